@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.verdict import Check, Verdict
-from kernelmark.grading.fleet.dispatch import Batch, Plan
+from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.engine import WorkerLost
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight
 from tests.verdicts import accepted
 
 T = TypeVar("T")
-Act = Callable[[Request], Answer | WorkerLost | None]
+Act = Callable[[JobRequest], JobAnswer | WorkerLost | None]
 LOST = WorkerLost("a worker ended")
 
 
-def verdict(request: Request) -> Verdict:
+def verdict(request: JobRequest) -> Verdict:
     """An accepted one, as a worker gives it."""
     given = request.submission()
     made = accepted(
@@ -39,16 +40,16 @@ def verdict(request: Request) -> Verdict:
     )
 
 
-def answered(request: Request) -> Answer:
+def answered(request: JobRequest) -> JobAnswer:
     """A verdict, or a check if that was asked for."""
     made = verdict(request)
     if request.timed:
-        return Answer(run=request.run, verdict=made)
+        return JobAnswer(run=request.run, verdict=made)
     check = Check.model_validate({name: getattr(made, name) for name in Check.model_fields})
-    return Answer(run=request.run, check=check)
+    return JobAnswer(run=request.run, check=check)
 
 
-def held(request: Request) -> None:
+def held(request: JobRequest) -> None:
     """Neither answer nor be lost until the test says so."""
 
 
@@ -57,9 +58,9 @@ class FakeWorker:
 
     def __init__(self, act: Act = answered, *, slots: int = 1, name: str = "CPU") -> None:
         self.act, self.slots, self.name = act, slots, name
-        self.handed: list[Request] = []
+        self.handed: list[JobRequest] = []
         self.closed = False
-        self._waiting: dict[str, Future[Answer]] = {}
+        self._waiting: dict[str, Future[JobAnswer]] = {}
         self._changed = threading.Condition()
 
     def start(self) -> None: ...
@@ -67,8 +68,8 @@ class FakeWorker:
     def device(self) -> str:
         return self.name
 
-    def submit(self, request: Request) -> Future[Answer]:
-        future: Future[Answer] = Future()
+    def submit(self, request: JobRequest) -> Future[JobAnswer]:
+        future: Future[JobAnswer] = Future()
         with self._changed:
             self.handed.append(request)
             self._waiting[request.source] = future
@@ -85,7 +86,7 @@ class FakeWorker:
             if request.source in self._waiting:
                 self.end(request, WorkerLost("it was closed"))
 
-    def end(self, request: Request, what: Answer | WorkerLost) -> None:
+    def end(self, request: JobRequest, what: JobAnswer | WorkerLost) -> None:
         """What becomes of a job that it has."""
         with self._changed:
             future = self._waiting.pop(request.source)
@@ -94,7 +95,7 @@ class FakeWorker:
         else:
             future.set_result(what)
 
-    def has(self, count: int) -> list[Request]:
+    def has(self, count: int) -> list[JobRequest]:
         """Waits until it has been given so many jobs, and makes sure that there are no more."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.handed) >= count, 10), self.handed
@@ -125,16 +126,16 @@ def batch(
     *workers: FakeWorker,
     record: bool = False,
     timed: bool = True,
-    plan: Plan | None = None,
+    plan: WorkerPool | None = None,
     in_flight: InFlight | None = None,
-) -> Batch:
+) -> Dispatch:
     plan = plan or planned(*workers)
     settings = Settings.load(sandbox="bwrap", effort="quick")
-    return Batch(plan, settings, ("none",), record=record, timed=timed, in_flight=in_flight)
+    return Dispatch(plan, settings, ("none",), record=record, timed=timed, in_flight=in_flight)
 
 
-def planned(*workers: FakeWorker) -> Plan:
-    plan = Plan(workers)
+def planned(*workers: FakeWorker) -> WorkerPool:
+    plan = WorkerPool(workers)
     plan.start()
     return plan
 
@@ -151,7 +152,7 @@ def lost_times(times: int) -> tuple[Act, Counter[str]]:
     """Be lost so many times with each job, then answer."""
     tried: Counter[str] = Counter()
 
-    def act(request: Request) -> Answer | WorkerLost:
+    def act(request: JobRequest) -> JobAnswer | WorkerLost:
         tried[request.source] += 1
         return LOST if tried[request.source] <= times else answered(request)
 

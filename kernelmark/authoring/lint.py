@@ -24,8 +24,8 @@ from harness.verdict import Check, Outcome
 from kernelmark.authoring.samples import EXPECTED, Sample, as_submission, read_samples
 from kernelmark.authoring.statement import contradictions
 from kernelmark.grading.fleet import Job, JobResult
+from kernelmark.grading.fleet.job import prepared
 from kernelmark.grading.fleet.one_by_one import Grades, OneByOne, several
-from kernelmark.grading.prepared import PreparedJob
 from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.problems import private_folder
 from kernelmark.project.settings import Settings
@@ -79,7 +79,7 @@ def lint(
             samples = list(each.examine(settings, device))
             reporter.expect(len(samples))
             for job in samples:
-                mine = PreparedJob.prepare(settings, job.problem, job.submission, author=job.author)
+                mine = prepared(settings, job)
                 if mine.device == device:
                     yield job
                 else:

@@ -48,7 +48,7 @@ from kernelmark.text.unexpected import unexpected
 if TYPE_CHECKING:
     from harness.submission import Submission
     from harness.verdict import Verdict
-    from kernelmark.grading.prepared import PreparedJob
+    from kernelmark.grading.setup import PreparedJob
 
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED, TERMINATED = 130, 143
@@ -315,7 +315,7 @@ complete_help(main)
 
 def _job(given: dict[str, Any]) -> PreparedJob:
     """Read what the command line names; every usage error is raised here, before torch is imported."""
-    from kernelmark.grading.prepared import PreparedJob
+    from kernelmark.grading.setup import PreparedJob
 
     problem, file, beside = given.pop("problem"), given.pop("file"), given.pop("beside")
     assert problem is not None
@@ -342,23 +342,24 @@ def _source(file: str, language: str | None, author: str) -> Path | Submission:
 
 
 def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:
+    from kernelmark.grading import admission, recorder
     from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
 
-    remark = job.admit(late) if record else None
-    with Reporter(usual_s=job.usual_s) as reporter:
+    remark = admission.admit(job, late) if record else None
+    with Reporter(usual_s=lambda: admission.usual_s(job)) as reporter:
         result = job.grade(reporter.report)
     table, recorded = None, False
     try:
         if record:
-            job.record(result, remark)
+            recorder.record(job, result, remark)
             recorded = True
-            table = job.publish(result)
+            table = recorder.publish(job, result)
     finally:  # show the result even if it cannot be recorded
         if form == "json":
             print_lines([result.to_json()])
         else:
-            left = job.left_today() if recorded else ""
+            left = admission.left_today(job) if recorded else ""
             lines = show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus)
             print_lines(lines, colours.result(result.outcome))
             print_compilation(job, result)

@@ -44,7 +44,8 @@ def compare(
     Exit status: as for `submit`, of A; 2 if B is not right, or could not be timed.
     """
     from harness.verdict import DoubtCode
-    from kernelmark.grading.prepared import PreparedJob
+    from kernelmark.grading.admission import usual_s
+    from kernelmark.grading.setup import PreparedJob
     from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
 
@@ -58,7 +59,7 @@ def compare(
         raise UsageError(f"{one} and {other}", what, "compare runs of one problem, or name it with --problem")
     (first, _), (second, _) = named
     job = PreparedJob.prepare(settings, problems.pop(), first, author=first.author)
-    with Reporter(usual_s=job.usual_s) as reporter:
+    with Reporter(usual_s=lambda: usual_s(job)) as reporter:
         result = job.grade(reporter.report, baselines=[second])
     if form == "json":
         print_lines([result.to_json()])

@@ -11,7 +11,7 @@ from kernelmark.text.printing import print_lines
 
 if TYPE_CHECKING:
     from harness.verdict import Check
-    from kernelmark.grading.prepared import PreparedJob
+    from kernelmark.grading.setup import PreparedJob
 
 
 def print_compilation(job: PreparedJob, result: Check) -> None:

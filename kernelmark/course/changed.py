@@ -161,7 +161,8 @@ def asked(
     """
 
     def read() -> Ready:
-        from kernelmark.grading.prepared import PreparedJob
+        from kernelmark.grading.admission import admit, usual_s
+        from kernelmark.grading.setup import PreparedJob
 
         directory, author, name = submitted.place(settings)
         team = settings.teams.of(author)
@@ -173,8 +174,8 @@ def asked(
         if known is not None and (same := known.same(submitted.path, job)):
             return Ready(job, None, known=same)
         if record:
-            return Ready(job, job.admit(late, allowance))
-        allowance.take(author, job.usual_s)
+            return Ready(job, admit(job, late, allowance))
+        allowance.take(author, lambda: usual_s(job))
         return Ready(job, None)
 
     return Asked(submitted.path, read)

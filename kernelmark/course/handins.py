@@ -265,13 +265,14 @@ def asked(
     """
 
     def read() -> Ready:
-        from kernelmark.grading.prepared import PreparedJob
+        from kernelmark.grading.admission import admit
+        from kernelmark.grading.setup import PreparedJob
 
         handed_in = moments(hand_in)
         job = PreparedJob.prepare(settings, problem, hand_in.submission(), author=hand_in.author, moment=now)
         if known is not None and (same := known.same(hand_in.path, job)):
             return Ready(job, None, known=same)
-        return Ready(job, job.admit(late, handed_in=handed_in, exempt=True) if record else None, exempt=True)
+        return Ready(job, admit(job, late, handed_in=handed_in, exempt=True) if record else None, exempt=True)
 
     return Asked(hand_in.path, read)
 

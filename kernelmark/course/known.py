@@ -21,9 +21,9 @@ from leaderboard.standings.ranking import Table, rank
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kernelmark.grading.prepared import PreparedJob
+    from kernelmark.grading.setup import PreparedJob
 
-# What `PreparedJob.admit` remarks of a submission that was graded after the deadline.
+# What `admission.admit` remarks of a submission that was graded after the deadline.
 _HANDED_IN = re.compile(
     r"(?:(?P<days>\d+) days? late(?:, factor (?P<factor>[\d.]+))?: handed in|.* handed in on time,)"
     r" (?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d) UTC(?P<offset>[+-]\d\d:\d\d)?.*"

@@ -19,7 +19,8 @@ from harness.errors import UsageError
 from harness.kinds import DeviceKind, isolates
 from harness.verdict import Outcome
 from kernelmark.course.several import Asked, Ready
-from kernelmark.grading.prepared import PreparedJob, Remark
+from kernelmark.grading.recorder import Remark
+from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, find_run, ledgers

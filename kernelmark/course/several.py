@@ -27,7 +27,8 @@ from kernelmark.text.unexpected import unexpected
 if TYPE_CHECKING:
     from harness.verdict import Verdict
     from kernelmark.grading.fleet import JobResult
-    from kernelmark.grading.prepared import PreparedJob, Remark
+    from kernelmark.grading.recorder import Remark
+    from kernelmark.grading.setup import PreparedJob
     from kernelmark.text.batch import BatchReporter
 
 
@@ -175,6 +176,9 @@ def _graded(
 
 def _recorded(path: str, result: JobResult, ready: Ready | None, publisher: Publisher) -> Graded:
     """The result for the report; its verdict is recorded if the submission is given."""
+    from kernelmark.grading.admission import left_today
+    from kernelmark.grading.recorder import record
+
     verdict = result.verdict
     if verdict is None:
         assert result.error is not None
@@ -182,22 +186,24 @@ def _recorded(path: str, result: JobResult, ready: Ready | None, publisher: Publ
     try:
         table = None
         if ready is not None:
-            ready.job.record(verdict, ready.remark, exempt=ready.exempt)
+            record(ready.job, verdict, ready.remark, exempt=ready.exempt)
             slug = ready.job.problem.slug
             publisher.due(slug)
             table = table_of(tables(ready.job.settings, slug), verdict)
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
         assert ready is not None
         return _failed(path, error, verdict, recorded=_is_recorded(ready, verdict.run))
-    left = ready.job.left_today() if ready is not None and not ready.exempt else ""
+    left = left_today(ready.job) if ready is not None and not ready.exempt else ""
     recorded = ready is not None
     return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left, recorded=recorded)
 
 
 def _is_recorded(ready: Ready, run: str) -> bool:
     """Whether the ledger has the run although recording it failed, as it does where only the board was not written."""
+    from kernelmark.grading.recorder import recorded
+
     with suppress(KernelmarkError):
-        return ready.job.recorded(run) is not None
+        return recorded(ready.job, run) is not None
     return False
 
 

@@ -10,7 +10,10 @@ from harness.judge.progress import ignore
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Effort, Verdict
-from kernelmark.grading.prepared import Beside, OnProgress, PreparedJob
+from kernelmark.grading.admission import admit
+from kernelmark.grading.recorder import publish
+from kernelmark.grading.recorder import record as record_verdict
+from kernelmark.grading.setup import ExtraFiles, OnProgress, PreparedJob
 from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
 
@@ -23,7 +26,7 @@ def grade(
     device: DeviceChoice = "auto",
     sandbox: SandboxChoice = "auto",
     language: str = "py",
-    beside: Beside = (),
+    beside: ExtraFiles = (),
     effort: Effort | None = None,
     baselines: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
@@ -57,11 +60,11 @@ def grade(
     """
     settings = _settings(project, device, sandbox, effort=effort, baselines=baselines)
     job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
-    remark = job.admit() if record else None
+    remark = admit(job) if record else None
     verdict = job.grade(on_progress or ignore)
     if record:
-        job.record(verdict, remark)
-        job.publish(verdict)
+        record_verdict(job, verdict, remark)
+        publish(job, verdict)
     return verdict
 
 
@@ -73,7 +76,7 @@ def check(
     device: DeviceChoice = "auto",
     sandbox: SandboxChoice = "auto",
     language: str = "py",
-    beside: Beside = (),
+    beside: ExtraFiles = (),
     on_progress: OnProgress | None = None,
     project: Project | None = None,
 ) -> Check:

@@ -23,7 +23,7 @@ import kernelmark
 from harness.errors import HarnessError, UsageError
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.grading.fleet.cluster.authentication import refuse_if_open
-from kernelmark.grading.fleet.cluster.documents import State
+from kernelmark.grading.fleet.cluster.documents import ActorState
 from kernelmark.grading.fleet.cluster.machine import CPU
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark as run_command
@@ -110,7 +110,7 @@ def jobs(number: int) -> list[kernelmark.Job]:
     return [kernelmark.Job(problem="double", submission=SOURCE.format(secrets.token_hex(8))) for _ in range(number)]
 
 
-def states() -> list[State]:
+def states() -> list[ActorState]:
     """What the actors of the fleet that is open in this process say."""
     from kernelmark.grading.fleet.cluster.status import actors
 

@@ -14,8 +14,8 @@ from harness.files.identity import length_prefixed_sha256
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission
 from harness.verdict import SubmissionId
 from harness.wire import checks, commands, frame
-from kernelmark.grading.fleet.messages import Request
-from kernelmark.grading.prepared import read_submission
+from kernelmark.grading.fleet.messages import JobRequest
+from kernelmark.grading.setup import read_submission
 from leaderboard.record.archive import archive, present, stored
 from leaderboard.record.similar import GradedFile, similar
 
@@ -173,12 +173,12 @@ def test_a_ledger_cannot_name_a_file_elsewhere() -> None:
 
 def test_a_worker_gets_every_file() -> None:
     own = with_files({"tiling.py": "X = 1  # \u00b5\n"})
-    request = Request(
+    request = JobRequest(
         run="0" * 16, problem="double", problem_sha256="0" * 64, name=own.name, author=own.author, language="py",
         source=SOURCE, beside={name: content.decode() for name, content in own.beside}, effort="quick", baselines=(),
         device="cpu", sandbox="bwrap",
     )  # fmt: skip
-    assert Request.model_validate_json(request.line()).submission() == own
+    assert JobRequest.model_validate_json(request.line()).submission() == own
 
 
 def test_what_is_copied_into_another_file_is_similar() -> None:

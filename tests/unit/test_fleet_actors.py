@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.grading.fleet.cluster.documents import Setup, Started
-from kernelmark.grading.fleet.dispatch import Plan
+from kernelmark.grading.fleet.cluster.documents import ActorSetup, ActorStarted
 from kernelmark.grading.fleet.engine import WorkerLost
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.pool import WorkerPool
 from tests.workers import planned
 
-SETUP = Setup(version="1", device="cpu", sandbox="bwrap")
-REQUEST = Request(
+SETUP = ActorSetup(version="1", device="cpu", sandbox="bwrap")
+REQUEST = JobRequest(
     run="0" * 16, problem="double", problem_sha256="1" * 64, name="a.py", author="ada", language="py", source="# 1\n",
     effort="quick", baselines=(), device="cpu", sandbox="bwrap",
 )  # fmt: skip
@@ -91,7 +91,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def worker(fake_ray: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[[Plan], tuple[Any, Actor]]:
+def worker(fake_ray: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[[WorkerPool], tuple[Any, Actor]]:
     """A `RayWorker` with its actor, in a plan."""
     actor = Actor()
     dispatcher = importlib.import_module("kernelmark.grading.fleet.cluster.dispatcher")
@@ -127,10 +127,10 @@ def test_an_actor_has_the_worker_of_the_gpu_that_ray_gave_it(
         assert seen == ["1" if not gpus else None]
 
 
-STARTED = Started(machine="node-1", device="NVIDIA H100", slots=3).line()
+STARTED = ActorStarted(machine="node-1", device="NVIDIA H100", slots=3).line()
 
 
-def test_an_actor_is_in_the_plan_while_it_is_up(worker: Callable[[Plan], tuple[Any, Actor]]) -> None:
+def test_an_actor_is_in_the_plan_while_it_is_up(worker: Callable[[WorkerPool], tuple[Any, Actor]]) -> None:
     plan = planned()
     made, actor = worker(plan)
     made.look()
@@ -155,19 +155,19 @@ def test_an_actor_is_in_the_plan_while_it_is_up(worker: Callable[[Plan], tuple[A
     made.close()
     with pytest.raises(WorkerLost, match="the fleet was closed"):
         second.result(0)
-    actor.grades[1].answered.set_result(Answer(run="1" * 16, error="late", error_class="HarnessError").line())
+    actor.grades[1].answered.set_result(JobAnswer(run="1" * 16, error="late", error_class="HarnessError").line())
 
 
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (Answer(run="0" * 16, error="told", error_class="UsageError").line(), "told"),
+        (JobAnswer(run="0" * 16, error="told", error_class="UsageError").line(), "told"),
         (RayTaskError("a traceback\nKeyError: 1"), r"an actor failed \(KeyError: 1\)"),
         (b"cut o", "an actor failed"),
     ],
 )
 def test_an_answer_is_read_and_what_is_none_is_our_failure(
-    worker: Callable[[Plan], tuple[Any, Actor]], answer: Any, told: str
+    worker: Callable[[WorkerPool], tuple[Any, Actor]], answer: Any, told: str
 ) -> None:
     made, actor = worker(planned())
     future = made.submit(REQUEST)
@@ -181,16 +181,16 @@ def test_an_answer_is_read_and_what_is_none_is_our_failure(
         raise failure
 
 
-def test_a_lost_worker_process_is_a_lost_worker(worker: Callable[[Plan], tuple[Any, Actor]]) -> None:
+def test_a_lost_worker_process_is_a_lost_worker(worker: Callable[[WorkerPool], tuple[Any, Actor]]) -> None:
     made, actor = worker(planned())
     future = made.submit(REQUEST)
-    lost = Answer(run="0" * 16, error="a worker ended with status -9", error_class="WorkerLost")
+    lost = JobAnswer(run="0" * 16, error="a worker ended with status -9", error_class="WorkerLost")
     actor.grades[0].answered.set_result(lost.line())
     with pytest.raises(WorkerLost, match="a worker ended with status -9"):
         future.result(0)
 
 
-def test_a_problem_elsewhere_does_not_travel(worker: Callable[[Plan], tuple[Any, Actor]]) -> None:
+def test_a_problem_elsewhere_does_not_travel(worker: Callable[[WorkerPool], tuple[Any, Actor]]) -> None:
     made, actor = worker(planned())
     failure = made.submit(REQUEST.model_copy(update={"problem": "/elsewhere/double"})).result(0).failure()
     assert isinstance(failure, UsageError)
@@ -201,12 +201,12 @@ def test_a_problem_elsewhere_does_not_travel(worker: Callable[[Plan], tuple[Any,
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (Started(machine="node-1", error="the bwrap sandbox cannot be used").line(), "node-1: the bwrap sandbox"),
+        (ActorStarted(machine="node-1", error="the bwrap sandbox cannot be used").line(), "node-1: the bwrap sandbox"),
         (RayTaskError("a traceback\nModuleNotFoundError: kernelmark"), "ModuleNotFoundError"),
     ],
 )
 def test_an_actor_that_cannot_grade_is_not_asked_again(
-    worker: Callable[[Plan], tuple[Any, Actor]], answer: Any, told: str
+    worker: Callable[[WorkerPool], tuple[Any, Actor]], answer: Any, told: str
 ) -> None:
     plan = planned()
     made, actor = worker(plan)

@@ -15,7 +15,7 @@ from harness.verdict import Outcome
 from kernelmark.grading.fleet import Fleet, Job, JobResult
 from kernelmark.grading.fleet import fleet as module
 from kernelmark.grading.fleet.engine import AHEAD, WorkerLost
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.grading.fleet.process import WorkerProcess
 from tests.verdicts import failed
 
@@ -26,8 +26,8 @@ class HeldWorker:
     slots = 2
 
     def __init__(self) -> None:
-        self.asked: list[Request] = []
-        self._lock, self._held, self._open = threading.Lock(), list[tuple[Request, Future[Answer]]](), False
+        self.asked: list[JobRequest] = []
+        self._lock, self._held, self._open = threading.Lock(), list[tuple[JobRequest, Future[JobAnswer]]](), False
 
     def start(self) -> None:
         pass
@@ -35,8 +35,8 @@ class HeldWorker:
     def device(self) -> str:
         return "held"
 
-    def submit(self, request: Request) -> Future[Answer]:
-        future: Future[Answer] = Future()
+    def submit(self, request: JobRequest) -> Future[JobAnswer]:
+        future: Future[JobAnswer] = Future()
         with self._lock:
             self.asked.append(request)
             self._held.append((request, future))
@@ -57,7 +57,7 @@ class HeldWorker:
                     return
                 request, future = self._held.pop()
             verdict = failed(Outcome.WRONG_ANSWER, run=request.run, message=request.source)
-            future.set_result(Answer(run=request.run, verdict=verdict))
+            future.set_result(JobAnswer(run=request.run, verdict=verdict))
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_cancelled_loop_over_results_ends_as_cancelled(worker: HeldWorker, fle
 def test_a_worker_that_was_closed_does_not_start_again(project: Path) -> None:
     closed = WorkerProcess(project, 1, {})
     closed.close()
-    request = Request(
+    request = JobRequest(
         run="0" * 16, problem="double", problem_sha256="0" * 64, name="kernel.py", author="ada", language="py",
         source="x = 1", effort="quick", baselines=(), device="cpu", sandbox="bwrap",
     )  # fmt: skip

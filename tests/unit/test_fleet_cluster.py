@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.grading.fleet import Fleet, dispatch
+from kernelmark.grading.fleet import Fleet, pool
 from kernelmark.grading.fleet.cluster import address, authentication, machine
-from kernelmark.grading.fleet.cluster.documents import State
+from kernelmark.grading.fleet.cluster.documents import ActorState
 from kernelmark.grading.fleet.cluster.environment import node_environment, ordinal
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from tests.unit.conftest import ROOT, Command
 from tests.workers import FakeWorker, batch, held, job, keys, planned, soon
 
@@ -200,21 +200,21 @@ def test_a_job_waits_while_no_worker_is_there(competition: Path) -> None:
 
 
 def test_a_job_does_not_wait_for_ever(competition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "_NONE_S", 0.1)
+    monkeypatch.setattr(pool, "_NONE_S", 0.1)
     (result,) = soon(lambda: list(batch(plan=planned()).run([job(1)])))
     assert isinstance(result.error, HarnessError)
     assert str(result.error).startswith("all workers of the fleet are lost")
 
 
-def answered_of(request: Request) -> Answer:
-    return Answer(run=request.run, error="told", error_class="HarnessError")
+def answered_of(request: JobRequest) -> JobAnswer:
+    return JobAnswer(run=request.run, error="told", error_class="HarnessError")
 
 
-def answered_by(worker: FakeWorker) -> Answer:
+def answered_by(worker: FakeWorker) -> JobAnswer:
     return answered_of(worker.handed[0])
 
 
 def test_a_state_tells_who_works_from_who_waits() -> None:
-    state = State(machine="a", device="CPU", slots=2, done=6, in_flight=5, seconds=30.0)
+    state = ActorState(machine="a", device="CPU", slots=2, done=6, in_flight=5, seconds=30.0)
     assert (state.working, state.waiting, state.a_minute) == (2, 3, 12.0)
-    assert State(machine="a", device="CPU", slots=2, done=0, in_flight=1, seconds=0.0).a_minute == 0.0
+    assert ActorState(machine="a", device="CPU", slots=2, done=0, in_flight=1, seconds=0.0).a_minute == 0.0

@@ -16,7 +16,7 @@ import pytest
 from harness.errors import HarnessError, LedgerError, ProblemError, SubmissionError, UsageError
 from kernelmark.grading.fleet.engine import AHEAD, WorkerLost
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from tests.unit.conftest import recorded
 from tests.workers import (
     LOST,
@@ -158,8 +158,8 @@ def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
               HarnessError("failed", "again"), LedgerError("broken")],
 )  # fmt: skip
 def test_a_workers_error_keeps_its_class_and_its_line(error: HarnessError | UsageError) -> None:
-    def act(request: Request) -> Answer:
-        return Answer(run=request.run, error=str(error), error_class=type(error).__name__)
+    def act(request: JobRequest) -> JobAnswer:
+        return JobAnswer(run=request.run, error=str(error), error_class=type(error).__name__)
 
     [result] = graded(FakeWorker(act), [job(1)])
     assert (type(result.error), str(result.error), result.verdict) == (type(error), str(error), None)
@@ -177,7 +177,7 @@ def test_a_job_whose_worker_was_lost_is_handed_over_again(times: int) -> None:
 def test_a_job_that_loses_its_worker_three_times_fails_alone() -> None:
     tried: Counter[str] = Counter()
 
-    def act(request: Request) -> Answer | WorkerLost:
+    def act(request: JobRequest) -> JobAnswer | WorkerLost:
         tried[request.source] += 1
         return LOST if request.source == "# 3\n" else answered(request)
 
@@ -197,13 +197,13 @@ def test_each_job_has_one_result_whatever_workers_do() -> None:
     draw = random.Random(1)
     with ThreadPoolExecutor(8) as pool:
 
-        def later(worker: FakeWorker, request: Request, what: Answer | WorkerLost, after_s: float) -> None:
+        def later(worker: FakeWorker, request: JobRequest, what: JobAnswer | WorkerLost, after_s: float) -> None:
             time.sleep(after_s)
             worker.end(request, what)
 
         def acting(worker: FakeWorker) -> Act:
-            def act(request: Request) -> None:
-                error = Answer(run=request.run, error="failed", error_class="SandboxError")
+            def act(request: JobRequest) -> None:
+                error = JobAnswer(run=request.run, error="failed", error_class="SandboxError")
                 what = draw.choices([answered(request), error, LOST], [6, 1, 2])[0]
                 pool.submit(later, worker, request, what, draw.uniform(0, 0.01))
 
@@ -264,7 +264,7 @@ def test_a_batch_that_is_left_while_the_next_job_is_awaited_ends_with_it() -> No
 
 def test_two_batches_at_once_get_their_own_results() -> None:
     def act(worker: FakeWorker) -> Act:
-        def later(request: Request) -> None:
+        def later(request: JobRequest) -> None:
             pool.submit(lambda: (time.sleep(0.002), worker.end(request, answered(request))))
 
         return later

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LedgerError, UsageError
+from kernelmark.grading import recorder
 from kernelmark.grading.fleet.engine import WorkerLost
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.messages import Answer, Request
-from kernelmark.grading.prepared import PreparedJob
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.record.allowance import InFlight
 from tests.unit.conftest import recorded
 from tests.workers import FakeWorker, answered, batch, graded, held, job, planned, soon
@@ -28,7 +28,7 @@ def _one_a_day(competition: Path) -> None:
         settings.write('[limits]\ngradings_a_day = 1\n[teams]\nquick = ["ada", "bob"]\n')
 
 
-def today(request: Request) -> Answer:
+def today(request: JobRequest) -> JobAnswer:
     """An accepted verdict of now."""
     answer = answered(request)
     assert answer.verdict is not None
@@ -72,20 +72,20 @@ def test_batches_of_one_fleet_know_of_each_other(competition: Path) -> None:
 
 @pytest.mark.parametrize("ended", ["ours", "lost", "unrecorded"])
 def test_what_is_not_recorded_is_given_back(competition: Path, monkeypatch: pytest.MonkeyPatch, ended: str) -> None:
-    real, failures = PreparedJob.record, [LedgerError("the disk is full")]
+    real, failures = recorder.record, [LedgerError("the disk is full")]
 
-    def record(self: PreparedJob, *arguments: object) -> object:
+    def record(*arguments: object) -> object:
         if ended == "unrecorded" and failures:
             raise failures.pop()
-        return real(self, *arguments)  # type: ignore[arg-type]
+        return real(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(PreparedJob, "record", record)
+    monkeypatch.setattr(recorder, "record", record)
     tried: list[str] = []
 
-    def act(request: Request) -> Answer | WorkerLost:
+    def act(request: JobRequest) -> JobAnswer | WorkerLost:
         tried.append(request.source)
         if request.source == "# 1\n" and ended == "ours":
-            return Answer(run=request.run, error="no daemon", error_class="SandboxError")
+            return JobAnswer(run=request.run, error="no daemon", error_class="SandboxError")
         return WorkerLost("it ended") if request.source == "# 1\n" and ended == "lost" else today(request)
 
     given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()

@@ -16,7 +16,7 @@ import pytest
 from harness.errors import HarnessError
 from kernelmark.grading.fleet import process
 from kernelmark.grading.fleet.engine import WorkerLost
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.grading.fleet.process import WorkerProcess
 from tests.open_files import open_files
 from tests.workers import soon
@@ -69,8 +69,8 @@ def pids(folder: Path) -> list[int]:
     return [int(line) for line in (folder / "pids").read_text().split()]
 
 
-def request(statement: str = "answer()", run: str = "a" * 16) -> Request:
-    return Request(
+def request(statement: str = "answer()", run: str = "a" * 16) -> JobRequest:
+    return JobRequest(
         run=run, problem="double", problem_sha256="0" * 64, name="k.py", author="ada", language="py", source=statement,
         effort="quick", baselines=(), device="cpu", sandbox="bwrap",
     )  # fmt: skip
@@ -80,7 +80,7 @@ def runs(count: int) -> list[str]:
     return [f"{number:016x}" for number in range(count)]
 
 
-def is_lost(answer: Future[Answer], told: str = "") -> bool:
+def is_lost(answer: Future[JobAnswer], told: str = "") -> bool:
     error = soon(answer.exception)
     return isinstance(error, WorkerLost) and told in str(error)
 
@@ -92,7 +92,7 @@ def test_it_starts_once_and_answers_each_job(started: Started, tmp_path: Path) -
     answers = {run: worker.submit(request(run=run)) for run in runs(100)}
     [pid] = pids(tmp_path)
     assert {run: soon(each.result) for run, each in answers.items()} == {
-        run: Answer(run=run, error=str(pid), error_class="HarnessError") for run in answers
+        run: JobAnswer(run=run, error=str(pid), error_class="HarnessError") for run in answers
     }
 
 

@@ -11,9 +11,9 @@ import pytest
 from harness.errors import LedgerError, UsageError
 from harness.problem import load
 from harness.submission import Submission
+from kernelmark.grading import recorder
 from kernelmark.grading.fleet import dispatch
 from kernelmark.grading.fleet.job import Job
-from kernelmark.grading.prepared import PreparedJob
 from tests.unit.conftest import recorded
 from tests.workers import (
     FakeWorker,
@@ -150,14 +150,14 @@ def test_two_jobs_with_one_run_id_do_not_get_each_others_answers() -> None:
 def test_a_verdict_that_cannot_be_recorded_comes_with_the_error(
     competition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, failures = PreparedJob.record, [LedgerError("the disk is full")]
+    real, failures = recorder.record, [LedgerError("the disk is full")]
 
-    def record(self: PreparedJob, *given: object) -> object:
+    def record(*given: object) -> object:
         if failures:
             raise failures.pop()
-        return real(self, *given)  # type: ignore[arg-type]
+        return real(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(PreparedJob, "record", record)
+    monkeypatch.setattr(recorder, "record", record)
     worker = FakeWorker(held, slots=2)
     results = batch(worker, record=True).run([job(1), job(1), job(2)])
     with ThreadPoolExecutor(1) as pool:

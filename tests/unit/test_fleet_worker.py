@@ -20,9 +20,9 @@ from harness.judge import Progress
 from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
-from kernelmark.grading import prepared
+from kernelmark.grading import setup
 from kernelmark.grading.fleet.engine import AHEAD
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.grading.fleet.watchdog import Watchdog
 from kernelmark.grading.fleet.worker import Worker
 from tests.verdicts import REPLAYED, accepted, failed
@@ -90,15 +90,15 @@ class FakeGrader:
 
 class Answers:
     def __init__(self) -> None:
-        self._got: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._got: queue.SimpleQueue[JobAnswer] = queue.SimpleQueue()
 
-    def __call__(self, answer: Answer) -> None:
+    def __call__(self, answer: JobAnswer) -> None:
         self._got.put(answer)
 
-    def take(self, count: int = 1) -> dict[str, Answer]:
+    def take(self, count: int = 1) -> dict[str, JobAnswer]:
         return {each.run: each for each in (self._got.get(timeout=20) for _ in range(count))}
 
-    def one(self) -> Answer:
+    def one(self) -> JobAnswer:
         [answer] = self.take().values()
         return answer
 
@@ -113,7 +113,7 @@ class Answers:
 @pytest.fixture
 def graders(monkeypatch: pytest.MonkeyPatch) -> Graders:
     fake = Graders()
-    monkeypatch.setattr(prepared, "Grader", fake)
+    monkeypatch.setattr(setup, "Grader", fake)
     return fake
 
 
@@ -137,10 +137,10 @@ def worker(competition: Path, references: None, graders: Graders, answers: Answe
     made.stop()
 
 
-def request(source: str = "mine", run: str = RUNS[0], **changes: Any) -> Request:
+def request(source: str = "mine", run: str = RUNS[0], **changes: Any) -> JobRequest:
     given = {"effort": "quick", "baselines": (), "problem": "double", **changes}
     sha256 = given.pop("sha256", None) or load(Path("problems/double")).sha256
-    return Request(
+    return JobRequest(
         run=run, problem_sha256=sha256, name="k.py", author="ada", language="py", source=f"# {source}\n",
         device="cpu", sandbox="process", **given,
     )  # fmt: skip
@@ -278,13 +278,13 @@ def test_jobs_with_baselines_are_fewer_at_a_time_where_contexts_take_memory(
     worker.stop()
 
 
-def screened(worker: Worker, answers: Answers, *runs: str, **changes: Any) -> list[Answer]:
+def screened(worker: Worker, answers: Answers, *runs: str, **changes: Any) -> list[JobAnswer]:
     for run in runs:
         worker.take(request(run, run, effort="screen", **{"baselines": ("eager",), **changes}))
     return list(answers.take(len(runs)).values())
 
 
-def speedups(answer: Answer) -> list[tuple[str, float, bool]]:
+def speedups(answer: JobAnswer) -> list[tuple[str, float, bool]]:
     assert answer.verdict is not None, answer.error
     return [(each.baseline, round(each.ratio.median, 6), each.known) for each in answer.verdict.speedups]
 

@@ -15,7 +15,8 @@ from harness.problem.load import identify
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import PrivateId, ProblemId, Verdict
-from kernelmark.grading.prepared import PreparedJob
+from kernelmark.grading.admission import admit
+from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.problems import find_problem, private_folder
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import publish, table_of
@@ -174,8 +175,8 @@ def test_a_problem_that_was_loaded_without_them_is_not_recorded(private: Path, c
     submission = Submission.of("def twice(x, y): ...\n", "py", author="ada")
     without = load(competition / "problems/double")
     with pytest.raises(UsageError, match="loaded without the project's private cases"):
-        PreparedJob.prepare(Settings.load(), without, submission, author="ada").admit()
-    assert PreparedJob.prepare(Settings.load(), "double", submission, author="ada").admit() is None
+        admit(PreparedJob.prepare(Settings.load(), without, submission, author="ada"))
+    assert admit(PreparedJob.prepare(Settings.load(), "double", submission, author="ada")) is None
 
 
 def test_every_board_tells_how_many_there_are_and_nothing_else(
@@ -302,15 +303,15 @@ def test_a_grading_has_one_moment(final: Path, competition: Path) -> None:
     """What was read while the problem was open is admitted as such, even if it closes meanwhile."""
     submission = Submission.of("def twice(x, y): ...\n", "py", author="ada")
     open_ = PreparedJob.prepare(Settings.load(), "double", submission, author="ada", moment=DEADLINE)
-    assert (open_.problem.final_tests, open_.admit()) == ((), None)
+    assert (open_.problem.final_tests, admit(open_)) == ((), None)
     closed = PreparedJob.prepare(
         Settings.load(), "double", submission, author="ada", moment=CLOSES + timedelta(seconds=1)
     )
     assert len(closed.problem.final_tests) == 1
     with pytest.raises(UsageError, match="takes no more submissions, closed since 2999-02-02 00:00 UTC"):
-        closed.admit()
+        admit(closed)
     with pytest.raises(UsageError, match="has changed since"):
-        PreparedJob(closed.settings, open_.problem, submission, closed.moment).admit("grace")
+        admit(PreparedJob(closed.settings, open_.problem, submission, closed.moment), "grace")
 
 
 def test_nobody_is_told_of_final_tests_before(final: Path, competition: Path, command: Command) -> None:

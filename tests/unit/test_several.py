@@ -22,7 +22,7 @@ from kernelmark.diagnostics.selftest import PROBLEMS, Attempts, Trial, attacks, 
 from kernelmark.diagnostics.selftest.side_by_side import attempt_all
 from kernelmark.grading.fleet import Job, JobResult, fleet, one_by_one
 from kernelmark.grading.fleet.fleet import Fleet
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.grading.fleet.one_by_one import TESTED_AT_A_TIME, OneByOne, several
 from kernelmark.project.settings import Settings
 from kernelmark.record import publishing
@@ -378,17 +378,17 @@ class FakeWorker:
     slots = 2
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[JobRequest] = []
 
     def start(self) -> None: ...
 
     def device(self) -> str:
         return "NVIDIA H200"
 
-    def submit(self, request: Request) -> Future[Answer]:
+    def submit(self, request: JobRequest) -> Future[JobAnswer]:
         self.requests.append(request)
-        answer = Future[Answer]()
-        answer.set_result(Answer(run=request.run, verdict=accepted()))
+        answer = Future[JobAnswer]()
+        answer.set_result(JobAnswer(run=request.run, verdict=accepted()))
         return answer
 
     def close(self) -> None: ...

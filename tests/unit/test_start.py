@@ -16,7 +16,7 @@ from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.verdict import Outcome
 from kernelmark.authoring import start
-from kernelmark.grading.prepared import PreparedJob
+from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
 from tests.integration.test_foreign import gpu_mode, kernelbench
 from tests.unit.conftest import ROOT, Command

@@ -18,7 +18,7 @@ from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Verdict
 from kernelmark.diagnostics.profiling.kernel_profile import PARTS, KernelProfile, Part, kernel_profile
-from kernelmark.grading.prepared import OnProgress, PreparedJob
+from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.choice import choose_provider
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import Settings

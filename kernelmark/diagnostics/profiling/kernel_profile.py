@@ -13,7 +13,7 @@ from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Stage
-from kernelmark.grading.prepared import OnProgress
+from kernelmark.grading.setup import OnProgress
 
 if TYPE_CHECKING:
     from harness.audit.tools import ToolReport

@@ -14,7 +14,7 @@ from harness.verdict import Verdict
 from kernelmark.diagnostics.profiling import of_one_case
 from kernelmark.diagnostics.profiling.folder import TABLES, TIMES
 from kernelmark.diagnostics.profiling.kernel_profile import PARTS, KernelProfile, kernel_profile
-from kernelmark.grading.prepared import OnProgress, PreparedJob
+from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.choice import choose_provider
 from kernelmark.text.profiles import USE, use
 from kernelmark.text.terminal import counted

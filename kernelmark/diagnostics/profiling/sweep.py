@@ -19,7 +19,7 @@ from harness.verdict import Interval, Verdict
 from kernelmark.diagnostics.profiling import of_one_case
 from kernelmark.diagnostics.profiling.charts import line_chart
 from kernelmark.diagnostics.profiling.written import write_files
-from kernelmark.grading.prepared import OnProgress, PreparedJob
+from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import Settings
 from leaderboard.publishing.site.charts.plot import linear, logarithmic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Protocol
 
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 
 AHEAD = 4
 """How many jobs a worker has beyond those that it works on: their sandboxes start meanwhile."""
@@ -15,7 +15,7 @@ class WorkerLost(Exception):
     """A worker ended, or its machine was lost, before it answered."""
 
 
-class Worker(Protocol):
+class WorkerHandle(Protocol):
     """One device's judge, from the dispatcher's side."""
 
     slots: int
@@ -33,7 +33,7 @@ class Worker(Protocol):
         """
         ...
 
-    def submit(self, request: Request) -> Future[Answer]:
+    def submit(self, request: JobRequest) -> Future[JobAnswer]:
         """Hand over a job. The future raises `WorkerLost` if the worker is lost before it answers; a later job finds
         it started again.
         """

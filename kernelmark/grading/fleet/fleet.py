@@ -20,10 +20,11 @@ from harness.kinds import Effort, SandboxName, isolates
 from harness.sandbox import choose
 from kernelmark.grading.fleet.cluster.address import find_address
 from kernelmark.grading.fleet.cluster.authentication import require_token
-from kernelmark.grading.fleet.dispatch import Batch, Plan
-from kernelmark.grading.fleet.engine import Worker
+from kernelmark.grading.fleet.dispatch import Dispatch
+from kernelmark.grading.fleet.engine import WorkerHandle
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.local import local_workers
+from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.choice import providers, refuse_without_torch
 from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
@@ -90,7 +91,7 @@ class Fleet:
             raise UsageError("Fleet", f"slots={slots} is not a number of jobs", "use 1 or more")
         given = {"device": None if device == "auto" else device, "sandbox": None if sandbox == "auto" else sandbox}
         self._settings = settings_for(project, **given)
-        workers: Sequence[Worker] = ()
+        workers: Sequence[WorkerHandle] = ()
         self._cluster: Cluster | None = None
         if where == "auto":
             refuse_without_torch()
@@ -100,7 +101,7 @@ class Fleet:
             address = find_address(where)
             self._sandbox = _isolated_elsewhere(self._settings)
             self._cluster = _cluster(address, self._settings.device, self._sandbox, slots, device_name)
-        self._plan, self._in_flight = Plan(workers), InFlight()
+        self._plan, self._in_flight = WorkerPool(workers), InFlight()
         self._threads = ThreadPoolExecutor(self._plan.capacity or _AT_ONCE)
         self._begun = time.monotonic()
         self._started, self._starting = False, threading.Lock()
@@ -185,7 +186,7 @@ class Fleet:
         """
         self.start()
         settings = self._settings.model_copy(update={"sandbox": self._sandbox})
-        yield from Batch(self._plan, settings, (), record=False, timed=False).run(jobs)
+        yield from Dispatch(self._plan, settings, (), record=False, timed=False).run(jobs)
 
     async def agrade_many(
         self,
@@ -223,10 +224,10 @@ class Fleet:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, graded)
 
-    def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True) -> Batch:
+    def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True) -> Dispatch:
         names = self._settings.baselines if baselines is None else tuple(baselines)
         settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
-        return Batch(self._plan, settings, names, record=record, reuse=reuse, in_flight=self._in_flight)
+        return Dispatch(self._plan, settings, names, record=record, reuse=reuse, in_flight=self._in_flight)
 
 
 class _Pulled:
@@ -298,8 +299,8 @@ def _cluster(
     require_token()
     try:
         from kernelmark.grading.fleet.cluster.dispatcher import Cluster
-        from kernelmark.grading.fleet.cluster.documents import VERSION, Setup
+        from kernelmark.grading.fleet.cluster.documents import VERSION, ActorSetup
     except ImportError as error:
         raise UsageError("Fleet", "several machines need ray", "pip install 'kernelmark[fleet]'") from error
-    setup = Setup(version=VERSION, device=device, sandbox=sandbox, slots=slots)
+    setup = ActorSetup(version=VERSION, device=device, sandbox=sandbox, slots=slots)
     return Cluster(address, setup, device_name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from harness.errors import KernelmarkError
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
+from kernelmark.grading.setup import ExtraFiles, PreparedJob
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import table_of
 from kernelmark.record.records import tables
@@ -27,7 +27,7 @@ class Job:
     author: str = "anonymous"
     language: str = "py"
     """Of a submission given as source."""
-    beside: Mapping[str, str] | Sequence[Path] = ()
+    beside: ExtraFiles = ()
     """As for `kernelmark.grade`: the files that the submission includes or imports."""
     key: object = None
     """Anything of the caller's: it comes back with the result."""
@@ -62,3 +62,10 @@ class JobResult:
         if self.recorded_in is None or self.verdict is None:
             return None
         return table_of(tables(self.recorded_in, self.verdict.problem.slug), self.verdict)
+
+
+def prepared(settings: Settings, job: Job) -> PreparedJob:
+    """Read a job, as `PreparedJob.prepare`."""
+    return PreparedJob.prepare(
+        settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
+    )

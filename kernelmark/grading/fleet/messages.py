@@ -29,7 +29,7 @@ class Message(BaseModel):
         return self.model_dump_json(exclude_none=True).encode() + b"\n"
 
 
-class Request(Message):
+class JobRequest(Message):
     """One job for a worker."""
 
     run: str
@@ -64,7 +64,7 @@ class Request(Message):
         )
 
 
-class Ready(Message):
+class WorkerReady(Message):
     """A worker's first message: it can grade."""
 
     device: str
@@ -73,7 +73,7 @@ class Ready(Message):
     """How many jobs it works on at a time; it starts the sandboxes of those that it has beyond them."""
 
 
-class Answer(Message):
+class JobAnswer(Message):
     """What became of a job: a verdict, a check, or an error."""
 
     run: str

@@ -10,15 +10,15 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from harness.errors import HarnessError, KernelmarkError
 from harness.judge.progress import ignore
 from harness.kinds import DeviceKind, Effort, isolates
 from harness.sandbox import choose
 from kernelmark.grading.fleet.fleet import Fleet
-from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.prepared import OnProgress, PreparedJob
+from kernelmark.grading.fleet.job import Job, JobResult, prepared
+from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.choice import providers
 from kernelmark.project.project import Project
 from kernelmark.project.settings import Settings
@@ -27,20 +27,6 @@ from kernelmark.text.unexpected import unexpected
 
 TESTED_AT_A_TIME = min(8, len(os.sched_getaffinity(0)))
 """How many submissions are tested at a time on a CPU where nothing is timed."""
-
-
-class Grades(Protocol):
-    """A fleet, or this process."""
-
-    def grade_many(
-        self, jobs: Iterable[Job], *, effort: Effort, baselines: Sequence[str], reuse: bool
-    ) -> Iterator[JobResult]:
-        """As `Fleet.grade_many`; the baselines are those of settings, so `()` for none."""
-        ...
-
-    def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
-        """As `Fleet.check_many`."""
-        ...
 
 
 class OneByOne:
@@ -54,11 +40,15 @@ class OneByOne:
     ) -> Iterator[JobResult]:
         """As `Fleet.grade_many`, without copies of verdicts, whatever `reuse` says."""
         settings = self._settings.model_copy(update={"effort": effort, "baselines": tuple(baselines)})
-        return _results(jobs, settings, lambda prepared: {"verdict": prepared.grade(self._on_progress)})
+        return _results(jobs, settings, lambda own: {"verdict": own.grade(self._on_progress)})
 
     def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
         """As `Fleet.check_many`."""
-        return _results(jobs, self._settings, lambda prepared: {"check": prepared.check(self._on_progress)})
+        return _results(jobs, self._settings, lambda own: {"check": own.check(self._on_progress)})
+
+
+Grades = Fleet | OneByOne
+"""What grades many submissions."""
 
 
 @contextlib.contextmanager
@@ -105,11 +95,7 @@ def _results(
     for job in jobs:
         begun = time.monotonic()
         try:
-            found = grade(
-                PreparedJob.prepare(
-                    settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
-                )
-            )
+            found = grade(prepared(settings, job))
         except KernelmarkError as error:
             found = {"error": error}
         except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from harness.errors import HarnessError
 from kernelmark.grading.fleet.engine import WorkerLost
-from kernelmark.grading.fleet.messages import Answer, Ready, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerReady
 
 _PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
 _START_S, _END_S = 120.0, 60.0
@@ -39,8 +39,8 @@ class WorkerProcess:
         self._environment = {**_ENVIRONMENT, **environment}
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._waiting: dict[str, Future[Answer]] = {}
-        self._ready: Future[Ready] = Future()
+        self._waiting: dict[str, Future[JobAnswer]] = {}
+        self._ready: Future[WorkerReady] = Future()
         self._reader: threading.Thread | None = None
         self._closed = False
         self.slots = slots
@@ -61,9 +61,9 @@ class WorkerProcess:
         except WorkerLost as error:
             raise HarnessError(f"a worker of the fleet did not start ({error})", "run `kernelmark doctor`") from error
 
-    def submit(self, request: Request) -> Future[Answer]:
+    def submit(self, request: JobRequest) -> Future[JobAnswer]:
         """Hand over a job. The future's `WorkerLost` says that the worker ended before its answer."""
-        answer: Future[Answer] = Future()
+        answer: Future[JobAnswer] = Future()
         try:
             with self._lock:
                 process = self._running()
@@ -112,7 +112,7 @@ class WorkerProcess:
             self._reader.start()
         return self._process
 
-    def _read(self, process: subprocess.Popen[bytes], ready: Future[Ready]) -> None:
+    def _read(self, process: subprocess.Popen[bytes], ready: Future[WorkerReady]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         late = threading.Timer(_START_S, process.kill)
@@ -121,10 +121,10 @@ class WorkerProcess:
         try:
             for line in process.stdout:
                 if not ready.done():
-                    ready.set_result(Ready.model_validate_json(line))
+                    ready.set_result(WorkerReady.model_validate_json(line))
                     late.cancel()
                     continue
-                got = Answer.model_validate_json(line)
+                got = JobAnswer.model_validate_json(line)
                 with self._lock:
                     waiting = self._waiting.pop(got.run, None)
                 if waiting is not None:

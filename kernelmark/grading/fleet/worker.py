@@ -32,10 +32,10 @@ from harness.submission import Submission
 from harness.verdict import Check, Outcome, Verdict
 from kernelmark.grading.fleet.cpus import Share
 from kernelmark.grading.fleet.engine import AHEAD
-from kernelmark.grading.fleet.messages import Answer, Ready, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerReady
 from kernelmark.grading.fleet.room import Room, sandboxes_in
 from kernelmark.grading.fleet.watchdog import Watchdog
-from kernelmark.grading.prepared import PreparedJob, twice
+from kernelmark.grading.setup import PreparedJob, twice
 from kernelmark.project.choice import choose_provider, cuda_is_here
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import SandboxChoice, Settings
@@ -50,7 +50,7 @@ class Worker:
         root: Path,
         device: DeviceKind,
         slots: int,
-        answer: Callable[[Answer], None],
+        answer: Callable[[JobAnswer], None],
         watchdog: Watchdog | None = None,
     ) -> None:
         self._root, self._device, self._answer = root, device, answer
@@ -72,7 +72,7 @@ class Worker:
         if self._cpus is not None:
             os.sched_setaffinity(0, self._cpus.judge)
 
-    def take(self, request: Request) -> None:
+    def take(self, request: JobRequest) -> None:
         """Begin with a job."""
         with self._lock:
             self._jobs += 1
@@ -89,15 +89,15 @@ class Worker:
             for _ in ending.map(lambda grader: grader.close(), graders):
                 pass
 
-    def _work(self, request: Request) -> None:
+    def _work(self, request: JobRequest) -> None:
         try:
             answer = self._graded(request)
         except _Stopped:
             return
         except KernelmarkError as error:
-            answer = Answer(run=request.run, error=str(error), error_class=type(error).__name__)
+            answer = JobAnswer(run=request.run, error=str(error), error_class=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
-            answer = Answer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
+            answer = JobAnswer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
         with self._lock:
             self._jobs -= 1
             self._happened()
@@ -117,14 +117,14 @@ class Worker:
         with self._lock:
             self._happened()
 
-    def _graded(self, request: Request) -> Answer:
+    def _graded(self, request: JobRequest) -> JobAnswer:
         settings, job = self._prepared(request)
         if not request.timed:
-            return Answer(run=request.run, check=twice(lambda: self._checked(job, request.run)))
+            return JobAnswer(run=request.run, check=twice(lambda _: self._checked(job, request.run)))
         verdict = self._verdict(job, request.run)
         if request.effort == "screen":
             verdict = self._compared(settings, job, verdict)
-        return Answer(run=request.run, verdict=verdict)
+        return JobAnswer(run=request.run, verdict=verdict)
 
     def _compared(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
         """The verdict with its speedups over the baselines; with a doubt for each that there is none over."""
@@ -146,24 +146,18 @@ class Worker:
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
         """Grade beside others; and again with the device to itself if we failed, or others may have had its memory."""
+        return twice(lambda again: self._once(job, run, alone=again))
 
-        def alone() -> Verdict:
-            return self._once(job, run, alone=True)[0]
-
-        def among_others() -> Verdict | None:
-            verdict, memory_was_short = self._once(job, run, alone=False)
-            return None if memory_was_short or _lacked_memory(verdict) else verdict
-
-        return twice(among_others, alone) or alone()
-
-    def _once(self, job: PreparedJob, run: str, *, alone: bool) -> tuple[Verdict, bool]:
-        """The verdict, and whether it failed while the device's memory was short."""
+    def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict | None:
+        """The verdict; None if others may have had the memory that it lacked."""
         with self._grader(job, run) as grader, self._room.take(grader.sandboxes):
             with self._starting:
                 grader.start()
                 grader.wait()
             with self._turn():
-                return grader.grade(alone=alone), grader.memory_was_short
+                verdict = grader.grade(alone=alone)
+                lacked = grader.memory_was_short or _lacked_memory(verdict)
+                return None if lacked and not alone else verdict
 
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:
@@ -205,7 +199,7 @@ class Worker:
                 self._providers[settings.sandbox] = known
         return known
 
-    def _prepared(self, request: Request) -> tuple[Settings, PreparedJob]:
+    def _prepared(self, request: JobRequest) -> tuple[Settings, PreparedJob]:
         """The settings with the baselines that were asked for, and the job, which alternates with none in a screen."""
         device = None if request.device == "auto" else request.device
         flags = {"device": device, "sandbox": request.sandbox, "effort": request.effort}
@@ -278,7 +272,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the dispatcher gets it, too, and decides
     signal.signal(signal.SIGTERM, _end_of_requests)
 
-    def send(message: Ready | Answer) -> None:
+    def send(message: WorkerReady | JobAnswer) -> None:
         answers.write(message.line())
         answers.flush()
 
@@ -288,9 +282,9 @@ def main() -> NoReturn:
     worker = Worker(arguments.root, device, arguments.slots, send)
     worker.use_own_cpus()
     try:
-        send(Ready(device=DEVICES[device].facts().device_name, slots=arguments.slots))
+        send(WorkerReady(device=DEVICES[device].facts().device_name, slots=arguments.slots))
         for line in requests:
-            worker.take(Request.model_validate_json(line))
+            worker.take(JobRequest.model_validate_json(line))
     except (_EndOfRequests, BrokenPipeError):
         pass
     worker.stop()

@@ -17,11 +17,11 @@ import ray
 
 from harness import sandbox as sandboxes
 from harness.errors import HarnessError, KernelmarkError
-from kernelmark.grading.fleet.cluster.documents import VERSION, Setup, Started, State
+from kernelmark.grading.fleet.cluster.documents import VERSION, ActorSetup, ActorStarted, ActorState
 from kernelmark.grading.fleet.cluster.environment import node_environment, ordinal
 from kernelmark.grading.fleet.engine import WorkerLost
 from kernelmark.grading.fleet.local import local_workers
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.grading.fleet.process import WorkerProcess
 from kernelmark.project.choice import cuda_is_here, providers
 from kernelmark.project.settings import Settings
@@ -41,18 +41,18 @@ class DeviceActor:
         self._done, self._in_flight, self._first = 0, 0, 0.0
 
     async def start(self) -> bytes:
-        """Start the worker process, if it is not there, and wait until it is up; returns a `Started`."""
+        """Start the worker process, if it is not there, and wait until it is up; returns a `ActorStarted`."""
         try:
             started = await asyncio.get_running_loop().run_in_executor(self._submitting, self._start)
         except KernelmarkError as error:
-            started = Started(machine=self._machine, error=str(error))
+            started = ActorStarted(machine=self._machine, error=str(error))
         except Exception as error:  # noqa: BLE001 - the dispatcher reports it
-            started = Started(machine=self._machine, error=unexpected(error))
+            started = ActorStarted(machine=self._machine, error=unexpected(error))
         return started.line()
 
     async def grade(self, document: bytes) -> bytes:
-        """Grade a `Request`; returns its `Answer`, whose error class is `WorkerLost` if the worker process ended."""
-        request = Request.model_validate_json(document)
+        """Grade a `JobRequest`; returns a `JobAnswer`, of the error class `WorkerLost` if the worker process ended."""
+        request = JobRequest.model_validate_json(document)
         self._first = self._first or time.monotonic()
         self._in_flight += 1
         try:
@@ -60,18 +60,18 @@ class DeviceActor:
             answer = await asyncio.wrap_future(await submitted)
             self._done += 1
         except WorkerLost as lost:
-            answer = Answer(run=request.run, error=str(lost), error_class=WorkerLost.__name__)
+            answer = JobAnswer(run=request.run, error=str(lost), error_class=WorkerLost.__name__)
         except KernelmarkError as error:
-            answer = Answer(run=request.run, error=str(error), error_class=type(error).__name__)
+            answer = JobAnswer(run=request.run, error=str(error), error_class=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
-            answer = Answer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
+            answer = JobAnswer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
         finally:
             self._in_flight -= 1
         return answer.line()
 
     async def state(self) -> bytes:
-        """What it has done and is doing; returns a `State`."""
-        return State(
+        """What it has done and is doing; returns a `ActorState`."""
+        return ActorState(
             machine=self._machine,
             device=self._device,
             slots=self._worker.slots if self._worker else 0,
@@ -85,14 +85,14 @@ class DeviceActor:
         if self._worker is not None:
             await asyncio.to_thread(self._worker.close)
 
-    def _submit(self, request: Request) -> Future[Answer]:
+    def _submit(self, request: JobRequest) -> Future[JobAnswer]:
         if self._worker is None:  # it was restarted while it had no job, which the dispatcher does not see
             self._start()
         assert self._worker is not None
         return self._worker.submit(request)
 
-    def _start(self) -> Started:
-        setup = Setup.model_validate_json(self._setup)
+    def _start(self) -> ActorStarted:
+        setup = ActorSetup.model_validate_json(self._setup)
         if setup.version != VERSION:
             what = f"has kernelmark {VERSION}, and the dispatcher {setup.version}"
             raise HarnessError(what, "install the same version on all machines")
@@ -102,10 +102,10 @@ class DeviceActor:
             self._worker = _worker_of_this_actor(settings.root, setup)
         self._worker.start()
         self._device = self._worker.device()
-        return Started(machine=self._machine, device=self._device, slots=self._worker.slots)
+        return ActorStarted(machine=self._machine, device=self._device, slots=self._worker.slots)
 
 
-def _worker_of_this_actor(root: Path, setup: Setup) -> WorkerProcess:
+def _worker_of_this_actor(root: Path, setup: ActorSetup) -> WorkerProcess:
     """The same worker that a fleet of this machine alone would have for the device that Ray gave to this actor."""
     ours = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
     environment = node_environment(Path("/proc/self/environ").read_bytes())

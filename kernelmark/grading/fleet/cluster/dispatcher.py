@@ -26,11 +26,11 @@ from ray.job_config import JobConfig
 from harness.errors import HarnessError, UsageError
 from kernelmark.grading.fleet.cluster.actor import DeviceActor
 from kernelmark.grading.fleet.cluster.authentication import refuse_if_open
-from kernelmark.grading.fleet.cluster.documents import Setup, Started
+from kernelmark.grading.fleet.cluster.documents import ActorSetup, ActorStarted
 from kernelmark.grading.fleet.cluster.machine import CPU
-from kernelmark.grading.fleet.dispatch import Plan
 from kernelmark.grading.fleet.engine import WorkerLost
-from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.text.terminal import warn
 
 NAMESPACE = "kernelmark"
@@ -42,7 +42,7 @@ ACCELERATOR = "ray.io/accelerator-type"
 class RayWorker:
     """One device's actor. It is lost when a job's call fails, and up again once `start` was answered."""
 
-    def __init__(self, kind: str, setup: Setup, plan: Plan) -> None:
+    def __init__(self, kind: str, setup: ActorSetup, plan: WorkerPool) -> None:
         gpu = {"num_gpus": 1, "accelerator_type": kind or None} if kind != CPU else {"resources": {CPU: 1}}
         # An actor that ends is started again by Ray. Its jobs are not: which are handed over again, and how often, is
         # the dispatcher's to say.
@@ -50,8 +50,8 @@ class RayWorker:
         self.kind, self.slots, self.failure = kind, 1, ""
         self._plan, self._actor = plan, _remote(made, setup.line())
         self._lock, self._up = threading.Lock(), False
-        self._waiting: dict[str, Future[Answer]] = {}
-        self._started = Started(machine="")
+        self._waiting: dict[str, Future[JobAnswer]] = {}
+        self._started = ActorStarted(machine="")
         self._starting: Any = None
         self.look()
 
@@ -76,7 +76,7 @@ class RayWorker:
             return
         except RayError:
             return
-        self._started = Started.model_validate_json(answer)
+        self._started = ActorStarted.model_validate_json(answer)
         if self._started.error:
             self.failure = f"{self._started.machine}: {self._started.error}"
             return
@@ -92,13 +92,13 @@ class RayWorker:
         """The name of its device."""
         return self._started.device
 
-    def submit(self, request: Request) -> Future[Answer]:
+    def submit(self, request: JobRequest) -> Future[JobAnswer]:
         """Hand over a job."""
-        answer: Future[Answer] = Future()
+        answer: Future[JobAnswer] = Future()
         if Path(request.problem).is_absolute():
             what = "is outside of the project's problems, and the other machines do not have it"
             error = UsageError(request.problem, what, "move it there, and name it by its slug")
-            answer.set_result(Answer(run=request.run, error=str(error), error_class=UsageError.__name__))
+            answer.set_result(JobAnswer(run=request.run, error=str(error), error_class=UsageError.__name__))
             return answer
         with self._lock:
             self._waiting[request.run] = answer
@@ -137,10 +137,10 @@ class RayWorker:
             answer.set_exception(WorkerLost(f"the worker on {where} was lost ({type(failure).__name__})"))
             return
         try:
-            got = Answer.model_validate_json(called.result())
+            got = JobAnswer.model_validate_json(called.result())
         except (RayTaskError, ValidationError) as error:
             what = f"an actor failed ({_last_line(error)})"
-            got = Answer(run=run, error=what, error_class=HarnessError.__name__)
+            got = JobAnswer(run=run, error=what, error_class=HarnessError.__name__)
         if got.error_class == WorkerLost.__name__:
             answer.set_exception(WorkerLost(f"{got.error} on {self._started.machine}"))
         else:
@@ -150,14 +150,14 @@ class RayWorker:
 class Cluster:
     """The connection to a fleet of several machines."""
 
-    def __init__(self, address: str, setup: Setup, device_name: str | None) -> None:
+    def __init__(self, address: str, setup: ActorSetup, device_name: str | None) -> None:
         self._address, self._setup, self._device_name = address, setup, device_name
         self._workers: list[RayWorker] = []
         self._closed, self._watch = threading.Event(), threading.Thread(target=self._look_on, daemon=True)
         self._warned: set[str] = set()
         self._connected = False
 
-    def start(self, plan: Plan) -> None:
+    def start(self, plan: WorkerPool) -> None:
         """Connect, and wait until the workers of all devices that are there now are up; `close` ends a failed start.
 
         Raises:

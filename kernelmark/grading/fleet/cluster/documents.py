@@ -12,7 +12,7 @@ VERSION = f"{version('kernelmark')}, protocol {PROTOCOL}"
 """Of this machine's kernelmark; all machines of a fleet must have the same."""
 
 
-class Setup(Message):
+class ActorSetup(Message):
     """How an actor is to grade; every restart begins with it."""
 
     version: str
@@ -23,7 +23,7 @@ class Setup(Message):
     """Of the caller; None: by the processors of the actor's machine."""
 
 
-class Started(Message):
+class ActorStarted(Message):
     """An actor's worker is up, or cannot be."""
 
     machine: str
@@ -33,7 +33,7 @@ class Started(Message):
     error: str = ""
 
 
-class State(Message):
+class ActorState(Message):
     """What an actor's worker has done since it started, and what it is doing."""
 
     machine: str

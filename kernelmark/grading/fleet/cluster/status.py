@@ -10,7 +10,7 @@ from ray.exceptions import RayError
 from ray.util import list_named_actors
 
 from kernelmark.grading.fleet.cluster.dispatcher import ACCELERATOR, NAMESPACE, connect
-from kernelmark.grading.fleet.cluster.documents import State
+from kernelmark.grading.fleet.cluster.documents import ActorState
 from kernelmark.grading.fleet.cluster.machine import CPU
 
 _ANSWER_S = 5.0
@@ -42,7 +42,7 @@ def _machines() -> Iterator[dict[str, Any]]:
             }
 
 
-def actors() -> Iterator[State]:
+def actors() -> Iterator[ActorState]:
     """What the actors of the fleet's programs say, those that answer; this process is connected."""
     named: list[dict[str, str]] = list_named_actors(all_namespaces=True)
     asked: list[Any] = []
@@ -58,10 +58,10 @@ def actors() -> Iterator[State]:
             document: bytes = ray.get(answer)
         except RayError:
             continue  # it was lost just now
-        yield State.model_validate_json(document)
+        yield ActorState.model_validate_json(document)
 
 
-def _worker(state: State) -> dict[str, Any]:
+def _worker(state: ActorState) -> dict[str, Any]:
     return {
         "machine": state.machine,
         "device": state.device,

@@ -1,0 +1,224 @@
+"""Reads a submission and its problem before anything starts, and has the judge check or grade it.
+
+The Python API, the command line and a fleet's workers all grade through it. Trusted; the submission's bytes are passed
+to the judge, never interpreted.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from harness import judge
+from harness.device import DEVICES
+from harness.errors import HarnessError, SubmissionError, UsageError
+from harness.judge import Grader, Progress
+from harness.judge.progress import ignore
+from harness.languages import LANGUAGES
+from harness.problem import Problem
+from harness.sandbox import Provider
+from harness.submission import Submission
+from harness.verdict import Check, DeviceKind, Stage, Verdict
+from kernelmark.project.calibrations import stored
+from kernelmark.project.choice import choose_device, choose_provider
+from kernelmark.project.problems import find_baselines, find_problem, visible_test
+from kernelmark.project.settings import Settings
+from kernelmark.text.terminal import warn
+
+if TYPE_CHECKING:
+    from harness.judge.correctness.cases import OnFailure
+    from harness.profiling.compilation import Compilation
+
+OnProgress = Callable[[Progress], None]
+ExtraFiles = Mapping[str, str] | Sequence[Path]
+"""The files beside a submission: their sources by name, or their paths."""
+T = TypeVar("T")
+_NAMES_A_FILE = re.compile(rf"[^\n]{{1,4096}}\.({'|'.join(LANGUAGES)})")
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """One submission to one problem, read and validated; nothing has been started yet.
+
+    `moment` is the one that counts for the deadline, and for whether the final tests are part of the problem.
+    """
+
+    settings: Settings
+    problem: Problem
+    submission: Submission
+    moment: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @classmethod
+    def prepare(
+        cls,
+        settings: Settings,
+        problem: str | Path | Problem,
+        submission: str | Path | Submission,
+        *,
+        author: str,
+        language: str = "py",
+        beside: ExtraFiles = (),
+        moment: datetime | None = None,
+    ) -> PreparedJob:
+        """Read the problem and the submission, without importing torch; `beside` as for `read_submission`. The default
+        `moment` is now.
+
+        Raises:
+            UsageError: the problem or the submission is missing or malformed.
+        """
+        moment = moment or datetime.now(UTC)
+        loaded = find_problem(settings, problem, moment) if isinstance(problem, str | Path) else problem
+        return cls(settings, loaded, read_submission(submission, author, language, beside), moment)
+
+    @property
+    def device(self) -> DeviceKind:
+        """The device to grade on.
+
+        Raises:
+            UsageError: the problem has no case for it, or the language cannot run on the device that was asked for.
+            DeviceError: CUDA was asked for, and there is no device.
+        """
+        device = choose_device(self.settings.device, self.submission.language)
+        if not any(device in case.devices for case in self.problem.tests):
+            raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
+        return device
+
+    @property
+    def tests_for_gpus(self) -> int:
+        """How many tests of the problem are left out here, on a CPU, because they run on a GPU alone."""
+        return sum("cpu" not in case.devices for case in self.problem.tests) if self.device == "cpu" else 0
+
+    def check(
+        self,
+        on_progress: OnProgress = ignore,
+        on_failure: OnFailure | None = None,
+        only: Collection[str] = (),
+        *,
+        fail_fast: bool = False,
+    ) -> Check:
+        """Build and test, as `harness.judge.check`.
+
+        Raises:
+            UsageError: one of `only` is not a test that is shown.
+            HarnessError: we failed twice, the second time in a fresh sandbox.
+        """
+        device, provider = self.device, choose_provider(self.settings)
+        for name in only:
+            visible_test(self.problem, device, name)
+        return twice(
+            lambda _: judge.check(
+                self.problem,
+                self.submission,
+                provider=provider,
+                device=device,
+                on_progress=on_progress,
+                on_failure=on_failure,
+                only=only,
+                fail_fast=fail_fast,
+            )
+        )
+
+    def grade(self, on_progress: OnProgress = ignore, baselines: Sequence[Submission] | None = None) -> Verdict:
+        """The whole grading, in alternation with these kernels, or with those of the settings.
+
+        Raises:
+            HarnessError: we failed twice, the second time in fresh sandboxes.
+        """
+        device, provider = self.device, choose_provider(self.settings)
+        alternating = find_baselines(self.settings, self.problem, device) if baselines is None else baselines
+        calibrations = stored(self.settings)
+        return twice(
+            lambda _: judge.grade(
+                self.problem,
+                self.submission,
+                provider=provider,
+                device=device,
+                effort=self.settings.effort,
+                baselines=alternating,
+                calibrations=calibrations,
+                on_progress=on_progress,
+            )
+        )
+
+    def compilation(self, on_progress: OnProgress = ignore) -> Compilation | None:
+        """What Triton's compiler makes of it, without a GPU, as `harness.profiling.compilation`; never raises for a
+        reason of ours, since the result stands without it.
+        """
+        from harness.profiling.compilation import Compilation, compilation
+
+        on_progress(Progress(Stage.BUILD, 0, 0, "for a GPU"))
+        try:
+            return compilation(self.problem, self.submission, choose_provider(self.settings))
+        except HarnessError as error:
+            return Compilation(DEVICES["cpu"].architecture(), unknown=str(error))
+
+    def grader(self, run: str, provider: Provider, on_progress: OnProgress = ignore) -> Grader:
+        """The judge's part of a grading in a process that grades many; `run` is the verdict's id. Nothing is started.
+
+        Raises:
+            UsageError: the problem has no case for the device, or a baseline is not there.
+            DeviceError: the device cannot be used here.
+        """
+        device = self.device
+        return Grader(
+            self.problem,
+            self.submission,
+            provider=provider,
+            device=device,
+            effort=self.settings.effort,
+            baselines=find_baselines(self.settings, self.problem, device),
+            calibrations=stored(self.settings),
+            on_progress=on_progress,
+            run=run,
+            keeps_memory=True,
+        )
+
+
+def twice(grade: Callable[[bool], T | None]) -> T:
+    """Call `grade` with False, and once more with True if that fails for a reason of ours, which may be transient, or
+    returns None to be called again.
+    """
+    try:
+        if (result := grade(False)) is not None:
+            return result
+    except HarnessError as error:
+        warn(f"{error}; trying once more")
+    result = grade(True)
+    assert result is not None
+    return result
+
+
+def read_submission(
+    given: str | Path | Submission, author: str, language: str = "py", beside: ExtraFiles = ()
+) -> Submission:
+    """A submission from source (`str`), from a file (`Path`), or as it is.
+
+    The files beside it are given in the same way: sources by file name with a source, paths with a path.
+
+    A `str` is never opened as a file, since a model's answer could name any file. If it looks like a path, a warning
+    says so.
+
+    Raises:
+        SubmissionError: as for `Submission.read` and `Submission.of`.
+    """
+    if isinstance(given, Submission):
+        if beside:
+            raise SubmissionError("beside", "is given with a Submission", "give the files to `Submission.of` or `read`")
+        return given
+    if isinstance(given, Path):
+        if isinstance(beside, Mapping | str):
+            raise SubmissionError("beside", "is not a list of paths, as the submission is a path", "give Path objects")
+        return Submission.read(given, author, beside)
+    if not isinstance(beside, Mapping):
+        if beside:
+            what = "is not a dictionary, as the submission is given as source"
+            raise SubmissionError("beside", what, "give each file's source by its name")
+        beside = {}
+    if isinstance(given, str) and _NAMES_A_FILE.fullmatch(given):
+        warnings.warn(f"a str is taken as source, not as a path: pass Path({given!r}) to grade that file", stacklevel=4)
+    return Submission.of(given, language, author=author, beside=beside)
