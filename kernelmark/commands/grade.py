@@ -5,21 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_json, print_lines, say
-
-if TYPE_CHECKING:
-    from harness.problem.schedule import Delay
-    from kernelmark.text.marks import Marked
+from kernelmark.text.printing import print_lines
 
 _csv = click.option(
     "--csv", "marks", type=click.Path(path_type=Path, dir_okay=False), help="Write a row for each author here."
@@ -67,23 +61,7 @@ _feedback = click.option(
 @jobs_option("[default: 1 on a CPU, by the processors that there are on a GPU]")
 @form_option
 def grade(
-    problem: str | None,
-    handins: Path | None,
-    base: str | None,
-    head: str,
-    only: str | None,
-    allow_other: bool,
-    late: str | None,
-    handed_in: str | None,
-    resume: bool,
-    no_record: bool,
-    summary: Path | None,
-    junit: Path | None,
-    marks: Path | None,
-    feedback: Path | None,
-    form: str,
-    jobs: int | None,
-    **flags: str | None,
+    problem: str | None, handins: Path | None, base: str | None, jobs: int | None, form: str, **given: Any
 ) -> int:
     """Grade and record several submissions: of a branch (--changed), or of a course (PROBLEM HANDINS).
 
@@ -93,60 +71,27 @@ def grade(
 
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
-    from kernelmark.course import changed, moments, strays
-    from kernelmark.course import handins as course
+    from kernelmark.course import batch
     from kernelmark.course.known import Known
     from kernelmark.course.reports import Reports
-    from kernelmark.course.several import Asked, InOrder, grade_all
-    from kernelmark.record.allowance import Allowance
-    from kernelmark.text import report
 
-    if (base is None) == (handins is None) or (base is not None and (marks or feedback or handed_in)):
+    reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
+    of_course = reports.marks or reports.feedback or given["handed_in"]
+    if (base is None) == (handins is None) or (base is not None and of_course):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
         raise UsageError("grade", f"{what}; --csv, --feedback and --handed-in go with HANDINS", remedy)
-    settings, record, now = load_settings(problem, **flags), not no_record, datetime.now(UTC)
-    known = Known(settings) if resume else None
-    found: list[tuple[course.HandIn, Delay | None]] = []
-    asked: list[Asked] = []
-    if allow_other and only is None:
+    if given["allow_other"] and given["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
+    settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
+    known = Known(settings) if given["resume"] else None
+    terms = batch.Terms(settings, not given["no_record"], given["late"], known)
     if base is not None:
-        submitted, allowance = changed.changed(settings, base, head), Allowance(settings)
-        if only is not None:
-            strays.refuse_strays(settings, base, head, only, allowed=allow_other)
-        for file in submitted:
-            asked.append(changed.asked(settings, file, allowance, known, late=late, now=now, record=record))
-    elif problem is not None and handins is not None:
-        loaded = course.problem_of(settings, problem, handins, now)  # else every hand-in would be told
-        when = moments.moments(handed_in, loaded, now, needed=record and late is None)
-        for each in course.handed_in(handins, settings.teams):
-            found.append((each, moments.delay(loaded, each, when)))
-            asked.append(course.asked(settings, problem, each, known, late=late, moments=when, now=now, record=record))
-        if late is None and found and not any(delay for _, delay in found):
-            say(f"kernelmark: note: {loaded.slug}: {loaded.schedule_at(now)}; --handed-in says how late each one was")
-    results = grade_all(settings, asked, jobs, record=record, refuse_together=base is None)
-    printed, reports = InOrder(form), Reports(summary, junit, marks, feedback)
-    every = [
-        report.Graded(each.path, HarnessError.exit_code, "not graded: the command was interrupted before its turn")
-        for each in asked
-    ]
-
-    def marked(places: Iterable[int]) -> list[Marked]:
-        return [one for place in places if found for one in course.marked(*found[place], every[place])]
-
-    try:
-        with printed:
-            for place, result in results:
-                printed.add(place, result)
-                every[place] = result
-                reports.keep(marked(range(len(every))), marked([place]))
-    finally:  # what was graded before an interruption is recorded, and must be reported
-        if form == "json":
-            print_json([each.document() for each in every])
-        elif not every:
-            print_lines(["no submission was added or changed"])
-        reports.write(every, marked(range(len(every))), "hand-in" if base is None else "submission")
-    return report.worst(every)
+        found = batch.of_branch(terms, base, given["head"], given["only"], allow_other=given["allow_other"])
+    else:
+        assert problem is not None
+        assert handins is not None  # it is the second argument
+        found = batch.of_course(terms, problem, handins, given["handed_in"])
+    return found.grade(terms, reports, jobs, form)
 
 
 @click.command("marks")
@@ -159,14 +104,14 @@ def marks(problem: str, marks: Path | None, feedback: Path | None) -> None:
     It is by what the board shows of an author, or else by the newest grading. Without --csv and --feedback the table
     is printed.
     """
+    from kernelmark.course import marks as writer
     from kernelmark.course.known import Known
     from kernelmark.course.reports import Reports
     from kernelmark.record.records import ledgers
-    from kernelmark.text import marks as writer
 
     settings = load_settings(problem)
     ledgers(settings, problem)  # refuses a problem that is unknown
     marked = Known(settings).marks(Path(problem).name)
     if marks is None and feedback is None:
         print_lines([writer.table(marked).rstrip()])
-    Reports(None, None, marks, feedback).write([each.graded for each in marked], marked, "author")
+    Reports(marks=marks, feedback=feedback).write([one.graded for one in marked], marked, "author")

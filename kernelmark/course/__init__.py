@@ -1,1 +1,1 @@
-"""Many hand-ins of one problem: whose they are, when they came, and the marks they get."""
+"""Many submissions to one problem: whose they are, when they came, and the marks they get."""

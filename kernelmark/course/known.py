@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from harness.problem.schedule import Delay
 from harness.wire.protocol import PROTOCOL
+from kernelmark.course.marks import Marked
+from kernelmark.course.report import Graded
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledger
-from kernelmark.text.marks import Marked
-from kernelmark.text.report import Graded
 from leaderboard.record.fields import Facts
 from leaderboard.standings.gradings import Grading, gradings
 from leaderboard.standings.ranking import Table, rank

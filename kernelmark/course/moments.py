@@ -1,6 +1,6 @@
-"""When hand-ins were handed in, by what an organizer says: `kernelmark grade PROBLEM HANDINS --handed-in WHEN`.
+"""When submissions were handed in, as an organizer says it: `kernelmark grade PROBLEM HANDINS --handed-in WHEN`.
 
-Trusted. The times of files and of an archive's members do not count: whoever makes a file sets its time. A table of
+Trusted. The times of files and of an archive's members do not count: the author of a file sets its time. A table of
 moments comes from the organizer, who has them from the learning platform.
 """
 
@@ -17,8 +17,8 @@ from harness.errors import UsageError
 from harness.files import outside
 from harness.problem import Problem
 from harness.problem.schedule import Delay
-from kernelmark.course.handins import HandIn, Moments
 from kernelmark.course.owner import Owner
+from kernelmark.course.submissions import CourseSubmission, Moments
 
 _OPTION = "--handed-in"
 _COLUMNS = ("author", "handed_in")
@@ -26,7 +26,7 @@ _ELSE = "record all as late (--late NAME), or grade without recording (--no-reco
 
 
 def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool) -> Moments:
-    """When each hand-in was handed in: as `given` says, a moment or a CSV file with one for each author.
+    """When each submission was handed in: as `given` says, a moment or a CSV file with one for each author.
 
     Without it they count as handed in now, as long as that is on time. After the deadline it is not known when they
     were, which is an error if it is `needed`.
@@ -40,42 +40,42 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
         if known is None and needed:
             what = f"its deadline has passed ({problem.schedule_at(now)}), so it matters when these were handed in"
             raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, {_ELSE}")
-        return lambda hand_in: known
+        return lambda submitted: known
     with suppress(OSError, ValueError):  # a text that no file can be called
         if Path(given).is_file():
-            return _of_each(Path(given), _table(Path(given), now))
+            return _by_table(Path(given), _table(Path(given), now))
     moment = _moment(given, _OPTION, now)
     if needed and problem.closed(moment):
         what = f"takes no more submissions, {problem.schedule_at(moment)}"
         raise UsageError(f"problem {problem.slug}", what, f"give an earlier {_OPTION}, {_ELSE}")
 
-    def of_all(hand_in: HandIn) -> datetime:
-        if hand_in.marked_late and not problem.delay(moment).days:
+    def of_all(submitted: CourseSubmission) -> datetime:
+        if submitted.marked_late and not problem.delay(moment).days:
             what = f"is marked LATE in its name, but {_OPTION} says that all came on time"
-            raise UsageError(hand_in.path, what, f"give {_OPTION} a CSV file with a moment for each author")
+            raise UsageError(submitted.path, what, f"give {_OPTION} a CSV file with a moment for each author")
         return moment
 
     return of_all
 
 
-def delay(problem: Problem, hand_in: HandIn, moments: Moments) -> Delay | None:
+def delay(problem: Problem, submitted: CourseSubmission, moments: Moments) -> Delay | None:
     """How late it was handed in; None if that is not known."""
     try:
-        moment = moments(hand_in)
+        moment = moments(submitted)
     except UsageError:
         return None  # grading it says why
     return None if moment is None else problem.delay(moment)
 
 
-def _of_each(file: Path, table: _Table) -> Moments:
-    def of_one(hand_in: HandIn) -> datetime:
-        named = [table.by_id[hand_in.owner.id]] if hand_in.owner.id in table.by_id else []
-        for name in () if named else dict.fromkeys(hand_in.names):
+def _by_table(file: Path, table: _Table) -> Moments:
+    def of_one(submitted: CourseSubmission) -> datetime:
+        named = [table.by_id[submitted.owner.id]] if submitted.owner.id in table.by_id else []
+        for name in () if named else dict.fromkeys(submitted.names):
             named += table.by_name.get(name, [])
         if not named:
-            raise UsageError(str(file), f"has no row for {hand_in.author}", f"add one, or grade without {_OPTION}")
+            raise UsageError(str(file), f"has no row for {submitted.author}", f"add one, or grade without {_OPTION}")
         if len(named) > 1:
-            raise UsageError(str(file), f"has {len(named)} rows for {hand_in.author}", "leave one")
+            raise UsageError(str(file), f"has {len(named)} rows for {submitted.author}", "leave one")
         return named[0]
 
     return of_one

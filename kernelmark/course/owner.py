@@ -1,6 +1,6 @@
-"""Whose hand-in a folder or file is, by its name on a learning platform or elsewhere.
+"""Whose submission a folder or file is, by its name on a learning platform or elsewhere.
 
-`handins` and `moments` ask. Trusted, over names that strangers chose. Moodle and Canvas append the owner's id, and
+`submissions` and `moments` ask. Trusted, over names that strangers chose. Moodle and Canvas append the owner's id, and
 Canvas whether it came late: `Ada Lovelace_31415_assignsubmission_file`, `lovelaceada_LATE_31415_92653_softmax.py`.
 """
 

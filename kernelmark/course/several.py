@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from harness.errors import HarnessError, KernelmarkError, SubmissionError
 from harness.kinds import DeviceKind
+from kernelmark.course.report import Graded
 from kernelmark.project.choice import refuse_without_torch
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import Publisher, table_of
 from kernelmark.record.records import tables
 from kernelmark.text.printing import print_lines
-from kernelmark.text.report import Graded
 from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from harness.submission import Submission
 from harness.verdict import Outcome
-from kernelmark.text.report import Graded, junit, summary, worst
+from kernelmark.course.report import Graded, junit, summary, worst
 from leaderboard.record.ledger import JsonlLedger
 from tests.repository import commit, git, init
 from tests.unit.conftest import Command

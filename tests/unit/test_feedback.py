@@ -12,8 +12,8 @@ import pytest
 from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.problem.schedule import Delay
 from harness.verdict import Doubt, DoubtCode
-from kernelmark.text.marks import Marked, feedback, table
-from kernelmark.text.report import Graded
+from kernelmark.course.marks import Marked, feedback, table
+from kernelmark.course.report import Graded
 from leaderboard.record.entry import encode
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import rank

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SubmissionError, UsageError
-from kernelmark.course.handins import handed_in
-from kernelmark.text.marks import COLUMNS
+from kernelmark.course.marks import COLUMNS
+from kernelmark.course.submissions import submissions_in
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import rank
@@ -49,7 +49,7 @@ def archive(tmp_path: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize("place", [folder, archive])
 @pytest.mark.parametrize("inside", ["", "all of them/"])
 def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tmp_path: Path) -> None:
-    found = handed_in(place(tmp_path, {f"{inside}{name}": content for name, content in FILES.items()}))
+    found = submissions_in(place(tmp_path, {f"{inside}{name}": content for name, content in FILES.items()}))
     assert [each.author for each in found] == ["Ada-Lovelace", "Two", "hopper", "team_1"]
     ada, two, hopper, team = found
     assert (ada.submission().name, ada.submission().language) == ("softmax.py", "py")
@@ -73,7 +73,7 @@ def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tm
 def test_a_folder_around_all_hand_ins_is_told_from_an_authors_own(
     files: tuple[str, ...], authors: list[str], tmp_path: Path
 ) -> None:
-    assert [each.author for each in handed_in(folder(tmp_path, dict.fromkeys(files, KERNEL)))] == authors
+    assert [each.author for each in submissions_in(folder(tmp_path, dict.fromkeys(files, KERNEL)))] == authors
 
 
 @pytest.mark.parametrize("place", [folder, archive])
@@ -88,7 +88,7 @@ def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp
         "bob_LATE_3_44_k.py": ("bob", "3", "bob"),
         "two_words.py": ("two_words", "", "two_words"),
     }
-    found = handed_in(place(tmp_path, dict.fromkeys(names, KERNEL)))
+    found = submissions_in(place(tmp_path, dict.fromkeys(names, KERNEL)))
     assert {each.path: (each.author, each.owner.id, each.owner.name) for each in found} == names
     assert [each.author for each in found if each.marked_late] == ["bob"]
     assert {each.submission().author for each in found} == {author for author, _, _ in names.values()}
@@ -109,7 +109,7 @@ def test_an_empty_folder_is_a_hand_in_without_a_kernel(
         with zipfile.ZipFile(made, "a") as zipped:
             for each in folders:
                 zipped.mkdir(each)
-    ada, bob, cyd = handed_in(made)
+    ada, bob, cyd = submissions_in(made)
     assert [each.submission().author for each in (ada, cyd)] == ["ada", "cyd"]
     with pytest.raises(SubmissionError, match=r"bob: no kernel \(its folder is empty\); its name must end in"):
         bob.submission()
@@ -147,7 +147,7 @@ def test_whoever_handed_in_no_kernel_has_a_row(
         ("hal", "20", "accepted"),
     ]
     assert "note: passed over what is not a kernel: grades.csv, notes.md\n" in said.err
-    assert said.err.splitlines()[-2:] == ["4 hand-ins: 2 accepted, 2 not graded", "wrote marks.csv"]
+    assert said.err.splitlines()[-2:] == ["4 submissions: 2 accepted, 2 not graded", "wrote marks.csv"]
 
 
 def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
@@ -189,7 +189,7 @@ def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
 )
 def test_moodle_takes_feedback_back_by_the_names_that_it_made(name: str, full_name: str | None, tmp_path: Path) -> None:
     """It splits a file's name at the first four underscores (`importziplib.php`): name, id, kind, plugin, the file."""
-    first, *_ = handed_in(archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}))
+    first, *_ = submissions_in(archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}))
     file = first.owner.feedback_file
     if full_name is None:
         assert file == ""
@@ -210,7 +210,7 @@ def test_moodle_takes_feedback_back_by_the_names_that_it_made(name: str, full_na
 )
 def test_nobody_counts_as_a_team_because_of_a_name(name: str, members: list[str], author: str, tmp_path: Path) -> None:
     place, teams = archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}), Teams({"Kim-Lee": tuple(members)})
-    found = {each.author: each.team and each.team.name for each in handed_in(place, teams)}
+    found = {each.author: each.team and each.team.name for each in submissions_in(place, teams)}
     assert found == {author: "Kim-Lee" if author == "Kim-Lee" else None, "zed": None}
 
 
@@ -243,7 +243,7 @@ MOODLE = "_assignsubmission_file"
 def test_an_id_is_that_which_the_platform_appended_and_nobody_takes_another_ones_name(
     files: list[str], authors: dict[str, str | None], tmp_path: Path
 ) -> None:
-    found = {each.owner.id: each for each in handed_in(archive(tmp_path, dict.fromkeys(files, KERNEL)))}
+    found = {each.owner.id: each for each in submissions_in(archive(tmp_path, dict.fromkeys(files, KERNEL)))}
     assert len({each.author for each in found.values()}) == len(files) == len(found)
     assert {own: found[own].author for own, author in authors.items() if author} == {
         own: author for own, author in authors.items() if author
@@ -255,7 +255,7 @@ def test_an_id_is_that_which_the_platform_appended_and_nobody_takes_another_ones
 
 def test_a_file_with_the_ids_of_two_is_refused_and_no_other(tmp_path: Path) -> None:
     files = (f"Ada_31415{MOODLE}_k.py", f"Eve_5{MOODLE}_Ada_31415{MOODLE}_k.py", f"Zoe_6{MOODLE}_Zoe_6{MOODLE}_k.py")
-    found = {each.path: each for each in handed_in(archive(tmp_path, dict.fromkeys(files, KERNEL)))}
+    found = {each.path: each for each in submissions_in(archive(tmp_path, dict.fromkeys(files, KERNEL)))}
     ada, eve, zoe = (found[path] for path in files)
     assert [(each.author, each.submission().author) for each in (ada, zoe)] == [("Ada", "Ada"), ("Zoe", "Zoe")]
     with pytest.raises(SubmissionError, match="holds the ids 5 and 31415; hand in a file whose own name has no id"):
@@ -283,13 +283,13 @@ def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:
         (folder(tmp_path, {"notes.txt": ""}), r"holds no kernel; its files end in .py, .cu or .cpp"),
     ):
         with pytest.raises(UsageError, match=why):
-            handed_in(place)
+            submissions_in(place)
 
 
 def test_no_more_of_an_archive_is_read_than_a_submission_may_have(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("ada.py", b" " * (64 << 20))
-    [bomb] = handed_in(tmp_path / "bomb.zip")
+    [bomb] = submissions_in(tmp_path / "bomb.zip")
     with pytest.raises(UsageError, match=r"ada\.py: is larger than 1,048,576 bytes"):
         bomb.submission()
 
@@ -311,7 +311,7 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
         ("zed", "accepted"),
     ]
     assert said.err.splitlines()[-2:] == [
-        "5 hand-ins: 2 accepted, 2 wrong answer, 1 not graded",
+        "5 submissions: 2 accepted, 2 wrong answer, 1 not graded",
         "wrote out/marks.csv and 5 files in out/feedback/",
     ]
     assert rows[0]["time_ns"] == "57300"

@@ -17,6 +17,7 @@ from harness.kinds import DeviceKind, SandboxName
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Stage, Verdict
+from kernelmark.course.report import Graded
 from kernelmark.course.several import InOrder
 from kernelmark.diagnostics.selftest import PROBLEMS, Attempts, Trial, attacks, honest, side_by_side
 from kernelmark.diagnostics.selftest.side_by_side import attempt_all
@@ -26,7 +27,6 @@ from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.grading.fleet.one_by_one import TESTED_AT_A_TIME, OneByOne, several
 from kernelmark.project.settings import Settings
 from kernelmark.record import publishing
-from kernelmark.text.report import Graded
 from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import Table

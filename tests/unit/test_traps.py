@@ -14,7 +14,7 @@ from harness.errors import HarnessError, LedgerError, SubmissionError, UsageErro
 from harness.profiling.memory import timelines
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from kernelmark.course.handins import handed_in
+from kernelmark.course.submissions import submissions_in
 from kernelmark.interop.importing import found as importing
 from kernelmark.interop.importing import gpu_mode, kernelbench
 from kernelmark.interop.importing.found import Candidate, NotImportedError
@@ -87,7 +87,7 @@ def test_a_damaged_stream_concerns_its_author_alone(
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as whole:
         bob = whole.getinfo("bob/kernel.py")
-    assert [each.submission().author for each in handed_in(path)] == ["ada", "bob"], "undamaged, it is read"
+    assert [each.submission().author for each in submissions_in(path)] == ["ada", "bob"], "undamaged, it is read"
     start = bob.header_offset + 30 + len(bob.filename) + 9
     content[start : start + 200] = b"\xff" * 200
     path.write_bytes(content)
@@ -111,7 +111,7 @@ def test_an_archive_damaged_anywhere_is_told(method: str, tmp_path: Path) -> Non
             content[at] = drawn.randrange(256)
         damaged.write_bytes(content[: drawn.randrange(len(content))] if drawn.random() < 0.1 else content)
         try:
-            for each in handed_in(damaged):
+            for each in submissions_in(damaged):
                 try:
                     each.submission()
                 except SubmissionError:
@@ -125,7 +125,7 @@ def test_an_archive_damaged_anywhere_is_told(method: str, tmp_path: Path) -> Non
 def test_the_hand_ins_are_a_folder_or_an_archive(trap: str, tmp_path: Path) -> None:
     TRAPS[trap](tmp_path / "handins.zip")
     with ends(), pytest.raises(UsageError, match=r"handins\.zip: cannot be read .*; name a folder, or a zip archive"):
-        handed_in(tmp_path / "handins.zip")
+        submissions_in(tmp_path / "handins.zip")
 
 
 def test_deep_folders_of_a_hand_in_are_passed_over(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_deep_folders_of_a_hand_in_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "ada/kernel.py").write_text(KERNEL)
     (tmp_path / "bob").mkdir()
     with deep(tmp_path / "bob"):
-        ada, bob = handed_in(tmp_path)
+        ada, bob = submissions_in(tmp_path)
         assert ada.submission().source == KERNEL.encode()
         with pytest.raises(SubmissionError, match=r"bob: no kernel \(its folder is empty\)"):
             bob.submission()

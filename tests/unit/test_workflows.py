@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Submission
-from kernelmark.text.report import Graded, junit
+from kernelmark.course.report import Graded, junit
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
 from tests.repository import commit, git, init

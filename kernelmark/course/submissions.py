@@ -1,12 +1,11 @@
-"""The hand-ins of a course: a folder, or the zip archive of a learning platform, with one kernel an author or team.
+"""The submissions to a course: a folder, or the zip archive of a learning platform, with a kernel per author or team.
 
 `kernelmark grade PROBLEM HANDINS` calls it. Trusted, over files that strangers wrote: an archive is read in memory, and
 no file beyond what a submission may have. Nothing is extracted.
 
-The author is the folder that the kernel lies in, or else the name of its file, without what a platform appends
-(`owner` says what). A team's name counts as that of an author of the team, but not where the
-platform says that a person has it. Whoever handed in no kernel, or only a folder, has a hand-in too, so that nobody is
-missing.
+The author is the folder of the kernel, or else the name of its file, without what a platform appends (`owner` says
+what). A team's name counts as that of an author of the team, but not where the platform says that a person has it.
+Authors who submitted no kernel, or only a folder, are listed too, so that nobody is missing.
 """
 
 from __future__ import annotations
@@ -28,18 +27,17 @@ from harness.languages import LANGUAGES, known
 from harness.problem import Problem
 from harness.problem.schedule import Delay
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
-from kernelmark.course.known import Known
+from kernelmark.course.marks import Marked
 from kernelmark.course.owner import Owner, authors_of
-from kernelmark.course.several import Asked, Ready
+from kernelmark.course.report import Graded
+from kernelmark.project.problems import find_directory, find_problem
 from kernelmark.project.settings import Settings
-from kernelmark.text.marks import Marked
 from kernelmark.text.printing import say
-from kernelmark.text.report import Graded
 from kernelmark.text.terminal import visible
 from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
 _MOST_FILES = 20_000
-_DEEPEST = 32  # folders below the one with all hand-ins; no kernel is looked for in deeper ones
+_DEEPEST = 32  # folders below the one with all submissions; no kernel is looked for in deeper ones
 _SHOWN = 4  # files that a message names
 # What zipfile raises for an archive or a member that is damaged, encrypted, or compressed in a way that it cannot read;
 # bz2 raises an OSError without a number.
@@ -47,8 +45,8 @@ _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, NotImplementedError),
     *(ValueError, OverflowError, MemoryError),
 )
-Moments = Callable[["HandIn"], datetime | None]
-"""When each was handed in; None if that is not known.
+Moments = Callable[["CourseSubmission"], datetime | None]
+"""When a submission was handed in; None if that is not known.
 
 Raises:
     UsageError: what is known of it contradicts itself, or is not there.
@@ -57,7 +55,7 @@ Raises:
 
 @dataclass(frozen=True)
 class _File:
-    """A file of a hand-in, or a folder in which nothing was handed in."""
+    """A file of a submission, or an empty folder."""
 
     path: PurePosixPath
     read: Callable[[int], bytes]
@@ -76,23 +74,23 @@ class _File:
 
     @property
     def has_owner(self) -> bool:
-        """Whether it is somebody's: a text that lies beside all hand-ins may be the teacher's own."""
+        """Whether it belongs to an author: a text at the top, next to all submissions, may be the teacher's own."""
         return self.is_kernel or self.is_folder or len(self.path.parts) > 1 or bool(self.owner.id)
 
 
 @dataclass(frozen=True)
-class HandIn:
-    """What one author handed in: normally one kernel."""
+class CourseSubmission:
+    """What one author submitted: normally one kernel."""
 
     author: str
     files: tuple[_File, ...]
     team: Team | None = None
     teammates: tuple[str, ...] = ()
-    """Who else of the author's team handed something in."""
+    """The others of the author's team who submitted something."""
     names: tuple[str, ...] = ()
-    """As which author a table may name it: by the name alone too, if nobody else has it."""
+    """The names by which a table may mean this author: without the id too, if nobody else has that name."""
     mates: tuple[tuple[str, Owner], ...] = ()
-    """Others of the team whom the platform knows, though they handed in no kernel: as authors, and as it has them."""
+    """Others of the team whom the platform knows, though they submitted no kernel: their authors' names, and owners."""
 
     @property
     def owner(self) -> Owner:
@@ -102,15 +100,15 @@ class HandIn:
     @property
     def kernels(self) -> tuple[_File, ...]:
         """Those of its files that are in a language of a submission."""
-        return tuple(each for each in self.files if each.is_kernel)
+        return tuple(file for file in self.files if file.is_kernel)
 
     @property
     def authors(self) -> tuple[str, ...]:
-        """Whose marks it decides: those of the whole team, unless several of it handed in."""
+        """The authors whose marks it decides: the whole team, unless several of its members submitted."""
         return (self.author,) if self.team is None or self.teammates else self.team.members
 
     def known_as(self, author: str) -> Owner:
-        """What the platform has of an author; nothing for a teammate who handed in nothing."""
+        """The name and id that the platform has of an author; empty for a teammate who submitted nothing."""
         return dict([*self.mates, (self.author, self.owner)]).get(author, Owner(""))
 
     @property
@@ -121,7 +119,7 @@ class HandIn:
     @property
     def marked_late(self) -> bool:
         """Whether the platform says in the name that it came late."""
-        return any(each.owner.marked_late for each in self.kernels)
+        return any(kernel.owner.marked_late for kernel in self.kernels)
 
     def submission(self) -> Submission:
         """The kernel.
@@ -135,14 +133,14 @@ class HandIn:
             what = f"the name of {visible(self.path)} holds the ids {' and '.join(self.owner.ids)}"
             raise SubmissionError(self.author, what, "hand in a file whose own name has no id")
         if not self.kernels:
-            found = [each for each in self.files if not each.is_folder]
+            found = [file for file in self.files if not file.is_folder]
             what = f"no kernel (found {_listed(found)})" if found else "no kernel (its folder is empty)"
             raise SubmissionError(self.author, what, f"its name must end in {known()}")
         if self.teammates:
             what = f"handed in, and so did {', '.join(self.teammates)} of the same team"
             raise SubmissionError(self.author, what, "leave one hand-in")
         if len(self.kernels) > 1:
-            names = ", ".join(str(each.path) for each in self.kernels[:_SHOWN])
+            names = ", ".join(str(kernel.path) for kernel in self.kernels[:_SHOWN])
             raise SubmissionError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
         [kernel] = self.kernels
         source = kernel.read(MAX_SOURCE_BYTES + 1)
@@ -150,13 +148,11 @@ class HandIn:
 
 
 def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> Problem:
-    """The problem of the hand-ins in that place, as it is `now`.
+    """The problem of the submissions in that place, as it is `now`.
 
     Raises:
         UsageError: there is none, or the two were swapped.
     """
-    from kernelmark.project.problems import find_directory, find_problem
-
     try:
         find_directory(settings, problem)
     except UsageError as missing:
@@ -169,142 +165,110 @@ def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> 
     return find_problem(settings, problem, now)
 
 
-def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
-    """The hand-ins in a folder or a zip archive, by author; says on stderr which files are nobody's.
+def submissions_in(place: Path, teams: Teams = NO_TEAMS) -> list[CourseSubmission]:
+    """The submissions in a folder or a zip archive, by author; notes on stderr which files belong to no author.
 
     Raises:
         UsageError: it is neither, cannot be read, or holds no kernel.
     """
-    files = _unwrapped(_without_full_folders([each for each in _files(place) if not _hidden(each.path)]))
-    if not any(each.is_kernel for each in files):
+    files = [file for file in _files(place) if not _hidden(file.path)]
+    full = {folder for file in files for folder in file.path.parents}
+    files = _unwrapped([file for file in files if not file.is_folder or file.path not in full])
+    if not any(file.is_kernel for file in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
-    of = _by_author(files, teams)
-    by_team = _by_team(of, teams)
+    by_author = _by_author(files, teams)
+    by_team = _by_team(by_author, teams)
     present = sorted(author for authors in by_team.values() for author in authors)
-    _say_what_is_left(files, [each for author in present for each in of[author]])
-    names = _names(of, teams)
-    return [
-        HandIn(
-            author,
-            tuple(of[author]),
-            team := teams.of(author),
-            tuple(each for each in by_team[teams.name_of(author)] if each != author),
-            names[author],
-            tuple((each, of[each][0].owner) for each in of if team and each != author and teams.of(each) == team),
+    taken = {file.path for author in present for file in by_author[author]}
+    if left := [file for file in files if file.path not in taken]:
+        say(f"kernelmark: note: passed over what is not a kernel: {visible(_listed(left))}")
+    names, found = _names(by_author, teams), []
+    for author in present:
+        team = teams.of(author)
+        mates = [other for other in by_author if team and other != author and teams.of(other) == team]
+        found.append(
+            CourseSubmission(
+                author,
+                tuple(by_author[author]),
+                team,
+                tuple(other for other in by_team[teams.name_of(author)] if other != author),
+                names[author],
+                tuple((other, by_author[other][0].owner) for other in mates),
+            )
         )
-        for author in present
-    ]
-
-
-def _without_full_folders(files: Sequence[_File]) -> list[_File]:
-    full = {folder for each in files for folder in each.path.parents}
-    return [each for each in files if not each.is_folder or each.path not in full]
+    return found
 
 
 def _by_author(files: Iterable[_File], teams: Teams) -> dict[str, list[_File]]:
-    """Those files that are somebody's, by author, in order of name; says who is called as somebody else's id makes
-    that one's name.
+    """The files that have an owner, by author, in order of name; notes on stderr an author who cannot have the name
+    that their file has, since somebody else's id makes it that one's.
     """
-    owned = [each for each in files if each.has_owner]
-    authors = authors_of((each.owner for each in owned), _without_member(teams))
+    owned = [file for file in files if file.has_owner]
+    authors = authors_of((file.owner for file in owned), _without_member(teams))
     for owner, author in authors.items():
         if author not in (owner.author, owner.author_with_id):
             say(f"kernelmark: note: {visible(owner.name)} is graded as {author}, since {owner.author} is somebody else")
-    of: dict[str, list[_File]] = {}
-    for each in owned:
-        of.setdefault(authors[each.owner], []).append(each)
-    return dict(sorted(of.items()))
+    by_author: dict[str, list[_File]] = {}
+    for file in owned:
+        by_author.setdefault(authors[file.owner], []).append(file)
+    return dict(sorted(by_author.items()))
 
 
 def _without_member(teams: Teams) -> list[str]:
-    """The teams whose name is no member's: nobody of whom the platform has an id counts as one because of a name."""
+    """The teams that no member is named like: nobody whose id the platform has counts as such a team for a name."""
     return [name for name, members in teams.root.items() if name not in members]
 
 
-def _by_team(of: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, list[str]]:
-    """The authors who handed something in, by the name that they rank under.
+def _by_team(by_author: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, list[str]]:
+    """The authors who submitted something, by the name that they rank under.
 
-    A text says nothing beside the kernel of a teammate: then its author is left out.
+    Beside the kernel of a teammate a text counts for nothing: then its author is left out.
     """
-    with_kernel = {author for author, files in of.items() if any(each.is_kernel for each in files)}
+    with_kernel = {author for author, files in by_author.items() if any(file.is_kernel for file in files)}
     done = {teams.name_of(author) for author in with_kernel}
     together: dict[str, list[str]] = {}
-    for author in of:
+    for author in by_author:
         if author in with_kernel or teams.name_of(author) not in done:
             together.setdefault(teams.name_of(author), []).append(author)
     return together
 
 
-def _names(of: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, tuple[str, ...]]:
-    """As which author a table may name each: by the name without the id too, if nobody else has it, or is called so."""
-    plain = {author: Owner(files[0].owner.name).author for author, files in of.items()}
+def _names(by_author: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, tuple[str, ...]]:
+    """The names by which a table may mean an author: without the id too, if nobody else has or is given that name."""
+    plain = {author: Owner(files[0].owner.name).author for author, files in by_author.items()}
     count = Counter([*plain.values(), *(author for author, name in plain.items() if author != name)])
     count.update(_without_member(teams))
     return {author: (author, name) if count[name] == 1 else (author,) for author, name in plain.items()}
 
 
-def _say_what_is_left(files: Iterable[_File], taken: Iterable[_File]) -> None:
-    paths = {each.path for each in taken}
-    if left := [each for each in files if each.path not in paths]:
-        say(f"kernelmark: note: passed over what is not a kernel: {visible(_listed(left))}")
-
-
-def asked(
-    settings: Settings,
-    problem: str,
-    hand_in: HandIn,
-    known: Known | None = None,
-    *,
-    late: str | None,
-    moments: Moments,
-    now: datetime,
-    record: bool,
-) -> Asked:
-    """A hand-in as `several` grades it, for the command that began `now`, and not again if its verdict is `known`; it
-    is exempt from the limits a day, since an organizer wants it graded.
-    """
-
-    def read() -> Ready:
-        from kernelmark.grading.admission import admit
-        from kernelmark.grading.setup import PreparedJob
-
-        handed_in = moments(hand_in)
-        job = PreparedJob.prepare(settings, problem, hand_in.submission(), author=hand_in.author, moment=now)
-        if known is not None and (same := known.same(hand_in.path, job)):
-            return Ready(job, None, known=same)
-        return Ready(job, admit(job, late, handed_in=handed_in, exempt=True) if record else None, exempt=True)
-
-    return Asked(hand_in.path, read)
-
-
-def marked(hand_in: HandIn, delay: Delay | None, graded: Graded) -> Iterator[Marked]:
-    """What became of a hand-in, for each author whose mark it decides."""
-    team = hand_in.team.name if hand_in.team else ""
-    for author in hand_in.authors:
-        owner = hand_in.known_as(author)
+def marked(submitted: CourseSubmission, delay: Delay | None, graded: Graded) -> Iterator[Marked]:
+    """The mark of every author whose mark a submission decides."""
+    team = submitted.team.name if submitted.team else ""
+    for author in submitted.authors:
+        owner = submitted.known_as(author)
         yield Marked(author, owner.id, owner.name, team, delay, graded, owner.feedback_file or f"{author}.txt")
 
 
 def _unwrapped(files: list[_File]) -> list[_File]:
     """The files without the one folder that an archive often holds everything in."""
-    tops = {each.path.parts[0] for each in files if len(each.path.parts) > 1 or each.is_kernel}
+    tops = {file.path.parts[0] for file in files if len(file.path.parts) > 1 or file.is_kernel}
     wrapper = next(iter(tops), "")
     if len(tops) != 1 or Owner.of(wrapper, is_folder=True).id:
         return files
     inside = [
-        replace(each, path=each.path.relative_to(wrapper))
-        for each in files
-        if each.path.parents[-2:-1] == (PurePosixPath(wrapper),)
+        replace(file, path=file.path.relative_to(wrapper))
+        for file in files
+        if file.path.parents[-2:-1] == (PurePosixPath(wrapper),)
     ]
-    if sum(each.is_kernel for each in inside) < 2 and not any(each.owner.id for each in inside):
+    if sum(file.is_kernel for file in inside) < 2 and not any(file.owner.id for file in inside):
         return files  # an author's own folder
-    return inside + [each for each in files if each.path.parts[0] != wrapper]
+    return inside + [file for file in files if file.path.parts[0] != wrapper]
 
 
 def _listed(files: Sequence[_File]) -> str:
     """The names of files for a message."""
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return ", ".join(each.path.name for each in files[:_SHOWN]) + more
+    return ", ".join(file.path.name for file in files[:_SHOWN]) + more
 
 
 def _hidden(path: PurePosixPath) -> bool:

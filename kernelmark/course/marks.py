@@ -15,7 +15,7 @@ from leaderboard.standings.pooling import NO_RANK, RowState, too_wide
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
-    from kernelmark.text.report import Graded
+    from kernelmark.course.report import Graded
 
 COLUMNS = (
     "author", "id", "name", "team", "file", "handed_in", "late_days", "factor", "outcome", "tests_right", "tests",

@@ -1,0 +1,139 @@
+"""Grades and reports all submissions of a branch or of a course: `kernelmark grade`. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.errors import HarnessError
+from kernelmark.course import moments, report, strays
+from kernelmark.course.changed import SubmittedFile, changed
+from kernelmark.course.marks import Marked
+from kernelmark.course.report import Graded
+from kernelmark.course.several import Asked, InOrder, Ready, grade_all
+from kernelmark.course.submissions import CourseSubmission, marked, problem_of, submissions_in
+from kernelmark.grading.admission import admit, usual_s
+from kernelmark.grading.recorder import Remark
+from kernelmark.grading.setup import PreparedJob
+from kernelmark.project.settings import Settings
+from kernelmark.record.allowance import Allowance
+from kernelmark.text.printing import print_json, print_lines, say
+
+if TYPE_CHECKING:
+    from harness.problem.schedule import Delay
+    from harness.submission import Submission
+    from kernelmark.course.known import Known
+    from kernelmark.course.reports import Reports
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How one command treats all its submissions.
+
+    `late` is the organizer who admits them although the problem is closed. What is `known` is not graded again. All
+    count as read at the moment `now`, when the command began.
+    """
+
+    settings: Settings
+    record: bool
+    late: str | None = None
+    known: Known | None = None
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def ready(
+        self, path: str, problem: str | Path, submission: Submission, admitted: Callable[[PreparedJob], Remark | None]
+    ) -> Ready:
+        """A submission that was read; it is admitted unless its verdict is known already."""
+        job = PreparedJob.prepare(self.settings, problem, submission, author=submission.author, moment=self.now)
+        if self.known is not None and (same := self.known.same(path, job)):
+            return Ready(job, None, known=same)
+        return Ready(job, admitted(job))
+
+
+class Batch(NamedTuple):
+    """Submissions to grade, and for those of a course who submitted them, and how late: None if that is not known."""
+
+    asked: list[Asked]
+    submitted: list[tuple[CourseSubmission, Delay | None]]
+
+    def grade(self, terms: Terms, reports: Reports, jobs: int | None, form: str) -> int:
+        """Grade all of them, print each in the given form and write the reports; returns the exit status."""
+        every = [
+            Graded(asked.path, HarnessError.exit_code, "not graded: the command was interrupted before its turn")
+            for asked in self.asked
+        ]
+
+        def marks(places: Iterable[int]) -> list[Marked]:
+            return [one for place in places if self.submitted for one in marked(*self.submitted[place], every[place])]
+
+        together = bool(self.submitted)
+        results = grade_all(terms.settings, self.asked, jobs, record=terms.record, refuse_together=together)
+        try:
+            with InOrder(form) as printed:
+                for place, result in results:
+                    printed.add(place, result)
+                    every[place] = result
+                    reports.keep(marks(range(len(every))), marks([place]))
+        finally:  # what was graded before an interruption is recorded, and must be reported
+            if form == "json":
+                print_json([result.document() for result in every])
+            elif not every:
+                print_lines(["no submission was added or changed"])
+            reports.write(every, marks(range(len(every))), "submission")
+        return report.worst(every)
+
+
+def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_other: bool) -> Batch:
+    """What a branch adds or changes; `only` names the author outside of whose folders it may change nothing.
+
+    The limits a day hold even if nothing is recorded: then the record of the base says what was used.
+
+    Raises:
+        UsageError: git does not know the commits, or the branch changes what it may not.
+    """
+    settings, allowance = terms.settings, Allowance(terms.settings)
+    found = changed(settings, base, head)
+    if only is not None:
+        strays.refuse_strays(settings, base, head, only, allowed=allow_other)
+
+    def admitted(job: PreparedJob) -> Remark | None:
+        if terms.record:
+            return admit(job, terms.late, allowance)
+        allowance.take(job.submission.author, lambda: usual_s(job))
+        return None
+
+    def read(file: SubmittedFile) -> Ready:
+        return terms.ready(file.path, *file.read(settings), admitted)
+
+    return Batch([Asked(file.path, partial(read, file)) for file in found], [])
+
+
+def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) -> Batch:
+    """The submissions to a problem that are in a folder or an archive; `handed_in` says when, as an organizer gives it.
+
+    They are exempt from the limits a day, since an organizer wants them graded.
+
+    Raises:
+        UsageError: the place or the moments cannot be read, or it is not known when they were submitted, and matters.
+    """
+    settings, late = terms.settings, terms.late
+    loaded = problem_of(settings, problem, place, terms.now)  # else each submission would be refused for the problem
+    when = moments.moments(handed_in, loaded, terms.now, needed=terms.record and late is None)
+
+    def read(submitted: CourseSubmission) -> Ready:
+        moment = when(submitted)
+
+        def admitted(job: PreparedJob) -> Remark | None:
+            return admit(job, late, handed_in=moment, exempt=True) if terms.record else None
+
+        return terms.ready(submitted.path, problem, submitted.submission(), admitted)._replace(exempt=True)
+
+    submissions = submissions_in(place, settings.teams)
+    found = [(submitted, moments.delay(loaded, submitted, when)) for submitted in submissions]
+    if late is None and found and not any(delay for _, delay in found):
+        say(f"kernelmark: note: {loaded.slug}: {loaded.schedule_at(terms.now)}; --handed-in says how late each one was")
+    return Batch([Asked(submitted.path, partial(read, submitted)) for submitted, _ in found], found)
