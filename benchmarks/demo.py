@@ -1,6 +1,7 @@
 """Builds the demo site from what H200s graded, under `benchmarks/results`: `make demo`, or `python -m benchmarks.demo`.
 
-Nothing is graded here: the verdicts are those that were recorded. Each kind of kernel in `reference/` is an author.
+Nothing is graded here: the verdicts are those that were recorded, but for their authors' names. Each kind of kernel in
+`reference/` has an invented author, as a board of people would.
 Where the judge had no calibration, the shares of the roofline are computed from the one of `calibration_h200.json`, as
 those of docs/baselines.md are. The site goes to `site` in the folder of --out; the project that it is made from lies
 beside it.
@@ -25,13 +26,20 @@ from leaderboard.record.ledger import JsonlLedger
 RESULTS = ROOT / "benchmarks" / "results"
 LEDGERS = tuple(sorted(path for timing in ("", "_sealed") for path in RESULTS.glob(f"baselines{timing}_h200/*.jsonl")))
 CALIBRATION = RESULTS / "calibration_h200.json"
+AUTHORS = {"triton": "ada", "cuda": "grace", "compiled": "edsger", "eager": "alan", "flash": "barbara", "fused": "donald"}
 
 
 def recorded(ledgers: Iterable[Path] = LEDGERS) -> list[Verdict]:
     """The verdicts of these ledgers, in the order of the gradings, with their shares of the roofline."""
     found = [entry.verdict for ledger in ledgers for entry in JsonlLedger(ledger).read() if entry.kind == VERDICT]
     calibration = Calibration.model_validate_json(CALIBRATION.read_bytes())
-    return sorted((_with_shares(each, calibration) for each in found), key=lambda each: each.created_at)
+    return sorted((_with_shares(verdict, calibration) for verdict in found), key=lambda verdict: verdict.created_at)
+
+
+def _by_people(verdict: Verdict) -> Verdict:
+    submission = verdict.submission
+    author = AUTHORS[submission.author]
+    return verdict.model_copy(update={"submission": submission.model_copy(update={"author": author})})
 
 
 def _with_shares(verdict: Verdict, calibration: Calibration) -> Verdict:
@@ -83,7 +91,7 @@ def main() -> None:
         parser.error(f"{out} holds something else than an earlier demo; name another folder with --out")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    site = build(out, recorded())
+    site = build(out, map(_by_people, recorded()))
     print(f"{site / 'index.html'}: open it in a browser, or `python -m http.server -d {site}`")
 
 
