@@ -1,4 +1,4 @@
-"""A submission: a source file, the files beside it that it uses, who wrote it, and the hash that identifies it.
+"""A submission: a source file, the other files that it uses, who wrote it, and the hash that identifies it.
 
 The front end reads it, the judge passes its bytes to the runner. Trusted code over untrusted bytes: nothing here
 interprets the source.
@@ -21,7 +21,7 @@ from harness.languages import LANGUAGES, known
 from harness.languages.beside import malformed, refused
 
 MAX_SOURCE_BYTES = 1 << 20  # all files of a submission together
-MAX_BESIDE = 32  # files beside its own
+MAX_BESIDE = 32  # files in addition to its own
 _TOO_LARGE = f"is larger than {MAX_SOURCE_BYTES:,} bytes"
 _REMEDY = "submit source, not data"
 
@@ -36,15 +36,15 @@ LanguageName = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"
 """The suffix of a language in `harness.languages`: `py`, `cu`, `cpp`."""
 
 
-def _may_lie_beside(name: str) -> str:
+def _well_formed(name: str) -> str:
     if why := malformed(name):
         raise ValueError(f"{name[:80]!r} {why}")
     return name
 
 
-BesideName = Annotated[str, AfterValidator(_may_lie_beside)]
-"""The name of a file beside a submission's own. Only `Submission.of` refuses names that a sandbox's modules have: with
-another Python these are others, and what was recorded must stay readable."""
+BesideName = Annotated[str, AfterValidator(_well_formed)]
+"""The name of a file other than a submission's own. Only `Submission.of` refuses names that a sandbox's modules have:
+they differ between versions of Python, and what was recorded must stay readable."""
 AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -78,7 +78,7 @@ class Submission(BaseModel):
 
     @property
     def size_bytes(self) -> int:
-        """Of all files together."""
+        """The size of all files together."""
         return len(self.source) + sum(len(content) for _, content in self.beside)
 
     @property
@@ -88,15 +88,15 @@ class Submission(BaseModel):
 
     @classmethod
     def read(cls, path: Path, author: str, beside: Sequence[Path] = ()) -> Submission:
-        """Read a file whose suffix names its language, and the files that it has beside it.
+        """Read a file whose suffix names its language, and the other files that it uses.
 
         Raises:
             SubmissionError: one does not exist, is empty or not UTF-8 text, or has a name that it may not have; they
             are larger than 1 MiB together or more than 32; or the author's name cannot be part of a path.
         """
-        for each in (path, *beside):
-            if not isinstance(each, Path):
-                raise SubmissionError("path", f"is of type {type(each).__name__}", "give a pathlib.Path")
+        for given in (path, *beside):
+            if not isinstance(given, Path):
+                raise SubmissionError("path", f"is of type {type(given).__name__}", "give a pathlib.Path")
         if os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir, it takes a name of any length
             raise SubmissionError(str(path), "is a folder, not a kernel", f"name the file in it ({known()})")
         language = language_of(path)
@@ -104,10 +104,10 @@ class Submission(BaseModel):
         if not source.strip():
             raise SubmissionError(str(path), "is empty", "save your kernel first; `kernelmark start` writes one")
         contents: dict[str, bytes] = {}
-        for each in beside:
-            if each.name in contents:
-                raise SubmissionError(str(each), "has the name of another file beside the submission", "rename one")
-            contents[each.name] = _content(each)
+        for other in beside:
+            if other.name in contents:
+                raise SubmissionError(str(other), "has the name of another file beside the submission", "rename one")
+            contents[other.name] = _content(other)
         name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
         return cls.of(source, language, author=author, name=name, beside=contents)
 
@@ -171,7 +171,7 @@ def _encoded(name: str, content: bytes | str) -> bytes:
 
 
 def _others(own: str, language: str, beside: Mapping[str, bytes | str]) -> tuple[tuple[str, bytes], ...]:
-    """The files beside the submission's own, each checked, by name."""
+    """The submission's other files, checked and in the order of their names."""
     if len(beside) > MAX_BESIDE:
         raise SubmissionError(own, f"has {len(beside)} files beside it", f"use at most {MAX_BESIDE}")
     suffixes = LANGUAGES[language].beside

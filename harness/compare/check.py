@@ -14,7 +14,7 @@ from torch import Tensor
 
 from harness.compare.budget import CEILING, budget, maximum_floor, rms_floor
 from harness.compare.field import BLOCK_ELEMENTS, Field, row_width
-from harness.compare.mismatch import Evidence, Output, explain, locate_floats, locate_integers
+from harness.compare.mismatch import Evidence, OutputType, explain, locate_floats, locate_integers
 from harness.errors import HarnessError
 from harness.problem.elements import has_budget, info, numbers, rounded, wide
 from harness.problem.spec import Tolerance
@@ -53,7 +53,7 @@ def check_output(
     _require_one_layout(name, got, truth, honest, poison)
     if not got.numel():
         return OutputCheck(output=name, dtype=dtype_name(got), correct=True)
-    output = Output(name, got.dtype)
+    output = OutputType(name, got.dtype)
     held = None if poison is None else numbers(poison)
     if not has_budget(got.dtype):
         return _check_integers(output, numbers(got), expected_numbers(truth, got.dtype), held)
@@ -84,7 +84,7 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     if not bool(norm(expected).isfinite()):
         return False
     near = norm(difference, ord=math.inf, dim=-1) <= floor * scale
-    errors, sizes = (norm(each.reshape(calls, -1), dim=-1) for each in (difference, expected))
+    errors, sizes = (norm(rows.reshape(calls, -1), dim=-1) for rows in (difference, expected))
     if not bool((errors <= min(rms_floor(dtype, tolerance), CEILING) * sizes).all()):
         return False
     far = ~near
@@ -146,7 +146,7 @@ def expected_numbers(truth: Tensor, dtype: torch.dtype) -> Tensor:
     return numbers(truth if has_budget(dtype) else rounded(truth, dtype))
 
 
-def _check_integers(output: Output, got: Tensor, truth: Tensor, poison: Tensor | None) -> OutputCheck:
+def _check_integers(output: OutputType, got: Tensor, truth: Tensor, poison: Tensor | None) -> OutputCheck:
     flat, expected = got.reshape(-1), truth.reshape(-1)
     spans = range(0, flat.numel(), BLOCK_ELEMENTS)
     counts = [(flat[at : at + BLOCK_ELEMENTS] != expected[at : at + BLOCK_ELEMENTS]).sum() for at in spans]
@@ -158,7 +158,7 @@ def _check_integers(output: Output, got: Tensor, truth: Tensor, poison: Tensor |
 
 
 def _check_floats(
-    output: Output,
+    output: OutputType,
     got: Tensor,
     truth: Tensor,
     honest: Tensor,

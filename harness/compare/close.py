@@ -8,7 +8,7 @@ from torch import Tensor
 from harness.compare.budget import maximum_floor
 from harness.compare.check import check_output, dtype_name, expected_numbers
 from harness.compare.field import BLOCK_ELEMENTS, Field
-from harness.compare.mismatch import Evidence, Output, explain, locate_worst
+from harness.compare.mismatch import Evidence, OutputType, explain, locate_worst
 from harness.problem.elements import has_budget, numbers, widened
 from harness.problem.spec import Tolerance
 from harness.verdict import Mismatch, OutputCheck
@@ -48,7 +48,7 @@ def _explained(
         apart = values.reshape(wrong.numel(), -1) != expected.reshape(wrong.numel(), -1)
         wrong = (wrong[:, None] & apart).reshape(-1)
     held = None if poison is None else numbers(poison)
-    evidence = Evidence(Output(name, got.dtype), values, expected, held, field, rms_error)
+    evidence = Evidence(OutputType(name, got.dtype), values, expected, held, field, rms_error)
     rule = f"{tolerance.atol:g} + {tolerance.rtol:g} × |expected|"
     return explain(evidence, locate_worst(evidence, wrong)).model_copy(update={"allowed": rule})
 
@@ -65,7 +65,7 @@ def _far(got: Tensor, truth: Tensor, tolerance: Tolerance) -> Tensor:
     flat, expected = got.reshape(-1), truth.reshape(-1)
     wrong = torch.empty(flat.shape, dtype=torch.bool, device=got.device)
     for at in range(0, flat.numel(), BLOCK_ELEMENTS):
-        one, other = (_exact(each[at : at + BLOCK_ELEMENTS]) for each in (flat, expected))
+        one, other = (_exact(values[at : at + BLOCK_ELEMENTS]) for values in (flat, expected))
         near = torch.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol)
         wrong[at : at + len(one)] = (~near).view(len(one), -1).any(dim=-1)
     return wrong

@@ -20,7 +20,7 @@ SHOWN_ELEMENTS = 8
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputType:
     """An output by its name and its own dtype. Its values are compared as `elements.numbers` gives them."""
 
     name: str
@@ -38,7 +38,7 @@ class Evidence:
     `only_rms`: every element is within the maximum; only the overall relative RMS error is too large.
     """
 
-    output: Output
+    output: OutputType
     got: Tensor
     truth: Tensor
     poison: Tensor | None

@@ -1,4 +1,4 @@
-"""The CPU as a device of the judge's. `kernelmark doctor` calls `cpu_name` where torch may be broken."""
+"""The CPU as a device that the judge grades on. `kernelmark doctor` calls `cpu_name` where torch may be broken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MT19937_BYTES = 5056
 _MT19937_WORDS = slice(3, 627)
 
 
-class Cpu:
+class CpuDevice:
     """All of the CPU; calls are synchronous."""
 
     kind: DeviceKind = "cpu"
@@ -71,9 +71,9 @@ class Cpu:
         np.take(words.numpy(), places.numpy(), out=into.numpy(), mode="clip")
 
     def generator(self, seed: int) -> torch.Generator:
-        """torch's own `manual_seed` keeps the low 32 bits, few enough to try them all against inputs that were seen.
+        """A generator whose state NumPy has filled from all bits of the seed; its Mersenne Twister is torch's, too.
 
-        So the state is filled by NumPy, whose generator is the same Mersenne Twister.
+        torch's own `manual_seed` keeps the low 32 bits, few enough to try them all against inputs that were seen.
 
         Raises:
             HarnessError: this torch lays the state out in another way.
@@ -84,7 +84,7 @@ class Cpu:
         generator = torch.Generator("cpu").manual_seed(seed)
         state = generator.get_state()
         words = state.view(torch.int64)
-        # The Twister's first word is what `manual_seed` kept of the seed: the words stand where they are expected.
+        # The Twister's first word is what `manual_seed` kept of the seed: the words are where they are expected.
         if len(state) != _MT19937_BYTES or int(words[_MT19937_WORDS.start]) != seed & 0xFFFFFFFF:
             raise HarnessError(
                 f"torch {torch.__version__} keeps its random state in an unknown form", "install torch 2.13"
@@ -102,7 +102,7 @@ class Cpu:
 
 
 def cpu_name() -> str:
-    """The processor's name as the kernel tells it."""
+    """The processor's name as the kernel reports it."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

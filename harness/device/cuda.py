@@ -1,4 +1,4 @@
-"""A CUDA device of the judge's: the current one, which is the first that `CUDA_VISIBLE_DEVICES` leaves."""
+"""The CUDA device that the judge grades on: the current one, which is the first that `CUDA_VISIBLE_DEVICES` leaves."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import torch
 
 
-class Cuda:
-    """CUDA's device 0. Making one asks the driver nothing."""
+class CudaDevice:
+    """CUDA's device 0. Making an object does not call the driver."""
 
     kind: DeviceKind = "cuda"
     torch_device = "cuda"
@@ -54,7 +54,7 @@ class Cuda:
             facts = facts._replace(driver=str(pynvml.nvmlSystemGetDriverVersion()))
             facts = facts._replace(power_limit_mw=int(pynvml.nvmlDeviceGetEnforcedPowerLimit(handle)))
         except pynvml.NVMLError:
-            pass  # a virtual GPU may tell less; what is absent is absent
+            pass  # a virtual GPU may report less; what is absent is absent
         finally:
             pynvml.nvmlShutdown()
         return facts

@@ -18,9 +18,9 @@ class BatchSizes:
     """How large a round of calls may be, and should be."""
 
     memory_bytes: int
-    """In all arenas, the snapshot and the copy of the inputs."""
+    """The total of all arenas, the snapshot and the copy of the inputs."""
     cache_bytes: int
-    """What its inputs should not fit into; 0 where no round is made larger for that."""
+    """The size of the cache that its inputs should exceed; 0 where no round is made larger for that."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,20 @@ class Workload:
     """What a calibration of a device runs."""
 
     buffer_bytes: int
-    """Of each of the two buffers that are copied and summed."""
+    """The size of each of the two buffers that are copied and summed."""
     cache_bytes: int
-    """What a copy or a sum of so many bytes may take from a cache."""
+    """How many bytes of a copy or a sum may come from a cache."""
     sizes: tuple[int, ...]
-    """Of the square matrices that are multiplied."""
+    """The numbers of rows of the square matrices that are multiplied."""
     dtypes: tuple[str, ...]
     tensor_cores: bool
     """Whether TF32, int8 and float8 are multiplied as well."""
     slowest_s: float | None
-    """A product that takes longer is done element by element, and is no bound; None where none is."""
+    """A product that takes longer is computed element by element and bounds nothing; None if none does."""
 
 
 class DeviceFacts(NamedTuple):
-    """What a device is, as far as its driver tells it; a CPU tells its name alone."""
+    """What a device is, as far as its driver reports it; of a CPU only the name is known."""
 
     device_name: str
     device_uuid_sha256: str | None = None
@@ -50,18 +50,18 @@ class DeviceFacts(NamedTuple):
     power_limit_mw: int | None = None
 
     def known(self) -> dict[str, str | int]:
-        """By name, those that the driver tells."""
+        """The facts that the driver reports, by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class Sensors(Protocol):
-    """What the driver tells of the device while something runs on it."""
+    """What the driver reports about the device while something runs on it."""
 
     def read(self) -> Telemetry | None: ...
 
 
 class NoSensors:
-    """Those of a device that tells nothing."""
+    """The sensors of a device that reports nothing."""
 
     def read(self) -> Telemetry | None:
         return None
@@ -72,7 +72,7 @@ class Device(Protocol):
 
     kind: DeviceKind
     torch_device: str
-    """torch's name of it."""
+    """What torch calls it."""
     name: str
     """What people call it."""
     on_host: bool
@@ -82,9 +82,9 @@ class Device(Protocol):
     touched.
     """
     captures: bool
-    """Whether calls can be captured as graphs, and so be recorded for a launcher."""
+    """Whether calls can be captured as graphs, and so recorded for a launcher."""
     chunk_bytes: int
-    """Private input memory at a time; the float64 truth takes a few times as much."""
+    """How much private input memory is made at a time; the float64 truth takes a few times as much."""
     runner_environment: Mapping[str, str]
     """Variables that a runner on this device needs."""
 
@@ -92,18 +92,18 @@ class Device(Protocol):
         """Which of the machine's devices it is, for a sandbox.
 
         Raises:
-            SandboxError: there are several, and the driver does not tell which it is.
+            SandboxError: there are several, and the driver does not report which it is.
         """
         ...
 
     def lock_name(self) -> str:
-        """What judges on this device, and no others, have in common."""
+        """A name that all judges on this device use, and no others: that of the lock."""
         ...
 
     def facts(self) -> DeviceFacts: ...
 
     def architecture(self) -> str:
-        """The compiler's name of the device's architecture; without a GPU, that of the boards that we publish."""
+        """The compiler's name for the device's architecture; without a GPU, that of the boards that we publish."""
         ...
 
     def free_bytes(self) -> int:
@@ -116,7 +116,7 @@ class Device(Protocol):
     def synchronize(self) -> None: ...
 
     def take(self, words: torch.Tensor, places: torch.Tensor, into: torch.Tensor) -> None:
-        """Read `[n]` int64 words at `[n]` places, at once and as fast as can be; they are read when this returns."""
+        """Read `[n]` int64 words at `[n]` places, as fast as can be, and return when they are read."""
         ...
 
     def generator(self, seed: int) -> torch.Generator:

@@ -50,7 +50,7 @@ class NvmlSensors:
 
 
 def sensors() -> Sensors:
-    """The sensors of the judge's device; without NVML, there is nothing to read."""
+    """The sensors of the judge's device; without NVML there is nothing to read."""
     import torch
 
     with contextlib.suppress(metadata.PackageNotFoundError):

@@ -1,8 +1,8 @@
-"""Opens files that others made: hand-ins, checkouts, archived sources, problems, settings. Trusted; the files are not.
+"""Opens files that others made (submissions, archived sources, problems, settings). Trusted; the files are not.
 
 A name may lead to a pipe, on which opening waits for ever, to a device that never ends, or by a link to another's file.
 So what is opened here is a regular file, and nothing waits. Everything that is read from outside is opened here, and
-whoever reads it says how much at most. A refusal is an `OSError` whose `strerror` says why, as that of any other file
+the caller says how much at most. A refusal is an `OSError` whose `strerror` says why, as that of any other file
 that cannot be read, since only the caller can say what the file was for.
 """
 

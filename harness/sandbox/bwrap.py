@@ -79,7 +79,7 @@ class Bwrap:
     def shows(self, path: Path) -> bool:
         toolkit = gpu.toolkit()
         bound = _system([*([toolkit] if toolkit else []), *map(Path, _FOR_A_DRIVER)])
-        return any(real(path).is_relative_to(real(each)) for each in bound)
+        return any(real(path).is_relative_to(real(place)) for place in bound)
 
     def launch(self, launch: Launch) -> BwrapSandbox:
         """Start the runner in new namespaces.
@@ -216,7 +216,7 @@ def _file(content: bytes) -> int:
 
 
 def _namespaces(root: bool) -> list[str]:
-    """All of them; root needs no user namespace, and could not change to another user id inside one."""
+    """Options for new namespaces; root needs no user namespace, and could not change to another user id inside one."""
     new = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     return new if root else [*new, "--unshare-user", "--disable-userns"]
 
@@ -234,7 +234,7 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
         "ALL",
     ]
     if uid is not None:
-        options += [word for each in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{each}")]
+        options += [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
     toolkit = gpu.toolkit()
     libraries = gpu.driver_libraries() if launch.device == "cuda" else []
     driver = [*libraries, *map(Path, _FOR_A_DRIVER)] if libraries else []
@@ -270,7 +270,7 @@ def _system(wanted: Iterable[Path]) -> list[Path]:
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
     paths: list[Path] = []
     for path in [*map(Path, _SYSTEM), *sorted(prefixes), *wanted]:
-        if path.exists() and not any(path.is_relative_to(each) for each in paths):
+        if path.exists() and not any(path.is_relative_to(above) for above in paths):
             paths.append(path)
     return paths
 

@@ -85,7 +85,7 @@ def group_of(process: int | str) -> Path | None:
 
 def bound_sockets(group: Path) -> None:
     """Bound the buffers of TCP and UDP in a version 1 group, as far as this process may."""
-    with contextlib.suppress(OSError):  # absent in some kernels, and not writable for everybody
+    with contextlib.suppress(OSError):  # absent in some kernels, and not writable for every user
         (group / "memory.kmem.tcp.limit_in_bytes").write_text(str(_SOCKET_BYTES))
 
 
@@ -104,7 +104,7 @@ def _candidates() -> list[Path]:
         return []
     if own.is_relative_to(_FILESYSTEM / "memory"):
         return [own, _FILESYSTEM / "memory"]
-    return [each for each in (own, *own.parents) if each.is_relative_to(_FILESYSTEM)]
+    return [group for group in (own, *own.parents) if group.is_relative_to(_FILESYSTEM)]
 
 
 def _sweep(parent: Path) -> None:

@@ -60,7 +60,7 @@ class Docker:
             return self._image_id()
 
     def shows(self, path: Path) -> bool:
-        return any(real(path).is_relative_to(real(each)) for each in self.binds)
+        return any(real(path).is_relative_to(real(bind)) for bind in self.binds)
 
     def launch(self, launch: Launch) -> Container:
         """Create and start a container.
@@ -117,34 +117,35 @@ class Docker:
     @cached_property
     def _swept(self) -> bool:
         """Removes, once, the containers that killed judges left on this machine."""
-        for each in self._api.containers(all=True, filters={"label": f"{LABEL}=runner"}):
-            space, _, judge = each["Labels"].get(JUDGE_LABEL, "").rpartition(" ")
+        for container in self._api.containers(all=True, filters={"label": f"{LABEL}=runner"}):
+            space, _, judge = container["Labels"].get(JUDGE_LABEL, "").rpartition(" ")
             if space == _process_space() and not Path("/proc", judge).exists():
-                _remove(self._api, each["Id"])
+                _remove(self._api, container["Id"])
         return True
 
     def _image_id(self) -> str:
         return str(self._api.inspect_image(self.image)["Id"])
 
     def _bound(self, path: Path) -> bool:
-        return any(path.is_relative_to(each) for each in self.binds)
+        return any(path.is_relative_to(bind) for bind in self.binds)
 
     def _libraries(self, launch: Launch) -> list[Path]:
         return gpu.driver_libraries() if launch.device == "cuda" and self._gpu_way == "nodes" else []
 
     def _environment(self, launch: Launch) -> dict[str, str]:
-        toolkits = [each / "bin" for each in (gpu.toolkit(),) if each]
-        if Path(self.python).is_absolute():  # beside it are the programs of its packages, such as ninja
-            toolkits.append(Path(self.python).parent)
+        toolkit = gpu.toolkit()
+        programs = [toolkit / "bin"] if toolkit else []
+        if Path(self.python).is_absolute():  # its directory also has the programs of its packages, such as ninja
+            programs.append(Path(self.python).parent)
         searched = gpu.library_path(self._libraries(launch), host_system=self._bound(Path("/usr")))
         extra = {"LD_LIBRARY_PATH": searched} if searched else {}
-        return inside.environment(launch, path=inside.search_path(*toolkits, Path("/usr/local/cuda/bin")), extra=extra)
+        return inside.environment(launch, path=inside.search_path(*programs, Path("/usr/local/cuda/bin")), extra=extra)
 
     def _mounts(self, launch: Launch, uid: int) -> list[Any]:
         from docker.types import Mount
 
         places = {path: str(path) for path in self.binds}
-        tools = [each for each in (gpu.toolkit(), launch.watcher and launch.watcher.directory) if each]
+        tools = [path for path in (gpu.toolkit(), launch.watcher and launch.watcher.directory) if path]
         wanted = [*self._libraries(launch), *tools]
         places |= {path: str(path) for path in wanted if not self._bound(path)}
         places[inside.staged(launch)] = inside.ROOT
@@ -283,7 +284,7 @@ class Container:
 
 
 def _remove(api: Any, container: str) -> None:
-    """Kill and remove a container, unless somebody else has done it or is about to."""
+    """Kill and remove a container, unless another judge has done so or is about to."""
     import docker
 
     try:

@@ -41,8 +41,8 @@ def toolkit() -> Path | None:
     candidates = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
     if nvcc := shutil.which("nvcc"):
         candidates.append(str(Path(nvcc).resolve().parent.parent))
-    for each in filter(None, candidates):
-        directory = Path(each).resolve()
+    for candidate in filter(None, candidates):
+        directory = Path(candidate).resolve()
         if (directory / "bin" / "nvcc").is_file() and directory not in (Path("/"), Path("/usr"), Path("/usr/local")):
             return directory
     return None
@@ -136,9 +136,9 @@ def _cards() -> list[tuple[str, int]]:
     """PCI address and minor number of every GPU, in PCI bus order; empty if the driver does not list them."""
     listed = sorted(_DRIVER_LISTING.glob("*/information"), key=lambda path: path.parent.name)
     return [
-        (each.parent.name.lower(), int(minor[1]))
-        for each in listed
-        if (minor := re.search(r"Device Minor:\s*(\d+)", each.read_text()))
+        (card.parent.name.lower(), int(minor[1]))
+        for card in listed
+        if (minor := re.search(r"Device Minor:\s*(\d+)", card.read_text()))
     ]
 
 

@@ -24,12 +24,12 @@ SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
-# Besides the package of its role.
+# What each role needs in addition to its own package.
 _SHARED = ("__init__.py", "arena", "errors.py", "languages", "recording", "shared", "wire")
 
 
 def staged(launch: Launch) -> Path:
-    """A copy of all the runner's files, beside the judge's socket; to be bound read-only at `ROOT`.
+    """Copy all the runner's files next to the judge's socket; the copy is to be bound read-only at `ROOT`.
 
     A runner can read in /proc/self/mountinfo what is bound: a copy reveals neither the path of the checkout nor its
     files themselves, whose state the kernel would share with other sandboxes. The creator of the socket's directory
@@ -120,8 +120,7 @@ def environment(
 
 def search_path(*first: Path) -> str:
     """A PATH of the given directories and the system's."""
-    directories = [str(each) for each in first]
-    return os.pathsep.join([*dict.fromkeys(directories), "/usr/local/bin", "/usr/bin", "/bin"])
+    return os.pathsep.join([*dict.fromkeys(map(str, first)), "/usr/local/bin", "/usr/bin", "/bin"])
 
 
 def exit_of_init(code: int, out_of_memory: bool) -> Exit:

@@ -78,8 +78,8 @@ class Exit:
     out_of_memory: bool = False
 
     @property
-    def told(self) -> str:
-        """The same in words."""
+    def description(self) -> str:
+        """How it ended, as a clause for a message."""
         if self.signal is None:
             return f"the process ended by itself (exit status {self.code})"
         known = self.signal in set(signal.Signals)

@@ -70,7 +70,7 @@ _FORBIDDEN = (
 _MISSING = (
     *("clone3", "io_setup", "io_submit", "inotify_init", "inotify_init1", "fanotify_init", "cachestat", "flock"),
 )
-_OF_WATCHERS = ("inotify_init", "inotify_init1", "cachestat", "flock", "fcntl", "setrlimit", "prlimit64")
+_NEEDED_BY_WATCHERS = ("inotify_init", "inotify_init1", "cachestat", "flock", "fcntl", "setrlimit", "prlimit64")
 FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 _CLONE_NEWUSER = 0x10000000
 _NETLINK_ROUTE = 0
@@ -98,7 +98,7 @@ def program(*, watched: bool = False) -> bytes | None:
         "prlimit64": _prlimit(),
     }
     rules["unshare"], rules["socketpair"] = rules["clone"], rules["socket"]
-    for call in _OF_WATCHERS if watched else ():
+    for call in _NEEDED_BY_WATCHERS if watched else ():
         del rules[call]
     steps = [
         _step(_LOAD, _ARCHITECTURE_AT),
@@ -118,7 +118,7 @@ def _socket(*, watched: bool) -> list[bytes]:
     """Only the families above, like a kernel that has no others; of netlink only the C library's interface queries."""
     return [
         *_argument(0),
-        *_if_in([each for each in FAMILIES if watched or each != socket.AF_NETLINK], _allowed()),
+        *_if_in([family for family in FAMILIES if watched or family != socket.AF_NETLINK], _allowed()),
         _step(_EQUAL, socket.AF_NETLINK, then=1),
         *_error(errno.EAFNOSUPPORT),
         *_argument(2),

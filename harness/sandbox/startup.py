@@ -1,6 +1,6 @@
 """What the runner prints before it connects: kept in a pipe, so that it can fill neither disk nor memory.
 
-Nobody reads the pipe while the sandbox runs, so a writer blocks once it is full (64 KiB). The runner receives another
+The pipe is not read while the sandbox runs, so a writer blocks once it is full (64 KiB). The runner receives another
 descriptor for its output once it is connected, so only a failing start, or an attack, writes much here.
 """
 

@@ -83,7 +83,7 @@ def marked(mark: str, session: int) -> set[int]:
 
 
 def kill(pids: set[int]) -> None:
-    """Send SIGKILL to each; those that are gone, or belong to somebody else by now, are skipped."""
+    """Send SIGKILL to each; those that are gone, or belong to another user by now, are skipped."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

@@ -15,8 +15,8 @@ from typing import Protocol
 from harness.stats.estimate import Estimate, antilog
 
 
-class Known(Protocol):
-    """What pooling needs of an estimate; an `Estimate` qualifies, and so does anything cheaper to make."""
+class EstimateLike(Protocol):
+    """What pooling needs of an estimate: an `Estimate`, or an object that is cheaper to make."""
 
     @property
     def median(self) -> float: ...
@@ -31,7 +31,7 @@ class Known(Protocol):
 _FINEST = 1e-6  # relative: no interval of a time is believed to be narrower
 
 
-def pool(estimates: Sequence[Known], confidence: float = 0.95) -> Estimate:
+def pool(estimates: Sequence[EstimateLike], confidence: float = 0.95) -> Estimate:
     """The random-effects mean of the logarithms, as an estimate; a single estimate is returned as it is.
 
     DerSimonian and Laird, "Meta-Analysis in Clinical Trials", Controlled Clinical Trials 7 (1986). Each estimate has
@@ -48,14 +48,13 @@ def pool(estimates: Sequence[Known], confidence: float = 0.95) -> Estimate:
     Raises:
         ValueError: `estimates` is empty, a bound is not positive, or a confidence is not between 0 and 1.
     """
-    if not estimates or not all(each.low > 0 for each in estimates):
+    if not estimates or not all(estimate.low > 0 for estimate in estimates):
         raise ValueError("pooling needs estimates with positive bounds, at least one")
     if len(estimates) == 1:
-        return Estimate(estimates[0].median, estimates[0].low, estimates[0].high, estimates[0].confidence)
-    logs = [math.log(each.median) for each in estimates]
-    within = [
-        max(math.log(each.high / each.low) / (2 * _quantile(each.confidence)), _FINEST) ** 2 for each in estimates
-    ]
+        (only,) = estimates
+        return Estimate(only.median, only.low, only.high, only.confidence)
+    logs = [math.log(estimate.median) for estimate in estimates]
+    within = [max(math.log(x.high / x.low) / (2 * _quantile(x.confidence)), _FINEST) ** 2 for x in estimates]
     between = _between(logs, within)
     mean, total = _mean(logs, [1 / (variance + between) for variance in within])
     reach = _quantile(confidence) / math.sqrt(total)

@@ -116,7 +116,7 @@ class Check(Record):
         if self.outcome is Outcome.INCOMPLETE and (failed or not self.tests_not_run):
             raise ValueError("incomplete needs a test that was not run, and every other test accepted")
         if self.outcome is not Outcome.ACCEPTED and not self.message:
-            raise ValueError("a submission that is not accepted is told why")
+            raise ValueError("a submission that is not accepted comes with the reason")
         return self
 
 
@@ -153,7 +153,7 @@ class Verdict(Check):
             raise ValueError("a score belongs to accepted verdicts, and to every one of them")
         if any((benchmark.mode == "replayed") != (self.timing == "replayed") for benchmark in self.benchmarks):
             raise ValueError("all cases are timed in the same way")
-        by_one_clock = (each.mode == "replayed" or each.overhead_error_ns is not None for each in self.benchmarks)
+        by_one_clock = (case.mode == "replayed" or case.overhead_error_ns is not None for case in self.benchmarks)
         if self.timing != "sealed" and not all(by_one_clock):
             raise ValueError("a time of rounds comes with the error of their overhead")
         if self.timing == "replayed" and self.ranked_timing != "replayed":
@@ -175,7 +175,7 @@ class Verdict(Check):
     @property
     def no_rank(self) -> NoRank | None:
         """Why its time has none."""
-        return no_rank(self.timing == self.ranked_timing, (each.code for each in self.doubts))
+        return no_rank(self.timing == self.ranked_timing, (doubt.code for doubt in self.doubts))
 
     def to_json(self) -> str:
         """The document on one line, without absent values."""

@@ -134,7 +134,7 @@ class Roofline(Record):
 
 
 class _Timed(Record):
-    """What every timed case has."""
+    """The fields that every timed case has."""
 
     name: str
     params: dict[str, int | str]
@@ -167,11 +167,11 @@ class RoundsBenchmark(_Timed):
     @property
     def telemetry(self) -> tuple[Telemetry | None, ...]:
         """The sensor readings after each round."""
-        return tuple(each.telemetry for each in self.rounds)
+        return tuple(played.telemetry for played in self.rounds)
 
     @model_validator(mode="after")
     def _the_rounds_give_the_score(self) -> Self:
-        median_ns = median(each.call_ns(self.overhead_ns) for each in self.rounds)
+        median_ns = median(played.call_ns(self.overhead_ns) for played in self.rounds)
         if self.overhead_error_ns is not None and abs(self.score.median_ns - median_ns) > 1:
             raise ValueError("a score that is not the median of the rounds")
         return self

@@ -19,7 +19,7 @@ class DoubtCode(StrEnum):
     for_author: str
     """What the author can do about it; empty if there is nothing."""
     for_grader: str
-    """What whoever grades can do about it, likewise."""
+    """What the person who grades can do about it; empty if there is nothing."""
 
     def __new__(cls, code: str, meaning: str, for_author: str = "", for_grader: str = "") -> Self:
         made = str.__new__(cls, code)
@@ -38,7 +38,7 @@ class DoubtCode(StrEnum):
     )
     DRIFT = (
         "drift",
-        "The device warmed up, or somebody else used it: the median lies between the beginning and the end.",
+        "The device warmed up, or another program used it: the median is between the beginning and the end.",
         "rely on the speedup, which is the steadier number",
     )
     TWO_MODES = (
@@ -84,7 +84,7 @@ NoRank = Literal["not_replayed", "known_inputs"]
 
 
 def no_rank(as_required: bool, doubts: Iterable[str]) -> NoRank | None:
-    """Why a time has no rank that was taken as required or not, by the codes of its doubts; None if it has one."""
+    """Why a time has no rank, from whether it was taken as required and the codes of its doubts; None if it has one."""
     if not as_required:
         return "not_replayed"
     return "known_inputs" if DoubtCode.KNOWN_INPUTS in doubts else None
@@ -115,6 +115,6 @@ class Doubt(Record):
 
     @property
     def advice(self) -> str:
-        """What the author, or whoever grades, can do about it; empty if there is nothing."""
+        """What the author and the person who grades can do about it; empty if there is nothing."""
         known = _KNOWN.get(self.code)
         return "; ".join(filter(None, (known.for_author, known.for_grader))) if known else ""

@@ -19,14 +19,14 @@ def upgraded(document: Mapping[str, Any]) -> Mapping[str, Any]:
         return document
     timing = document.get("timing", "sealed")
     stage = document.get("stage")
-    benchmarks = [_benchmark(each) for each in document.get("benchmarks", ())]
+    benchmarks = [_benchmark(case) for case in document.get("benchmarks", ())]
     changed = {"timing": timing, "ranked_timing": timing, "stage": "time" if stage == "seal" else stage}
     return {**document, **changed, "benchmarks": benchmarks, "schema_version": 2}
 
 
 def _benchmark(benchmark: Mapping[str, Any]) -> dict[str, Any]:
     kept = _rounds({key: value for key, value in benchmark.items() if key not in _CLAIMED})
-    return {**kept, "baselines": [_baseline(each) for each in benchmark.get("baselines", ())]}
+    return {**kept, "baselines": [_baseline(baseline) for baseline in benchmark.get("baselines", ())]}
 
 
 def _baseline(baseline: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _baseline(baseline: Mapping[str, Any]) -> dict[str, Any]:
 def _rounds(timed: dict[str, Any]) -> dict[str, Any]:
     if "rounds" not in timed:
         return timed
-    return {**timed, "rounds": [_round(each) for each in timed["rounds"]]}
+    return {**timed, "rounds": [_round(played) for played in timed["rounds"]]}
 
 
 def _round(played: Mapping[str, Any]) -> dict[str, Any]:

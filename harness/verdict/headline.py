@@ -29,7 +29,7 @@ def outcome_of(results: Iterable[CaseResult]) -> Outcome:
     A rejection heads the verdict however rare it is. `unsupported` heads it only if no test failed otherwise: a test
     that shows a bug outweighs it.
     """
-    counts: Counter[Outcome] = Counter(each.outcome for each in results if each.outcome is not Outcome.ACCEPTED)
+    counts: Counter[Outcome] = Counter(case.outcome for case in results if case.outcome is not Outcome.ACCEPTED)
     if Outcome.REJECTED in counts:
         return Outcome.REJECTED
     judged: list[Outcome] = [outcome for outcome in counts if outcome is not Outcome.UNSUPPORTED]
@@ -40,10 +40,10 @@ def outcome_of(results: Iterable[CaseResult]) -> Outcome:
 
 def most_informative(failed: Sequence[CaseResult]) -> CaseResult:
     """The failed test with the smallest share of wrong elements in an output of more than one; hidden ones last."""
-    return min(failed, key=lambda case: (case.hidden, *_told(case)))
+    return min(failed, key=lambda case: (case.hidden, *_best_of(case)))
 
 
-def _told(case: CaseResult) -> tuple[bool, float]:
+def _best_of(case: CaseResult) -> tuple[bool, float]:
     wrong = [how_informative(output.mismatch) for output in case.outputs if output.mismatch is not None]
     return min(wrong, default=(True, 0.0))
 

@@ -392,7 +392,7 @@ class Session:
                 Outcome.MEMORY_LIMIT, f"used more than the {limit:,} bytes of memory allowed, while {doing}"
             )
         wild = ended.signal in (signal.SIGSEGV, signal.SIGBUS)
-        raise self._fault(Outcome.RUNTIME_ERROR, f"{ended.told}, while {doing}", memory_fault=wild)
+        raise self._fault(Outcome.RUNTIME_ERROR, f"{ended.description}, while {doing}", memory_fault=wild)
 
     def _runner_is_dead(self) -> bool:
         return self._runner >= 0 and bool(select.select([self._runner], [], [], 0)[0])

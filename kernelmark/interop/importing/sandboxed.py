@@ -140,4 +140,4 @@ def _how_it_ended(sandbox: Sandbox) -> str:
         return f"it went beyond the {breach.kind} limit ({breach.detail})"
     if ended is None:
         return "it closed its connection"
-    return f"it needs more than {_MEMORY_BYTES >> 30} GiB of memory" if ended.out_of_memory else ended.told
+    return f"it needs more than {_MEMORY_BYTES >> 30} GiB of memory" if ended.out_of_memory else ended.description
