@@ -26,7 +26,14 @@ from leaderboard.record.ledger import JsonlLedger
 RESULTS = ROOT / "benchmarks" / "results"
 LEDGERS = tuple(sorted(path for timing in ("", "_sealed") for path in RESULTS.glob(f"baselines{timing}_h200/*.jsonl")))
 CALIBRATION = RESULTS / "calibration_h200.json"
-AUTHORS = {"triton": "ada", "cuda": "grace", "compiled": "edsger", "eager": "alan", "flash": "barbara", "fused": "donald"}
+AUTHORS = {
+    "triton": "ada",
+    "cuda": "grace",
+    "compiled": "edsger",
+    "eager": "alan",
+    "flash": "barbara",
+    "fused": "donald",
+}
 
 
 def recorded(ledgers: Iterable[Path] = LEDGERS) -> list[Verdict]:
