@@ -114,7 +114,7 @@ def _problem(verdicts: list[Verdict], calibration: Calibration) -> Iterator[str]
     graded = {case.name for _, case in ours}  # some benchmarks are for the CPU only
     for benchmark in (each for each in problem.benchmarks if each.name in graded):
         demand = demand_of(problem.resolve(benchmark))
-        measured = [each for each in ours if each[1].name == benchmark.name]
+        measured = [row for row in ours if row[1].name == benchmark.name]
         for kernel, case in measured:
             cells = [case.name, f"`{kernel}`", *_time(case.score), _share(calibration, demand, case.score.median_ns)]
             for name in beside:
@@ -122,14 +122,14 @@ def _problem(verdicts: list[Verdict], calibration: Calibration) -> Iterator[str]
                 cells += [f"{ratio.median:.3f}", f"{ratio.low:.3f} – {ratio.high:.3f}"] if ratio else ["", ""]
             yield f"| {' | '.join(cells)} |"
         best = min((case for _, case in measured), key=lambda case: case.score.median_ns)
-        for each in best.baselines:
-            share = _share(calibration, demand, each.time_ns)
-            cells = [best.name, f"`{each.name}.py`", f"{each.time_ns / 1000:.4g}", "", share]
+        for baseline in best.baselines:
+            share = _share(calibration, demand, baseline.time_ns)
+            cells = [best.name, f"`{baseline.name}.py`", f"{baseline.time_ns / 1000:.4g}", "", share]
             yield f"| {' | '.join([*cells, *[''] * 2 * len(beside)])} |"
 
 
 def _over(case: BenchmarkResult, name: str) -> Ratio | None:
-    return next((each.speedup for each in case.baselines if each.name == name), None)
+    return next((baseline.speedup for baseline in case.baselines if baseline.name == name), None)
 
 
 def _time(score: Interval) -> list[str]:

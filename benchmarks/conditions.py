@@ -165,8 +165,8 @@ def host_time(call: Callable[[torch.Tensor], object], inputs: Sequence[torch.Ten
     """The call on the first input; in a row, the mean of calls on one input after another."""
 
     def all_of_them() -> None:
-        for each in inputs:
-            call(each)
+        for values in inputs:
+            call(values)
 
     def one() -> object:
         return call(inputs[0])

@@ -59,10 +59,12 @@ def _with_shares(verdict: Verdict, calibration: Calibration) -> Verdict:
         for case in problem.benchmarks
     }
     benchmarks = []
-    for each in verdict.benchmarks:
-        demand = Demand(nbytes=each.minimum_bytes or 0, flops=each.minimum_flops or 0, dtype=dtypes[each.name])
-        share = each.roofline or roofline(calibration, demand, each.score.median_ns)
-        benchmarks.append(each.model_copy(update={"roofline": share}))
+    for benchmark in verdict.benchmarks:
+        demand = Demand(
+            nbytes=benchmark.minimum_bytes or 0, flops=benchmark.minimum_flops or 0, dtype=dtypes[benchmark.name]
+        )
+        share = benchmark.roofline or roofline(calibration, demand, benchmark.score.median_ns)
+        benchmarks.append(benchmark.model_copy(update={"roofline": share}))
     return verdict.model_copy(update={"benchmarks": tuple(benchmarks)})
 
 
@@ -82,10 +84,10 @@ def build(project: Path, verdicts: Iterable[Verdict]) -> Path:
     results.mkdir(parents=True)
     devices.mkdir()
     shutil.copy(CALIBRATION, devices)
-    for each in verdicts:
-        if (found := source(each)) is not None:
-            archive(project / "leaderboard" / "archive", each.problem.slug, found)
-        JsonlLedger(results / f"{each.problem.slug}.jsonl").append(each)
+    for verdict in verdicts:
+        if (found := source(verdict)) is not None:
+            archive(project / "leaderboard" / "archive", verdict.problem.slug, found)
+        JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict)
     run(project, 0, "main", "site", "build")
     return project / "site"
 

@@ -71,7 +71,7 @@ def kill(times: int, draw: random.Random) -> dict[str, Any]:
 def _still(left: dict[str, list[str]], seconds: float) -> dict[str, list[str]]:
     """Which of these leftovers still exist after so many seconds."""
     now = leftovers()
-    others = {kind: [each for each in items if each not in left.get(kind, [])] for kind, items in now.items()}
+    others = {kind: [item for item in items if item not in left.get(kind, [])] for kind, items in now.items()}
     return left_behind(others, seconds)
 
 
@@ -259,7 +259,7 @@ def main() -> int:
         figures["disk_full"] = disk_full()
     if given.dockerd:
         figures["dockerd"] = dockerd(given.dockerd, random.Random(given.seed), given.pidfile)
-    held = all(each["held"] for each in figures.values() if isinstance(each, dict))
+    held = all(figure["held"] for figure in figures.values() if isinstance(figure, dict))
     report("faults", "faults of the machine during a grading", given.out, {"held": held, **figures})
     return 0 if held else 1
 

@@ -109,28 +109,30 @@ def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) 
     begun = time.perf_counter()
     results = list(fleet.grade_many(jobs, effort=effort))
     seconds = time.perf_counter() - begun
-    outcomes = Counter(str(each.verdict.outcome if each.verdict else type(each.error).__name__) for each in results)
+    outcomes = Counter(
+        str(result.verdict.outcome if result.verdict else type(result.error).__name__) for result in results
+    )
     wrong = [
-        f"{each.job.key}: {f'{verdict.outcome}: {verdict.message}' if (verdict := each.verdict) else each.error}"
-        for each in results
-        if _accepted(each) != _is_right(each.job) and each.job.problem != DOUBLE
+        f"{result.job.key}: {f'{verdict.outcome}: {verdict.message}' if (verdict := result.verdict) else result.error}"
+        for result in results
+        if _accepted(result) != _is_right(result.job) and result.job.problem != DOUBLE
     ]
     return {
         "effort": effort,
         "jobs": len(jobs),
         "seconds": round(seconds, 1),
         "verdicts_a_minute": round(60 * len(results) / seconds, 1),
-        "longest_wait_s": round(max(each.seconds for each in results), 1),
-        "median_wait_s": round(stats.median([each.seconds for each in results]), 1),
+        "longest_wait_s": round(max(result.seconds for result in results), 1),
+        "median_wait_s": round(stats.median([result.seconds for result in results]), 1),
         "outcomes": dict(outcomes),
         "not_as_expected": wrong,
         "not_replayed": sum(
-            each.verdict is not None and each.verdict.timing != "replayed" for each in filter(_accepted, results)
+            result.verdict is not None and result.verdict.timing != "replayed" for result in filter(_accepted, results)
         ),
         "scores": [
-            {"problem": each.job.key[0], "kind": each.job.key[1], "cases": _scores(each.verdict)}  # type: ignore[index]
-            for each in results
-            if each.verdict and _accepted(each)
+            {"problem": result.job.key[0], "kind": result.job.key[1], "cases": _scores(result.verdict)}  # type: ignore[index]
+            for result in results
+            if result.verdict and _accepted(result)
         ],
     }
 
@@ -145,7 +147,7 @@ def _accepted(result: kernelmark.JobResult) -> bool:
 
 
 def _scores(verdict: kernelmark.Verdict) -> dict[str, int]:
-    return {each.name: each.score.median_ns for each in verdict.benchmarks}
+    return {benchmark.name: benchmark.score.median_ns for benchmark in verdict.benchmarks}
 
 
 def environment(fleet: kernelmark.Fleet) -> dict[str, Any]:

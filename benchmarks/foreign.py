@@ -299,8 +299,8 @@ def _here(fleet: kernelmark.Fleet, problem: Path, source: Path) -> dict[str, Any
     return {
         "outcome": said(result),
         "timing": result.verdict.timing if result.verdict else "",
-        "cases": [each.name for each in cases],
-        "here_us": [each.score.median_ns / 1e3 for each in cases],
+        "cases": [case.name for case in cases],
+        "here_us": [case.score.median_ns / 1e3 for case in cases],
     }
 
 

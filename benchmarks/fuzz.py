@@ -33,7 +33,7 @@ def main() -> int:
         chosen = [given.only] if given.only else TARGETS
         targets = [fuzz(target, given.seconds, Path(scratch) / target) for target in chosen]
     if given.only:
-        others = [each for each in json.loads(given.out.read_text())["targets"] if each["target"] != given.only]
+        others = [target for target in json.loads(given.out.read_text())["targets"] if target["target"] != given.only]
         targets = sorted([*others, *targets], key=lambda each: str(each["target"]))
     document = {
         "what": "coverage-guided fuzzing of the frame decoder, the ledger reader and the problem loader",

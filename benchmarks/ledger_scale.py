@@ -138,7 +138,7 @@ def main() -> int:
     print(text)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(text + "\n")
-    return 0 if all(each[name] <= bar for each in figures for name, bar in BARS.items()) else 1
+    return 0 if all(figure[name] <= bar for figure in figures for name, bar in BARS.items()) else 1
 
 
 if __name__ == "__main__":

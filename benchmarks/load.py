@@ -34,9 +34,9 @@ def cases(gradings: int, seed: int) -> list[KnownSubmission]:
     draw = random.Random(seed)
     kind = [each for each in honest() if each.label in FAST]
     hostile = [
-        each for each in attacks()
-        if "cpu" in each.devices and "bwrap" in each.sandboxes
-        and each.problem == "double" and not each.open and not each.name
+        attack for attack in attacks()
+        if "cpu" in attack.devices and "bwrap" in attack.sandboxes
+        and attack.problem == "double" and not attack.open and not attack.name
     ]  # fmt: skip
     return [draw.choice(hostile if number % 3 == 2 else kind) for number in range(gradings)]
 

@@ -93,7 +93,7 @@ def replayed(
         "span_ns": stats.median([each.span_ns for each in made]),
         "event_extra_ns": loaded.event_extra_ns,
         "span_extra_ns": loaded.span_extra_ns,
-        "registers": [each.registers for each in loaded.functions],
+        "registers": [function.registers for function in loaded.functions],
         "start_s": round(begun_calls - begun, 3),
         "call_s": round((ended - begun_calls) / calls, 5),
     }

@@ -112,7 +112,7 @@ def left_behind(before: Found, seconds: float = 20.0) -> Found:
     while found and time.monotonic() < deadline:
         time.sleep(0.2)
         now = leftovers()
-        found = {kind: kept for kind, items in found.items() if (kept := [each for each in items if each in now[kind]])}
+        found = {kind: kept for kind, items in found.items() if (kept := [item for item in items if item in now[kind]])}
     return found
 
 

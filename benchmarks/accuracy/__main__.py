@@ -50,7 +50,7 @@ def grade_all(repeats: int) -> Iterator[tuple[str, dict[str, Any]]]:
             assert verdict.outcome == "accepted", f"{problem.slug}: {verdict.message}"
             results.append(verdict.benchmarks)
         for i, workload in enumerate(members):
-            yield workload.name, _ours([each[i] for each in results], seconds / len(members))
+            yield workload.name, _ours([result[i] for result in results], seconds / len(members))
 
 
 def _ours(results: list[BenchmarkResult], seconds: float) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
             cells.append(f"{100 * (read['us'] / truth - 1):+.1f} ({100 * read['spread']:.1f})" if read else "–")
         lines.append("| " + " | ".join(cells) + " |")
     seconds = [sum(row[column]["seconds"] for row in rows.values() if column in row) for column in COLUMNS]
-    lines.append("| seconds, all kernels | | | " + " | ".join(f"{each:.0f}" for each in seconds) + " |")
+    lines.append("| seconds, all kernels | | | " + " | ".join(f"{second:.0f}" for second in seconds) + " |")
     return "\n".join(lines) + "\n"
 
 

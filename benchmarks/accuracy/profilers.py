@@ -198,7 +198,7 @@ def read_ncu(text: str, workloads: int) -> list[list[float]]:
         ValueError: there is no table, or the kernels cannot be divided evenly among the calls.
         KeyError: a column or a unit is unknown.
     """
-    rows = list(csv.DictReader(each for each in text.splitlines() if each.startswith('"')))
+    rows = list(csv.DictReader(line for line in text.splitlines() if line.startswith('"')))
     if not rows:
         raise ValueError("ncu printed no table")
     scale = _US[rows[0][METRIC]]  # the first row holds the units

@@ -88,10 +88,10 @@ class Bound:
         if workload.source.suffix == ".cu":
             sizes = [v for p in workload.problem.parameters if isinstance(v := case.params[p], int)]
             function = cuda_function(workload.source, case.symbol, len(case.tensors), len(sizes))
-            self._calls = [_call_cuda(function, [t.data_ptr() for t in each], sizes) for each in arguments]
+            self._calls = [_call_cuda(function, [t.data_ptr() for t in argument], sizes) for argument in arguments]
         else:
             entry = getattr(_module(workload.source), case.symbol)
-            self._calls = [_call_python(entry, each) for each in arguments]
+            self._calls = [_call_python(entry, argument) for argument in arguments]
 
     def __call__(self, k: int) -> None:
         self._calls[k]()
@@ -128,7 +128,7 @@ def find(name: str) -> Workload:
     Raises:
         KeyError: there is none.
     """
-    return {each.name: each for each in workloads()}[name]
+    return {workload.name: workload for workload in workloads()}[name]
 
 
 def globaltimer_step_ns() -> int:

@@ -61,8 +61,8 @@ def install() -> None:
     subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund"], cwd=BUILD, check=True)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--target", str(BUILD / "python"), "--upgrade", VL_CONVERT], check=True)
-    for each in (*HERE.glob("*.mjs"), *HERE.glob("*.json"), *(HERE / "in_browser").glob("*.js")):
-        shutil.copy(each, BUILD)
+    for path in (*HERE.glob("*.mjs"), *HERE.glob("*.json"), *(HERE / "in_browser").glob("*.js")):
+        shutil.copy(path, BUILD)
     (BUILD / "points.json").write_text(json.dumps(points()))
     (BUILD / "points.js").write_text(f"const points = {json.dumps(points())};")
 

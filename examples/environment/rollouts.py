@@ -57,7 +57,7 @@ async def main() -> None:
     (task,) = env.taskset
     async with env.serving():
         episodes = await asyncio.gather(*(env.run_slot(slot, model) for slot in env.slots(task, len(ANSWERS))))
-    for trace in sorted((trace for each in episodes for trace in each.traces), key=lambda trace: -trace.reward):
+    for trace in sorted((trace for episode in episodes for trace in episode.traces), key=lambda trace: -trace.reward):
         said = " ".join(trace.last_reply.split())
         print(f"{trace.reward:.3f}  {said[:90]}" if trace.ok else f"error  {trace.errors}")
 
