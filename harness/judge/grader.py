@@ -6,68 +6,35 @@ Trusted. The sandboxes start before torch is imported, and boot beside that.
 from __future__ import annotations
 
 import contextlib
-import secrets
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
-from harness.judge.progress import Progress, ignore
+from harness.judge.progress import Progress
 from harness.judge.session import Session, Sessions
+from harness.judge.setup import Setup
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
-from harness.problem import Problem
-from harness.sandbox import Provider
-from harness.submission import Submission
-from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
-from harness.verdict.roofline import Calibration
+from harness.verdict import Check, Stage, Verdict
 
 if TYPE_CHECKING:
-    from harness.judge.correctness.cases import OnFailure
     from harness.judge.grading import Grading
 
 
 class Grader:
     """Grades one submission once, by `check` or by `grade`. Close it afterwards."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        submission: Submission,
-        *,
-        provider: Provider,
-        device: DeviceKind,
-        effort: Effort = "default",
-        baselines: Sequence[Submission] = (),
-        calibrations: Sequence[Calibration] = (),
-        on_progress: Callable[[Progress], None] = ignore,
-        on_failure: OnFailure | None = None,
-        only: Collection[str] = (),
-        fail_fast: bool = False,
-        run: str | None = None,
-        keeps_memory: bool = False,
-    ) -> None:
-        """
-        Args:
-            baselines: kernels to alternate with, each in its own sandbox.
-            on_failure: called with the tensors of each test that fails and is not hidden.
-            only: the names of the tests that are run, for `check`; none: all, and the hidden ones.
-            fail_fast: whether the first test that fails ends it.
-            run: the id of the verdict, 16 hexadecimal digits; None: drawn here.
-            keeps_memory: whether device memory that is free again stays with this process, for its next grading: memory
-                allocated soon after its release is slow (docs/decisions/0006).
-        """
-        self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
-        self._effort, self._baselines, self._calibrations = effort, baselines, calibrations
-        self._on_failure, self._only, self._fail_fast = on_failure, only, fail_fast
-        self._on_progress, self._run, self._keeps_memory = on_progress, run or secrets.token_hex(8), keeps_memory
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._device = DEVICES[setup.device]
         self._sessions: Sessions | None = None
         self._last: Grading | None = None
         self._lock, self._closed = threading.RLock(), False
-        warm_context(device)
+        warm_context(setup.device)
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +48,7 @@ class Grader:
 
         Does nothing where calls run on the judge's own processors: a start would take them from calls being timed.
         """
-        if not DEVICES[self._device].on_host:
+        if not self._device.on_host:
             self._started(replayed=self._replays).start_all()
 
     def wait(self) -> None:
@@ -108,8 +75,8 @@ class Grader:
                 sessions.close()
             if self._last is not None:
                 self._last.close()
-        if not self._keeps_memory:
-            free_deferred(self._device)
+        if not self._setup.keeps_memory:
+            free_deferred(self._setup.device)
 
     def check(self) -> Check:
         """Build the submission and run all test cases.
@@ -146,25 +113,25 @@ class Grader:
 
     @property
     def _replays(self) -> bool:
-        return DEVICES[self._device].captures and self._problem.timing == "replayed"
+        return self._device.captures and self._setup.problem.timing == "replayed"
 
     def _in_rounds(self, why: str, *, alone: bool = True) -> Verdict:
         """Grade in rounds of plain calls; `why` is the reason that calls which should be replayed are not.
 
         On a GPU nobody else has the device meanwhile: a runner that waited for its turn would keep its memory.
         """
-        held = alone or not DEVICES[self._device].on_host
-        with lock_alone(self._device, self._waits) if held else contextlib.nullcontext(), self._ending():
+        setup, held = self._setup, alone or not self._device.on_host
+        with lock_alone(setup.device, self._waits) if held else contextlib.nullcontext(), self._ending():
             session = self._started(replayed=False).runner()
             from harness.judge.timing.rounds.baseline import Baseline
             from harness.judge.timing.rounds.timing import RoundsTiming
             from harness.judge.timing.rounds.turn import Turn
 
             beside, _ = self._started(replayed=False).others()
-            paired = [Baseline(each, own) for each, own in zip(self._baselines, beside, strict=True)]
-            turn = Turn(self._device, self._waits_to_be_timed, self._fresh, held)
-            timing = RoundsTiming(self._effort, turn, paired, self._calibrations, why)
-            return self._grading().grade(session, timing, self._run)
+            paired = [Baseline(kernel, own) for kernel, own in zip(setup.baselines, beside, strict=True)]
+            turn = Turn(setup.device, self._waits_to_be_timed, self._fresh, held)
+            timing = RoundsTiming(setup.effort, turn, paired, setup.calibrations, why)
+            return self._grading().grade(session, timing)
 
     def _replayed(self, *, alone: bool) -> Verdict:
         """Grade with replayed calls.
@@ -172,16 +139,17 @@ class Grader:
         Raises:
             NotReplayed: the calls cannot be replayed.
         """
+        setup = self._setup
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(contextlib.ExitStack())
-            shared.enter_context((lock_alone if alone else lock_shared)(self._device, self._waits))
+            shared.enter_context((lock_alone if alone else lock_shared)(setup.device, self._waits))
             stack.enter_context(self._ending())
-            session = self._started(replayed=True).runner()
+            runner = self._started(replayed=True).runner()
             from harness.judge.timing.replayed.launcher import Launcher
             from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 
             beside, sessions = self._started(replayed=True).others()
-            launcher, *others = [stack.enter_context(Launcher(each, self._device)) for each in sessions]
+            launcher, *others = [stack.enter_context(Launcher(session, setup.device)) for session in sessions]
 
             @contextlib.contextmanager
             def while_timed() -> Iterator[None]:
@@ -189,20 +157,17 @@ class Grader:
                     yield
                     return
                 shared.close()
-                with lock_alone(self._device, self._waits):
+                with lock_alone(setup.device, self._waits):
                     yield
 
-            given = zip(self._baselines, beside, others, strict=True)
-            recorded = [ReplayedBaseline(*each) for each in given]
-            timing = stack.enter_context(
-                ReplayedTiming(self._effort, launcher, recorded, self._calibrations, while_timed)
-            )
-            return self._grading().grade(session, timing, self._run)
+            recorded = list(map(ReplayedBaseline, setup.baselines, beside, others))
+            timing = ReplayedTiming(setup.effort, launcher, recorded, setup.calibrations, while_timed)
+            return self._grading().grade(runner, stack.enter_context(timing))
 
     @property
     def sandboxes(self) -> int:
         """How many `grade` has at a time; on a GPU each has a context."""
-        runners = 1 + len(self._baselines)
+        runners = 1 + len(self._setup.baselines)
         return 2 * runners if self._replays else runners
 
     @property
@@ -213,8 +178,7 @@ class Grader:
     def _grading(self) -> Grading:
         from harness.judge.grading import Grading
 
-        given = self._problem, self._submission, self._provider, self._device, self._on_progress, self._effort
-        self._last = Grading(*given, self._on_failure, self._only, fail_fast=self._fail_fast)
+        self._last = Grading(self._setup)
         return self._last
 
     def _started(self, *, replayed: bool) -> Sessions:
@@ -226,8 +190,10 @@ class Grader:
         with self._lock:
             self._refuse_if_closed()
             if self._sessions is None:
-                limits, baselines = self._problem.limits, len(self._baselines)
-                self._sessions = Sessions(self._provider, self._device, limits, baselines=baselines, replayed=replayed)
+                limits, baselines = self._setup.problem.limits, len(self._setup.baselines)
+                self._sessions = Sessions(
+                    self._setup.provider, self._setup.device, limits, baselines=baselines, replayed=replayed
+                )
             return self._sessions
 
     def _fresh(self) -> Session:
@@ -237,7 +203,7 @@ class Grader:
             HarnessError: the grading was closed.
         """
         self._refuse_if_closed()
-        return Session.start(self._provider, self._device, self._problem.limits)
+        return Session.start(self._setup.provider, self._setup.device, self._setup.problem.limits)
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
@@ -252,12 +218,12 @@ class Grader:
             self._end()
 
     def _waits(self) -> None:
-        self._on_progress(Progress(Stage.BUILD, 0, 0, self._waiting("using")))
+        self._setup.on_progress(Progress(Stage.BUILD, 0, 0, self._waiting("using")))
 
     def _waits_to_be_timed(self) -> None:
-        self._on_progress(Progress(Stage.TIME, 0, 0, self._waiting("being timed on")))
+        self._setup.on_progress(Progress(Stage.TIME, 0, 0, self._waiting("being timed on")))
 
     def _waiting(self, doing: str) -> str:
-        others = waiting_before(self._device)
+        others = waiting_before(self._setup.device)
         queue = f", and {others} {'waits' if others == 1 else 'wait'} before this one" if others else ""
-        return f"waiting: another grading is {doing} this {DEVICES[self._device].name}{queue}"
+        return f"waiting: another grading is {doing} this {self._device.name}{queue}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import shlex
 import time
-from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -14,7 +13,7 @@ import torch
 
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
-from harness.judge.correctness.cases import Correctness, OnFailure, beyond_budget, result
+from harness.judge.correctness.cases import Correctness, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle, load_reference
@@ -22,19 +21,17 @@ from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import environment
 from harness.judge.progress import Progress
 from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.setup import Setup
 from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
-from harness.problem import Problem, ResolvedCase
+from harness.problem import ResolvedCase
 from harness.problem.prototype import prototypes
-from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import (
     CaseResult,
     Check,
-    DeviceKind,
     Doubt,
-    Effort,
     Outcome,
     PrivateId,
     ProblemId,
@@ -61,41 +58,29 @@ class Grading:
     tests to run, without the hidden ones.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        submission: Submission,
-        provider: Provider,
-        device: DeviceKind,
-        on_progress: Callable[[Progress], None],
-        effort: Effort = "default",
-        on_failure: OnFailure | None = None,
-        only: Collection[str] = (),
-        *,
-        fail_fast: bool = False,
-    ) -> None:
-        self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
-        self._on_progress, self._effort = on_progress, effort
+    def __init__(self, setup: Setup) -> None:
+        self._setup, self._problem, self._submission = setup, setup.problem, setup.submission
+        self._device = DEVICES[setup.device]
         self._started_ns = time.perf_counter_ns()
         tests, benchmarks = self._cases("tests"), self._cases("benchmarks")
-        self._runs_here = device in LANGUAGES[submission.language].devices
-        if not DEVICES[device].on_host and not self._runs_here:
-            what = f"a .{submission.language} kernel does not run on a GPU"
-            raise SubmissionError(submission.name, what, "use --device cpu, or submit a .cu")
-        self._reference = load_reference(problem, provider, device)
-        of = partial(GradedCase, problem, self._reference, device)
-        tested, timed = [of(case) for case in tests], [of(case) for case in benchmarks]
-        self._ends_early = fail_fast or effort == "screen"
-        if effort == "screen":
+        self._runs_here = setup.device in LANGUAGES[setup.submission.language].devices
+        if not self._device.on_host and not self._runs_here:
+            what = f"a .{setup.submission.language} kernel does not run on a GPU"
+            raise SubmissionError(setup.submission.name, what, "use --device cpu, or submit a .cu")
+        self._reference = load_reference(setup.problem, setup.provider, setup.device)
+        graded = partial(GradedCase, setup.problem, self._reference, setup.device)
+        tested, timed = list(map(graded, tests)), list(map(graded, benchmarks))
+        self._ends_early = setup.fail_fast or setup.effort == "screen"
+        if setup.effort == "screen":
             tested.sort(key=_size)
             timed = [max(timed, key=_size)]
-        self._tests = [case for case in tested if not case.hidden and (not only or case.name in only)]
-        self._hidden = [case for case in tested if case.hidden and not only]
+        self._tests = [case for case in tested if not case.hidden and (not setup.only or case.name in setup.only)]
+        self._hidden = [case for case in tested if case.hidden and not setup.only]
         self._all = len(tested)
         self._benchmarks = timed
-        self._memory = DeviceMemory(device)  # makes the judge's CUDA context while the runner makes its own
-        self._to_time = Benchmarks(problem, device, self._benchmarks, self._handover, self._enter)
-        self._correctness = Correctness(on_failure)
+        self._memory = DeviceMemory(setup.device)  # makes the judge's CUDA context while the runner makes its own
+        self._to_time = Benchmarks(setup.problem, setup.device, self._benchmarks, self._handover, self._enter)
+        self._correctness = Correctness(setup.on_failure)
         self._stage = Stage.BUILD
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
@@ -112,8 +97,8 @@ class Grading:
         """Build and test."""
         return self._checked(session, *self._run(session, None))
 
-    def grade(self, session: Session, timing: Timing, run: str) -> Verdict:
-        """Build, test and time; `run` is the verdict's id.
+    def grade(self, session: Session, timing: Timing) -> Verdict:
+        """Build, test and time.
 
         Raises:
             NotReplayed: this submission cannot be timed that way.
@@ -124,15 +109,15 @@ class Grading:
         known: tuple[Doubt, ...] = ()
         if accepted and isinstance(self._reference, Oracle):
             timed = [case.resolved for case in self._benchmarks]
-            known = known_inputs(self._problem, self._reference, timed, self._device)
+            known = known_inputs(self._problem, self._reference, timed, self._setup.device)
         return Verdict(
             **dict(self._checked(session, outcome, message)),
-            run=run,
+            run=self._setup.run,
             created_at=ended.created_at,
             duration_ns=ended.duration_ns,
-            effort=self._effort,
+            effort=self._setup.effort,
             timing=timing.kind,
-            ranked_timing=timing.kind if DEVICES[self._device].on_host else self._problem.timing,
+            ranked_timing=timing.kind if self._device.on_host else self._problem.timing,
             benchmarks=tuple(timing.timed),
             requested_baselines=tuple(each.name for each in timing.baselines),
             speedups=tuple(speedups(timing)) if accepted else (),
@@ -147,17 +132,19 @@ class Grading:
 
     def _cases(self, kind: str) -> list[ResolvedCase]:
         rng = secrets.SystemRandom()  # the sizes must not follow from any seed in a verdict
-        given = [case for case in getattr(self._problem, kind) if self._device in case.devices]
+        given = [case for case in getattr(self._problem, kind) if self._setup.device in case.devices]
         drawn = [self._problem.resolve(case.drawn(rng)) for case in given]
         if not drawn:
             where = str(self._problem.directory / "problem.toml")
-            raise ProblemError(where, f"key `{kind}` has no case for the device {self._device}", "use another --device")
+            raise ProblemError(
+                where, f"key `{kind}` has no case for the device {self._setup.device}", "use another --device"
+            )
         return drawn
 
     def _run(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its one line."""
         try:
-            for case in () if DEVICES[self._device].on_host else self._tests[:1]:
+            for case in () if self._device.on_host else self._tests[:1]:
                 self._correctness.rehearse(case)
             session.handshake()
             return self._run_stages(session, timing)
@@ -235,14 +222,14 @@ class Grading:
 
     def _enter(self, stage: Stage, done: int, total: int, label: str) -> None:
         self._stage = stage
-        self._on_progress(Progress(stage, done, total, label))
+        self._setup.on_progress(Progress(stage, done, total, label))
 
     def _build(self, session: Session) -> None:
         self._enter(Stage.BUILD, 0, 1, self._submission.name)
         built = session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
         self._build_log = built.log
         if not self._runs_here:
-            what = f"compiles for {DEVICES[self._device].architecture()}, but there is no GPU here to run it on"
+            what = f"compiles for {self._device.architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
 
     def _test(self, session: Session) -> None:
@@ -295,7 +282,7 @@ class Grading:
     def _written_input(self, case: GradedCase) -> str | None:
         """After a memory fault: repeat the case in a fresh sandbox, to tell a write to an input from a wild one."""
         try:
-            with Session.start(self._provider, self._device, self._problem.limits) as session:
+            with Session.start(self._setup.provider, self._setup.device, self._problem.limits) as session:
                 session.handshake()
                 session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
                 return self._correctness.who_wrote_to_an_input(session, case)
@@ -304,12 +291,12 @@ class Grading:
 
     def _where_to_see(self, case: GradedCase) -> str:
         """How to find the line that accessed memory that it may not: on a CPU, Python says where it was."""
-        if self._submission.language != "py" or not DEVICES[self._device].on_host:
+        if self._submission.language != "py" or not self._device.on_host:
             return ""
         words = ["kernelmark", "debug", self._problem.slug, self._submission.name]
         for name, _ in self._submission.beside:
             words += ["--with", name]
-        return f"; `{shlex.join([*words, '--device', self._device, '--test', case.name])}` shows the line"
+        return f"; `{shlex.join([*words, '--device', self._setup.device, '--test', case.name])}` shows the line"
 
     def _declared_as(self, case: GradedCase) -> str:
         """What a compiled file should define: arguments in another order are taken for pointers that they are not."""
@@ -319,7 +306,7 @@ class Grading:
 
     def _handover(self, submission: Submission) -> Handover:
         cases = [each.resolved for each in self._tests + self._hidden + self._benchmarks]
-        return Handover.of(self._problem, submission, cases, self._device)
+        return Handover.of(self._problem, submission, cases, self._setup.device)
 
     def _checked(self, session: Session, outcome: Outcome, message: str) -> Check:
         printed = session.output.text()
@@ -329,7 +316,7 @@ class Grading:
             message=message,
             problem=self._problem_id(),
             submission=SubmissionId.of(self._submission),
-            environment=environment(session, self._provider, self._device),
+            environment=environment(session, self._setup.provider, self._setup.device),
             protocol=protocol.PROTOCOL,
             seeds=tuple(self._correctness.seeds),
             tests=tuple(self._results),
@@ -341,7 +328,7 @@ class Grading:
     def _problem_id(self) -> ProblemId:
         problem, private = self._problem, None
         if problem.private:
-            cases = sum(self._device in case.devices for case in problem.private_tests)
+            cases = sum(self._setup.device in case.devices for case in problem.private_tests)
             private = PrivateId(sha256=problem.private.sha256, cases=cases)
         return ProblemId(slug=problem.slug, sha256=problem.sha256, private=private)
 

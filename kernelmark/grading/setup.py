@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from harness import judge
 from harness.device import DEVICES
 from harness.errors import HarnessError, SubmissionError, UsageError
-from harness.judge import Grader, Progress
+from harness.judge import Grader, Progress, Setup
 from harness.judge.progress import ignore
 from harness.languages import LANGUAGES
 from harness.problem import Problem
@@ -107,21 +107,11 @@ class PreparedJob:
             UsageError: one of `only` is not a test that is shown.
             HarnessError: we failed twice, the second time in a fresh sandbox.
         """
-        device, provider = self.device, choose_provider(self.settings)
+        setup = self.setup(on_progress)
         for name in only:
-            visible_test(self.problem, device, name)
-        return twice(
-            lambda _: judge.check(
-                self.problem,
-                self.submission,
-                provider=provider,
-                device=device,
-                on_progress=on_progress,
-                on_failure=on_failure,
-                only=only,
-                fail_fast=fail_fast,
-            )
-        )
+            visible_test(self.problem, setup.device, name)
+        setup = replace(setup, effort="default", on_failure=on_failure, only=only, fail_fast=fail_fast)
+        return twice(lambda _: judge.check(setup))
 
     def grade(self, on_progress: OnProgress = ignore, baselines: Sequence[Submission] | None = None) -> Verdict:
         """The whole grading, in alternation with these kernels, or with those of the settings.
@@ -129,21 +119,10 @@ class PreparedJob:
         Raises:
             HarnessError: we failed twice, the second time in fresh sandboxes.
         """
-        device, provider = self.device, choose_provider(self.settings)
-        alternating = find_baselines(self.settings, self.problem, device) if baselines is None else baselines
-        calibrations = stored(self.settings)
-        return twice(
-            lambda _: judge.grade(
-                self.problem,
-                self.submission,
-                provider=provider,
-                device=device,
-                effort=self.settings.effort,
-                baselines=alternating,
-                calibrations=calibrations,
-                on_progress=on_progress,
-            )
-        )
+        setup = self.setup(on_progress)
+        kernels = find_baselines(self.settings, self.problem, setup.device) if baselines is None else baselines
+        setup = replace(setup, baselines=kernels, calibrations=stored(self.settings))
+        return twice(lambda _: judge.grade(setup))
 
     def compilation(self, on_progress: OnProgress = ignore) -> Compilation | None:
         """What Triton's compiler makes of it, without a GPU, as `harness.profiling.compilation`; never raises for a
@@ -164,18 +143,20 @@ class PreparedJob:
             UsageError: the problem has no case for the device, or a baseline is not there.
             DeviceError: the device cannot be used here.
         """
+        setup = self.setup(on_progress, provider)
+        kernels, calibrations = find_baselines(self.settings, self.problem, setup.device), stored(self.settings)
+        return Grader(replace(setup, baselines=kernels, calibrations=calibrations, run=run, keeps_memory=True))
+
+    def setup(self, on_progress: OnProgress, provider: Provider | None = None) -> Setup:
+        """What the judge is given, in the sandbox of the settings or in this one; without baselines."""
         device = self.device
-        return Grader(
+        return Setup(
             self.problem,
             self.submission,
-            provider=provider,
+            provider=choose_provider(self.settings) if provider is None else provider,
             device=device,
             effort=self.settings.effort,
-            baselines=find_baselines(self.settings, self.problem, device),
-            calibrations=stored(self.settings),
             on_progress=on_progress,
-            run=run,
-            keeps_memory=True,
         )
 
 

@@ -130,7 +130,9 @@ CASES = {
 def test_it_is_accepted_and_replayed(name: str, provider: Provider, tmp_path: Path) -> None:
     case = CASES[name]
     submission = Submission.of(case.source, case.language, author="tester")
-    with Grader(case.made(tmp_path), submission, provider=provider, device="cuda", effort="quick") as grader:
+    with Grader(
+        judge.Setup(case.made(tmp_path), submission, provider=provider, device="cuda", effort="quick")
+    ) as grader:
         verdict = grader.grade(alone=True)
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, ""), verdict.traceback
     for timed in verdict.benchmarks:
@@ -145,7 +147,7 @@ def test_it_is_accepted_and_replayed(name: str, provider: Provider, tmp_path: Pa
 def test_a_wrong_result_is_refused(wrong: str, output: str, provider: Provider, tmp_path: Path) -> None:
     source = f"{test_layouts_together.RETURNS}    {wrong}\n{test_layouts_together.RESULT}"
     submission = Submission.of(source, "py", author="tester")
-    check = judge.check(test_layouts_together.own(tmp_path), submission, provider=provider, device="cuda")
+    check = judge.check(judge.Setup(test_layouts_together.own(tmp_path), submission, provider=provider, device="cuda"))
     assert check.outcome is Outcome.WRONG_ANSWER, check.message
     assert check.message.startswith(f"test primes: {output}: "), check.message
 
@@ -155,10 +157,12 @@ def test_a_kernel_that_changes_generated_inputs_or_ignores_them_is_refused(
     body: str, provider: Provider, tmp_path: Path
 ) -> None:
     check = judge.check(
-        CASES["generated and inout"].made(tmp_path),
-        test_generated_inputs.submission(body),
-        provider=provider,
-        device="cuda",
+        judge.Setup(
+            CASES["generated and inout"].made(tmp_path),
+            test_generated_inputs.submission(body),
+            provider=provider,
+            device="cuda",
+        )
     )
     assert check.outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_ANSWER), check.message
     print(f"{body}: {check.message}")

@@ -109,7 +109,9 @@ def test_the_memory_lies_in_the_host_and_is_read_over_the_bus() -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_that_reads_it_is_accepted(name: str, way: str, provider: Provider) -> None:
     problem = load(PROBLEMS / "double_from_host")
-    with Grader(problem, submission(KERNELS[name]), provider=provider, device="cuda", effort="quick") as grader:
+    with Grader(
+        judge.Setup(problem, submission(KERNELS[name]), provider=provider, device="cuda", effort="quick")
+    ) as grader:
         verdict: Verdict = grader.grade(alone=True) if way == "replayed" else grader._in_rounds("a test asks for it")
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, ""), verdict.traceback
     [case] = verdict.benchmarks
@@ -123,6 +125,6 @@ def test_a_kernel_that_reads_it_is_accepted(name: str, way: str, provider: Provi
 
 def test_one_that_writes_into_it_fails(provider: Provider) -> None:
     problem = load(PROBLEMS / "double_from_host")
-    check = judge.check(problem, submission(WRITES), provider=provider, device="cuda")
+    check = judge.check(judge.Setup(problem, submission(WRITES), provider=provider, device="cuda"))
     print(check.message)
     assert check.outcome is Outcome.RUNTIME_ERROR

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.judge import grade
+from harness.judge import Setup, grade
 from harness.judge.timing import neighbours
 from harness.judge.timing.doubts import busy_machine
 from harness.judge.timing.neighbours import Neighbours, busy
@@ -60,13 +60,13 @@ def others_now() -> float:
                                      pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.full])])  # fmt: skip
 def test_a_grading_beside_busy_loops_is_doubted_and_one_alone_is_not(sandbox: SandboxName) -> None:
     with loops():
-        beside = grade(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick")
+        beside = grade(Setup(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick"))
     assert beside.score is not None, beside.message
     assert doubted(beside), "the loops were not seen"
     for _ in range(10):  # what else this machine does is not ours to decide
         if others_now() > QUIET:
             continue
-        alone = grade(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick")
+        alone = grade(Setup(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick"))
         if not doubted(alone):
             return
         assert others_now() > QUIET, f"{doubted(alone)}, and nothing else ran"

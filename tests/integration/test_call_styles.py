@@ -125,7 +125,9 @@ def test_a_right_submission_is_accepted_and_timed(style: str, tmp_path: Path) ->
     problem = made(tmp_path, STYLES[style])
     kernel = submission(STYLES[style].source)
     verdict = judge.grade(
-        problem, kernel, provider=sandbox.provider("process"), device="cpu", effort="quick", baselines=[kernel]
+        judge.Setup(
+            problem, kernel, provider=sandbox.provider("process"), device="cpu", effort="quick", baselines=[kernel]
+        )
     )
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, ""), verdict.traceback
     assert len(verdict.speedups) == 1, "a baseline is called in the same style"
@@ -138,7 +140,9 @@ def test_a_right_submission_is_accepted_and_timed(style: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", [ISOLATED])
 def test_it_is_accepted_in_isolation(style: str, name: SandboxName, tmp_path: Path) -> None:
     problem = made(tmp_path, STYLES[style])
-    check = judge.check(problem, submission(STYLES[style].source), provider=sandbox.provider(name), device="cpu")
+    check = judge.check(
+        judge.Setup(problem, submission(STYLES[style].source), provider=sandbox.provider(name), device="cpu")
+    )
     assert (check.outcome, check.message) == (Outcome.ACCEPTED, ""), check.traceback
 
 
@@ -168,7 +172,7 @@ def test_a_result_that_is_not_what_was_asked_for(returned: str, tmp_path: Path) 
     outcome, message = FAULTS[returned]
     problem = made(tmp_path, STYLES["returns"])
     source = "import torch\n" + GIVEN.format(returned)
-    check = judge.check(problem, submission(source), provider=sandbox.provider("process"), device="cpu")
+    check = judge.check(judge.Setup(problem, submission(source), provider=sandbox.provider("process"), device="cpu"))
     assert check.outcome == outcome
     assert check.message.startswith(message)
 
@@ -192,7 +196,7 @@ def test_a_submission_in_another_style_is_told_the_right_one(
     style: str, source: str, told: str, tmp_path: Path
 ) -> None:
     problem = made(tmp_path, STYLES[style])
-    check = judge.check(problem, submission(source), provider=sandbox.provider("process"), device="cpu")
+    check = judge.check(judge.Setup(problem, submission(source), provider=sandbox.provider("process"), device="cpu"))
     assert check.outcome in (Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
     assert told in check.message
 
@@ -215,7 +219,7 @@ extern "C" void scale_float32(const float* x, const float* w, float* y, int64_t*
 def test_cpp_gets_all_tensors_whatever_the_style(tmp_path: Path) -> None:
     problem = made(tmp_path, STYLES["tree"])
     kernel = Submission.of(CPP, "cpp", author="tester", name="kernel.cpp")
-    check = judge.check(problem, kernel, provider=sandbox.provider("process"), device="cpu")
+    check = judge.check(judge.Setup(problem, kernel, provider=sandbox.provider("process"), device="cpu"))
     assert (check.outcome, check.message) == (Outcome.ACCEPTED, "")
 
 

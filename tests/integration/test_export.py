@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.judge import check
+from harness.judge import Setup, check
 from harness.problem import Problem
 from harness.shared.foreign import ForeignForm
 from harness.submission import Submission
@@ -73,7 +73,7 @@ def imported(tmp_path: Path, form: ForeignForm) -> Problem:
 
 def outcome(problem: Problem, source: str) -> tuple[Outcome, str]:
     kernel = Submission.of(source, "py", author="tester")
-    checked = check(problem, kernel, device="cpu", provider=sandbox.provider("process"))
+    checked = check(Setup(problem, kernel, device="cpu", provider=sandbox.provider("process")))
     return checked.outcome, checked.message
 
 

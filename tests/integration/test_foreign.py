@@ -13,7 +13,7 @@ import torch
 
 from harness.audit.watch import visible_cases, watch
 from harness.errors import ProblemError
-from harness.judge import check, grade
+from harness.judge import Setup, check, grade
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import grouped
 from harness.problem import Problem, ResolvedCase, load
@@ -118,7 +118,7 @@ def submission(source: str) -> Submission:
     ],
 )
 def test_their_check_accepts(tmp_path: Path, source: str) -> None:
-    verdict = check(gpu_mode(tmp_path), submission(source), provider=SANDBOX, device="cpu")
+    verdict = check(Setup(gpu_mode(tmp_path), submission(source), provider=SANDBOX, device="cpu"))
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     assert [each.name for each in verdict.tests] == ["plain", "shifted"]
 
@@ -127,7 +127,7 @@ def test_their_check_accepts(tmp_path: Path, source: str) -> None:
 def test_their_answer_may_have_another_dtype(tmp_path: Path) -> None:
     double = (FOREIGN / "gpu_mode/reference.py").read_text().replace("    return out\n", "    return out.double()\n")
     double = double.replace("match(ref_kernel(data)", "match(ref_kernel(data).float()")
-    verdict = check(gpu_mode(tmp_path, double), submission(RIGHT), provider=SANDBOX, device="cpu")
+    verdict = check(Setup(gpu_mode(tmp_path, double), submission(RIGHT), provider=SANDBOX, device="cpu"))
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
 
 
@@ -162,12 +162,12 @@ def check_implementation(data, output):
     toml = GPU_MODE.replace("factor = 3.0", 'bias = "bias"').replace('{ name = "out"', bias)
     kernel = f"def custom_kernel(data):\n    x, bias = data[0], data[1]['bias']\n    return {source}\n"
     their = problem(tmp_path / "optional", toml, "gpu-mode", reference)
-    verdict = check(their, submission(kernel), provider=SANDBOX, device="cpu")
+    verdict = check(Setup(their, submission(kernel), provider=SANDBOX, device="cpu"))
     assert [test.outcome for test in verdict.tests] == outcomes, verdict.message
 
 
 def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
-    verdict = check(gpu_mode(tmp_path), submission(NOTHING), provider=SANDBOX, device="cpu")
+    verdict = check(Setup(gpu_mode(tmp_path), submission(NOTHING), provider=SANDBOX, device="cpu"))
     assert verdict.outcome is Outcome.WRONG_ANSWER
     assert "mismatch found: they differ" in verdict.message
 
@@ -181,7 +181,7 @@ def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_model_has_the_weights_of_the_reference(tmp_path: Path, source: str, outcome: Outcome) -> None:
-    verdict = check(kernelbench(tmp_path), submission(source), provider=SANDBOX, device="cpu")
+    verdict = check(Setup(kernelbench(tmp_path), submission(source), provider=SANDBOX, device="cpu"))
     assert verdict.outcome is outcome, verdict.message
 
 
@@ -200,7 +200,7 @@ def test_a_tool_watches_calls_on_inputs_that_the_reference_draws(tmp_path: Path)
 
 @pytest.mark.full
 def test_it_is_timed(tmp_path: Path) -> None:
-    verdict = grade(kernelbench(tmp_path), submission(NEW), provider=SANDBOX, device="cpu", effort="quick")
+    verdict = grade(Setup(kernelbench(tmp_path), submission(NEW), provider=SANDBOX, device="cpu", effort="quick"))
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     assert verdict.score is not None
     assert "beyond_budget" not in [doubt.code for doubt in verdict.doubts]
@@ -208,7 +208,7 @@ def test_it_is_timed(tmp_path: Path) -> None:
 
 @pytest.mark.full  # each call of a round is drawn, answered and checked by the reference
 def test_what_only_their_tolerance_accepts_is_doubted(tmp_path: Path) -> None:
-    verdict = grade(gpu_mode(tmp_path), submission(CLOSE), provider=SANDBOX, device="cpu", effort="quick")
+    verdict = grade(Setup(gpu_mode(tmp_path), submission(CLOSE), provider=SANDBOX, device="cpu", effort="quick"))
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     [text] = [doubt.text for doubt in verdict.doubts if doubt.code == "beyond_budget"]
     # 0.0005 / 6 is 700 ulps of float32, and its RMS may be 16.
@@ -234,7 +234,7 @@ def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None
     given = gpu_mode(tmp_path, reference)
     given = given.model_copy(update={"limits": given.limits.model_copy(update={"build_s": 5.0, "call_s": 1.0})})
     with pytest.raises(ProblemError, match=what) as error:
-        check(given, submission(RIGHT), provider=SANDBOX, device="cpu")
+        check(Setup(given, submission(RIGHT), provider=SANDBOX, device="cpu"))
     assert "\n" not in str(error.value)
     assert "reference.py" in str(error.value)
 
@@ -301,7 +301,7 @@ def test_inputs_that_no_seed_changes_have_no_rank(tmp_path: Path, source: str, k
     (tmp_path / "1_Fixed.py").write_text(source)
     their = problem(tmp_path / "fixed", KERNELBENCH, "kernelbench", tmp_path / "1_Fixed.py")
     kernel = submission(source.replace("class Model(", "class ModelNew("))
-    verdict = grade(their, kernel, provider=SANDBOX, device="cpu", effort="screen")
+    verdict = grade(Setup(their, kernel, provider=SANDBOX, device="cpu", effort="screen"))
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     told = [doubt.text for doubt in verdict.doubts if doubt.code == "known_inputs"]
     assert told == (["timed: no seed changes its inputs, or what they lead to"] if known else [])
@@ -318,7 +318,7 @@ def test_inputs_from_few_seeds_have_no_rank(tmp_path: Path, bits: int | None) ->
         text = (their.directory / "problem.toml").read_text()
         (their.directory / "problem.toml").write_text(text.replace("[foreign]\n", f"[foreign]\nseed_bits = {bits}\n"))
         their = load(their.directory)
-    verdict = grade(their, submission(RIGHT), provider=SANDBOX, device="cpu", effort="screen")
+    verdict = grade(Setup(their, submission(RIGHT), provider=SANDBOX, device="cpu", effort="screen"))
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     told = [doubt.text for doubt in verdict.doubts if doubt.code == "known_inputs"]
     few = "its inputs are drawn from 65,536 seeds alone: import the problem again, if an earlier version imported it"

@@ -74,7 +74,13 @@ def submission(body: str) -> Submission:
 )
 def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem, sandbox: SandboxName) -> None:
     verdict = judge.grade(
-        problem, Submission.of(HONEST, "py", author="tester"), provider=provider(sandbox), device="cpu", effort="quick"
+        judge.Setup(
+            problem,
+            Submission.of(HONEST, "py", author="tester"),
+            provider=provider(sandbox),
+            device="cpu",
+            effort="quick",
+        )
     )
     assert (verdict.outcome, len(verdict.tests)) == (Outcome.ACCEPTED, 2), verdict.message
     [timed] = verdict.benchmarks
@@ -84,7 +90,7 @@ def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem, sandbox
 
 @pytest.mark.parametrize("body", HOSTILE)
 def test_a_kernel_that_changes_its_inputs_or_ignores_them_is_refused(problem: Problem, body: str) -> None:
-    check: Check = judge.check(problem, submission(body), provider=provider("process"), device="cpu")
+    check: Check = judge.check(judge.Setup(problem, submission(body), provider=provider("process"), device="cpu"))
     assert check.outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_ANSWER)
     assert HOSTILE[body] in check.message
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, SandboxError
-from harness.judge import Grader
+from harness.judge import Grader, Setup
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.session import Session, Sessions
 from harness.judge.timing import device_lock
@@ -79,7 +79,7 @@ class Counted(Scripted):
 
 
 def grader(problem: Problem, provider: Scripted, **given: Any) -> Grader:
-    return Grader(problem, SUBMISSION, provider=provider, device="cpu", effort="quick", **given)
+    return Grader(Setup(problem, SUBMISSION, provider=provider, device="cpu", effort="quick", **given))
 
 
 def test_a_grading_ends_its_sandboxes_before_it_returns(problem: Problem) -> None:

@@ -47,7 +47,14 @@ def test_nothing_that_is_said_in_a_hidden_test_is_kept(behaviour: str) -> None:
     steps: list[Progress] = []
     started = time.perf_counter_ns()
     verdict = judge.grade(
-        PROBLEM, kernel(behaviour), provider=provider("process"), device="cpu", effort="quick", on_progress=steps.append
+        judge.Setup(
+            PROBLEM,
+            kernel(behaviour),
+            provider=provider("process"),
+            device="cpu",
+            effort="quick",
+            on_progress=steps.append,
+        )
     )
     took_ns = time.perf_counter_ns() - started
     kind = outcome.replace("_", " ")
@@ -68,7 +75,9 @@ def test_nothing_that_is_said_in_a_hidden_test_is_kept(behaviour: str) -> None:
 
 
 def test_a_check_ends_with_the_hidden_tests() -> None:
-    check = judge.check(PROBLEM, kernel("raise RuntimeError('carried')"), provider=provider("process"), device="cpu")
+    check = judge.check(
+        judge.Setup(PROBLEM, kernel("raise RuntimeError('carried')"), provider=provider("process"), device="cpu")
+    )
     assert (check.outcome, check.stage, check.message) == (
         Outcome.RUNTIME_ERROR, Stage.HIDDEN, "test hidden 1: runtime error",
     )  # fmt: skip
@@ -76,13 +85,15 @@ def test_a_check_ends_with_the_hidden_tests() -> None:
 
 
 def test_an_honest_kernel_passes_them() -> None:
-    verdict = judge.grade(PROBLEM, kernel("pass"), provider=provider("process"), device="cpu", effort="quick")
+    verdict = judge.grade(
+        judge.Setup(PROBLEM, kernel("pass"), provider=provider("process"), device="cpu", effort="quick")
+    )
     assert (verdict.outcome, verdict.stage, len(verdict.tests)) == (Outcome.ACCEPTED, Stage.HIDDEN, 5)
 
 
 def test_nothing_is_timed_where_a_visible_test_is_wrong() -> None:
     wrong = Submission.of("def twice(x, y): pass\n", "py", author="tester")
-    verdict = judge.grade(PROBLEM, wrong, provider=provider("process"), device="cpu", effort="quick")
+    verdict = judge.grade(judge.Setup(PROBLEM, wrong, provider=provider("process"), device="cpu", effort="quick"))
     assert (verdict.outcome, verdict.stage, len(verdict.tests)) == (Outcome.WRONG_ANSWER, Stage.HIDDEN, 5)
     assert verdict.message.startswith("test one: ")
     assert verdict.benchmarks == ()
@@ -95,7 +106,7 @@ def test_private_cases_are_graded_and_told_by_their_number(tmp_path: Path) -> No
     (tmp_path / "double_hidden.toml").write_text(text)
     problem = load(PROBLEM.directory, tmp_path)
     wrong = "y.mul_(2 if x.numel() == 815 else 1)"
-    check = judge.check(problem, kernel(wrong), provider=provider("process"), device="cpu")
+    check = judge.check(judge.Setup(problem, kernel(wrong), provider=provider("process"), device="cpu"))
     assert (check.outcome, check.message) == (Outcome.WRONG_ANSWER, "test hidden 3: wrong answer")
     assert [(each.name, each.params) for each in check.tests[3:]] == [(f"hidden {i}", {}) for i in (1, 2, 3)]
     assert check.problem.private is not None
@@ -107,7 +118,9 @@ def test_sizes_are_drawn_for_each_grading_and_told_of_visible_cases_alone() -> N
     ranges = {"n": Range(low=2, high=2_000_000, multiple_of=2)}
     visible, hidden = Case(name="drawn", draw=ranges), Case(name="secret", draw=ranges, hidden=True)
     problem = PROBLEM.model_copy(update={"tests": (hidden, visible)})
-    checks = [judge.check(problem, kernel("pass"), provider=provider("process"), device="cpu") for _ in range(2)]
+    checks = [
+        judge.check(judge.Setup(problem, kernel("pass"), provider=provider("process"), device="cpu")) for _ in range(2)
+    ]
     assert [check.outcome for check in checks] == [Outcome.ACCEPTED] * 2
     drawn = [check.tests[0].params["n"] for check in checks]
     assert len(set(drawn)) == 2, "one in a million"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.judge import check
+from harness.judge import Setup, check
 from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
@@ -107,7 +107,7 @@ def test_an_imported_problem_is_graded(tmp_path: Path) -> None:
     source = (FOREIGN / "KernelBench" / "level1" / "2_Recurrent_Net_.py").read_text().replace("Model(", "ModelNew(")
     for code, outcome in ((source, Outcome.ACCEPTED), (source.replace("+ 1", "+ 2"), Outcome.WRONG_ANSWER)):
         submission = Submission.of(code.encode(), "py", author="ada", name="model.py")
-        assert check(told.problem, submission, device="cpu", provider=provider("bwrap")).outcome is outcome
+        assert check(Setup(told.problem, submission, device="cpu", provider=provider("bwrap"))).outcome is outcome
 
 
 INTO_ROOM = "def custom_kernel(data):\n    x, output = data\n    output[0] = x.sum(){}\n    return output[0]\n"
@@ -121,7 +121,7 @@ def test_a_sum_may_be_put_into_room_of_another_shape(tmp_path: Path) -> None:
     assert told.problem is not None, told.reason
     for code, outcome in ((INTO_ROOM.format(""), Outcome.ACCEPTED), (INTO_ROOM.format(" + 1"), Outcome.WRONG_ANSWER)):
         submission = Submission.of(code.encode(), "py", author="ada", name="sum.py")
-        verdict = check(told.problem, submission, device="cpu", provider=provider("bwrap"))
+        verdict = check(Setup(told.problem, submission, device="cpu", provider=provider("bwrap")))
         assert verdict.outcome is outcome, verdict.message
 
 
@@ -152,7 +152,7 @@ def test_entries_whose_number_differs_between_cases_are_lists(tmp_path: Path) ->
     assert [each.count for each in told.problem.tensors] == [None, "experts", "experts", None, None]
     for code, outcome in ((EXPERTS.format(""), Outcome.ACCEPTED), (EXPERTS.format(" - 1"), Outcome.WRONG_ANSWER)):
         submission = Submission.of(code.encode(), "py", author="ada", name="experts.py")
-        verdict = check(told.problem, submission, device="cpu", provider=provider("bwrap"))
+        verdict = check(Setup(told.problem, submission, device="cpu", provider=provider("bwrap")))
         assert verdict.outcome is outcome, verdict.message
 
 

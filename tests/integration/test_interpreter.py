@@ -17,7 +17,7 @@ import pytest
 
 import kernelmark
 from harness.device import DEVICES
-from harness.judge import check
+from harness.judge import Setup, check
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.output import Output
 from harness.judge.session.time_limit import TimeLimit
@@ -204,7 +204,7 @@ def checked(body: str, **limits: float) -> Check:
         }
     )
     kernel = Submission.of(SUBMISSION.format(body=body), "py", author="ada")
-    return check(shown, kernel, provider=provider("process"), device="cpu")
+    return check(Setup(shown, kernel, provider=provider("process"), device="cpu"))
 
 
 @pytest.mark.parametrize(("body", "interpreted"), [(LAUNCH, True), ("y.copy_(2 * x)", False)], ids=["launched", "not"])
@@ -244,7 +244,7 @@ def twice(x, y): pass
 
 def test_cuda_in_python_is_nobodys_mistake_where_no_toolkit_is() -> None:
     kernel = Submission.of(CUDA, "py", author="ada")
-    found = check(load(PROBLEMS / "double"), kernel, provider=provider("process"), device="cpu")
+    found = check(Setup(load(PROBLEMS / "double"), kernel, provider=provider("process"), device="cpu"))
     assert found.outcome is Outcome.UNSUPPORTED, found.message
     assert "this compiles CUDA, for which there is no GPU and no CUDA toolkit here; grade it on a GPU" in found.message
 

@@ -166,7 +166,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 
 def check(problem: Problem, source: str, sandbox: SandboxName = "process", language: str = "py") -> judge.Check:
     submission = Submission.of(source, language, author="tester")
-    return judge.check(problem, submission, provider=provider(sandbox), device="cpu")
+    return judge.check(judge.Setup(problem, submission, provider=provider(sandbox), device="cpu"))
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
@@ -203,7 +203,7 @@ def test_a_wrong_element_is_told_and_its_tensors_can_be_kept(
     kept: list[FailedTest] = []
     submission = Submission.of(RIGHT + f"    {wrong}\n", "py", author="tester")
     given = provider("process")
-    found = judge.check(problem, submission, provider=given, device="cpu", on_failure=kept.append)
+    found = judge.check(judge.Setup(problem, submission, provider=given, device="cpu", on_failure=kept.append))
     assert found.outcome is Outcome.WRONG_ANSWER
     assert found.message.startswith(f"test primes: {output}: ")
     again = torch.load(dump(kept[0], tmp_path), weights_only=True)
@@ -216,7 +216,13 @@ def test_a_wrong_element_is_told_and_its_tensors_can_be_kept(
 @pytest.mark.full  # `test_layouts_together` times such tensors, too
 def test_it_is_timed(problem: Problem) -> None:
     verdict: Verdict = judge.grade(
-        problem, Submission.of(CPP, "cpp", author="tester"), provider=provider("process"), device="cpu", effort="quick"
+        judge.Setup(
+            problem,
+            Submission.of(CPP, "cpp", author="tester"),
+            provider=provider("process"),
+            device="cpu",
+            effort="quick",
+        )
     )
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     assert verdict.score is not None

@@ -147,7 +147,9 @@ def foreign(folder: Path) -> Problem:
 
 
 def check(problem: Problem, source: str) -> judge.Check:
-    return judge.check(problem, Submission.of(source.encode(), "py", author="ada"), provider=SANDBOX, device="cpu")
+    return judge.check(
+        judge.Setup(problem, Submission.of(source.encode(), "py", author="ada"), provider=SANDBOX, device="cpu")
+    )
 
 
 @pytest.mark.parametrize("generated", [True, False], ids=["generated", "filled"])
@@ -166,7 +168,7 @@ def test_a_wrong_result_is_refused(tmp_path: Path, wrong: str, output: str) -> N
 @pytest.mark.full
 def test_it_is_timed(tmp_path: Path) -> None:
     submission = Submission.of((RETURNS + RESULT).encode(), "py", author="ada")
-    verdict = judge.grade(own(tmp_path), submission, provider=SANDBOX, device="cpu", effort="quick")
+    verdict = judge.grade(judge.Setup(own(tmp_path), submission, provider=SANDBOX, device="cpu", effort="quick"))
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
 
 

@@ -119,7 +119,7 @@ def submission(kernel: Kernel, old: str = "", new: str = "") -> Submission:
 def test_a_kernel_that_looks_whether_an_input_is_there_is_accepted_and_timed(name: str, tmp_path: Path) -> None:
     problem = made(tmp_path, KERNELS[name].call)
     verdict = judge.grade(
-        problem, submission(KERNELS[name]), provider=provider("process"), device="cpu", effort="quick"
+        judge.Setup(problem, submission(KERNELS[name]), provider=provider("process"), device="cpu", effort="quick")
     )
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, ""), verdict.traceback
     assert [(len(verdict.tests), len(verdict.benchmarks))] == [(4, 2)]
@@ -131,7 +131,7 @@ def test_a_kernel_that_looks_whether_an_input_is_there_is_accepted_and_timed(nam
 def test_one_that_ignores_it_is_refused_where_it_is_there(name: str, tmp_path: Path) -> None:
     problem, kernel = made(tmp_path, KERNELS[name].call), KERNELS[name]
     check = judge.check(
-        problem, submission(kernel, *IGNORED[kernel.language]), provider=provider("process"), device="cpu"
+        judge.Setup(problem, submission(kernel, *IGNORED[kernel.language]), provider=provider("process"), device="cpu")
     )
     outcomes = {test.name: test.outcome for test in check.tests if not test.hidden}
     assert outcomes == {"neither": "accepted", "bias": "wrong_answer", "terms": "accepted"}
@@ -149,7 +149,9 @@ def test_one_that_takes_it_for_granted_ends_where_it_is_absent(
     name: str, old: str, new: str, told: str, tmp_path: Path
 ) -> None:
     problem = made(tmp_path, KERNELS[name].call)
-    check = judge.check(problem, submission(KERNELS[name], old, new), provider=provider("process"), device="cpu")
+    check = judge.check(
+        judge.Setup(problem, submission(KERNELS[name], old, new), provider=provider("process"), device="cpu")
+    )
     assert check.outcome == Outcome.RUNTIME_ERROR
     assert told in check.message
 

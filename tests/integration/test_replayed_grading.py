@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from harness.errors import DeviceError
-from harness.judge import Progress
+from harness.judge import Progress, Setup
 from harness.judge.correctness.layout import Layout
 from harness.judge.grading import Grading
 from harness.judge.session import Session
@@ -94,8 +94,10 @@ def graded(
             for each in launchers[1:]
         ]
         timing = stack.enter_context(ReplayedTiming("quick", launchers[0], recorded, (), alone))
-        grading = Grading(problem, SUBMISSION, Scripted(runner), "cpu", events.on, "quick")
-        return grading.grade(own, timing, "0" * 16)
+        setup = Setup(
+            problem, SUBMISSION, provider=Scripted(runner), device="cpu", effort="quick", on_progress=events.on
+        )
+        return Grading(setup).grade(own, timing)
 
 
 def test_the_runner_is_gone_before_a_call_is_timed() -> None:

@@ -52,7 +52,7 @@ def graded(problem: Problem, wrong_at: Set[int] = frozenset(), effort: Effort = 
             return
         honest(script, token, body)
 
-    verdict = judge.grade(problem, SUBMISSION, provider=Scripted(act), device="cpu", effort=effort)
+    verdict = judge.grade(judge.Setup(problem, SUBMISSION, provider=Scripted(act), device="cpu", effort=effort))
     return verdict, list(dict.fromkeys(asked))
 
 

@@ -43,7 +43,7 @@ def test_what_a_sandbox_leaves_costs_no_verdict(problem: Problem, caplog: pytest
         raise SandboxError("the control group stays", "remove it by hand")
 
     provider = Scripted(doubling(), on_close=fail)
-    assert judge.check(problem, SUBMISSION, provider=provider, device="cpu").outcome is Outcome.ACCEPTED
+    assert judge.check(judge.Setup(problem, SUBMISSION, provider=provider, device="cpu")).outcome is Outcome.ACCEPTED
     [record] = caplog.records
     assert (record.name, record.getMessage()) == (
         "kernelmark",
@@ -76,7 +76,9 @@ def test_a_sandbox_that_ends_slowly_is_waited_for_and_told(
 ) -> None:
     monkeypatch.setattr("harness.judge.session.end._LONG_S", 0.5)
     provider = Scripted(hang_up, on_close=lambda: time.sleep(1))
-    assert judge.check(problem, SUBMISSION, provider=provider, device="cpu").outcome is Outcome.RUNTIME_ERROR
+    assert (
+        judge.check(judge.Setup(problem, SUBMISSION, provider=provider, device="cpu")).outcome is Outcome.RUNTIME_ERROR
+    )
     assert [record.getMessage() for record in caplog.records] == [
         "kernelmark: warning: the processes of a sandbox took 1 s to end"
     ]
@@ -130,6 +132,8 @@ def test_a_runner_that_is_dead_is_told_from_one_that_lives_on(
 ) -> None:
     """The kernel reports the end of a sandbox when its last process is gone, seconds after the runner at times."""
     started = time.monotonic()
-    check = judge.check(problem, SUBMISSION, provider=SlowToEnd(program, after_s=_DEATH_S + 1), device="cpu")
+    check = judge.check(
+        judge.Setup(problem, SUBMISSION, provider=SlowToEnd(program, after_s=_DEATH_S + 1), device="cpu")
+    )
     assert (check.outcome, message in check.message) == (outcome, True), check.message
     assert time.monotonic() - started < _DEATH_S + 20

@@ -16,7 +16,7 @@ import pytest
 
 import harness.judge
 from harness.errors import SandboxError
-from harness.judge import Progress
+from harness.judge import Progress, Setup
 from harness.submission import Submission
 from harness.verdict import Check, Stage, Verdict
 from kernelmark.commands.cli import main
@@ -130,19 +130,17 @@ class Judge:
         self.answers = list(answers)
         self.asked: list[tuple[Any, ...]] = []
 
-    def grade(
-        self, problem: Any, submission: Submission, *, provider: Any, device: str, on_progress: Any, **timed: Any
-    ) -> Verdict:
-        self.asked.append((problem.slug, submission, provider.name, device))
-        self.timed = timed
-        on_progress(Progress(Stage.TEST, 0, 2, "small"))
+    def grade(self, setup: Setup) -> Verdict:
+        self.asked.append((setup.problem.slug, setup.submission, setup.provider.name, setup.device))
+        self.setup = setup
+        setup.on_progress(Progress(Stage.TEST, 0, 2, "small"))
         answer = self.answers.pop(0)
         if isinstance(answer, BaseException):
             raise answer
-        return answer.model_copy(update={"problem": answer.problem.model_copy(update={"slug": problem.slug})})
+        return answer.model_copy(update={"problem": answer.problem.model_copy(update={"slug": setup.problem.slug})})
 
-    def check(self, *args: Any, **kwargs: Any) -> Check:
-        verdict = self.grade(*args, **kwargs)
+    def check(self, setup: Setup) -> Check:
+        verdict = self.grade(setup)
         return Check.model_validate({name: getattr(verdict, name) for name in Check.model_fields})
 
 
@@ -162,7 +160,8 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
     """A judge that accepts what says `right`, fails where it says `broken`, and remembers what it was given."""
     seen: list[Submission] = []
 
-    def grade(problem: Any, submission: Submission, **_: object) -> Verdict:
+    def grade(setup: Setup) -> Verdict:
+        problem, submission = setup.problem, setup.submission
         seen.append(submission)
         if b"broken" in submission.source:
             raise SandboxError("no daemon")

@@ -24,12 +24,13 @@ def test_effort_and_baselines_reach_the_judge(run: Command, judge: Callable[...,
     (project / "reference" / "double").mkdir(parents=True)
     (project / "reference" / "double" / "eager.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
     assert run("bench", "double", "kernel.py").code == 0
-    assert fake.timed == {"effort": "default", "baselines": [], "calibrations": []}, "none on a CPU unless named"
+    given = fake.setup
+    assert (given.effort, given.baselines, given.calibrations) == ("default", [], []), "none on a CPU unless named"
     assert run("bench", "double", "kernel.py", "--quick").code == 0
-    assert fake.timed["effort"] == "quick"
+    assert fake.setup.effort == "quick"
     assert run("bench", "double", "kernel.py", "--thorough", "--baseline", "eager").code == 0
-    assert fake.timed["effort"] == "thorough"
-    assert [baseline.name for baseline in fake.timed["baselines"]] == ["eager.py"]
+    assert fake.setup.effort == "thorough"
+    assert [baseline.name for baseline in fake.setup.baselines] == ["eager.py"]
     ended = run("bench", "double", "kernel.py", "--baseline", "eger")
     assert ended.code == 2
     assert "did you mean `eager`?" in ended.err

@@ -201,7 +201,9 @@ RIGHT, WRONG, BROKEN = "def twice(x, y): y.copy_(2 * x)", "def twice(x, y): y.co
 
 def graded(source: str, tell: Callable[[judge.Progress], None] = lambda _: None) -> Verdict:
     kernel = Submission.of(source, "py", author="ada")
-    return judge.grade(PROBLEM, kernel, provider=provider("process"), device="cpu", effort="quick", on_progress=tell)
+    return judge.grade(
+        judge.Setup(PROBLEM, kernel, provider=provider("process"), device="cpu", effort="quick", on_progress=tell)
+    )
 
 
 def test_what_fails_on_a_cpu_waits_for_nobody() -> None:

@@ -16,9 +16,8 @@ import pytest
 
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
-from harness.judge import Progress
+from harness.judge import Progress, Setup
 from harness.problem import Problem, load
-from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.grading import setup
 from kernelmark.grading.fleet.engine import AHEAD
@@ -42,18 +41,18 @@ class Graders:
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
 
-    def __call__(self, problem: Any, submission: Submission, *, run: str, **given: Any) -> FakeGrader:
+    def __call__(self, given: Setup) -> FakeGrader:
         with self.lock:
-            self.made.append(FakeGrader(self, problem.slug, submission, run, given))
+            self.made.append(FakeGrader(self, given))
         return self.made[-1]
 
 
 class FakeGrader:
-    def __init__(self, all_of_them: Graders, slug: str, submission: Submission, run: str, given: Any) -> None:
-        self._all, self._slug, self._submission, self._run, self.given = all_of_them, slug, submission, run, given
+    def __init__(self, all_of_them: Graders, given: Setup) -> None:
+        self._all, self.given = all_of_them, given
         self.used, self.closed = False, threading.Event()
         self.alone = self.memory_was_short = False
-        self.sandboxes = 2 * (1 + len(given["baselines"]))
+        self.sandboxes = 2 * (1 + len(given.baselines))
 
     def start(self) -> None:
         self.used = True
@@ -65,8 +64,8 @@ class FakeGrader:
 
     def grade(self, *, alone: bool = False) -> Verdict:
         self.alone = alone
-        self.given["on_progress"](Progress(Stage.TEST, 0, 1, "a test"))
-        source, all_of_them, self.used = self._submission.source.decode().strip(), self._all, True
+        self.given.on_progress(Progress(Stage.TEST, 0, 1, "a test"))
+        source, all_of_them, self.used = self.given.submission.source.decode().strip(), self._all, True
         with all_of_them.lock:
             all_of_them.graded.append(source)
             all_of_them.at_once += 1
@@ -79,9 +78,11 @@ class FakeGrader:
                 all_of_them.at_once -= 1
         if special is not None:
             return special
-        score_ns = BASELINE_NS if self._submission.author == "baseline" else KERNEL_NS
-        made = accepted(run=self._run, problem=self._slug, name=self._submission.name, score_ns=score_ns)
-        return made.model_copy(update={"effort": self.given["effort"]})
+        score_ns = BASELINE_NS if self.given.submission.author == "baseline" else KERNEL_NS
+        made = accepted(
+            run=self.given.run, problem=self.given.problem.slug, name=self.given.submission.name, score_ns=score_ns
+        )
+        return made.model_copy(update={"effort": self.given.effort})
 
     def check(self) -> Check:
         made = self.grade()
@@ -173,7 +174,7 @@ def test_a_verdict_has_the_run_that_the_dispatcher_drew(worker: Worker, graders:
     assert answer.verdict is not None
     assert (answer.run, answer.verdict.run, answer.verdict.effort) == ("0123456789abcdef",) * 2 + ("thorough",)
     [grader] = graders.made
-    assert [each.source for each in grader.given["baselines"]] == [b"# eager\n"], "beside those it alternates with"
+    assert [each.source for each in grader.given.baselines] == [b"# eager\n"], "beside those it alternates with"
     assert grader.closed.is_set()
 
 
@@ -294,7 +295,7 @@ def test_a_screens_baselines_are_timed_once_by_the_worker(worker: Worker, grader
     got = [*screened(worker, answers, *RUNS[:6]), *screened(worker, answers, *RUNS[6:8])]
     assert {tuple(speedups(each)) for each in got} == {(("eager", BASELINE_NS / KERNEL_NS, True),)}
     assert Counter(graders.graded)["# eager"] == 1
-    assert all(grader.given["baselines"] == [] for grader in graders.made), "nothing alternates with the submission"
+    assert all(grader.given.baselines == [] for grader in graders.made), "nothing alternates with the submission"
     [both] = screened(worker, answers, RUNS[8], baselines=("eager", "other"))
     assert [each[0] for each in speedups(both)] == ["eager", "other"]
     assert (Counter(graders.graded)["# eager"], Counter(graders.graded)["# other"]) == (1, 1)

@@ -300,7 +300,7 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
     files = ("--csv", "out/marks.csv", "--feedback", "out/feedback")
     said = command("grade", "double", str(place), *files, "--no-record", "--quick")
     assert said.code == 2, said.err  # Two handed in two
-    assert fake.timed["effort"] == "quick"
+    assert fake.setup.effort == "quick"
     with (competition / "out/marks.csv").open(newline="") as file:
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv.reader(file)][1:]
     assert [(row["author"], row["outcome"]) for row in rows] == [

@@ -1,0 +1,48 @@
+"""What a grading is given, in one object: the submission, where it is graded, and how. Trusted; imports no torch."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.judge.progress import Progress, ignore
+from harness.problem import Problem
+from harness.sandbox import Provider
+from harness.submission import Submission
+from harness.verdict import DeviceKind, Effort
+from harness.verdict.roofline import Calibration
+
+if TYPE_CHECKING:
+    from harness.judge.correctness.cases import OnFailure
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One submission to grade once, by a check or with its times."""
+
+    problem: Problem
+    submission: Submission
+    _: KW_ONLY
+    provider: Provider
+    """The sandbox."""
+    device: DeviceKind
+    effort: Effort = "default"
+    baselines: Sequence[Submission] = ()
+    """Kernels to alternate with, each in its own sandbox, which starts together with the submission's."""
+    calibrations: Sequence[Calibration] = ()
+    """Of devices: a time that beats the calibration of this one is rejected."""
+    on_progress: Callable[[Progress], None] = ignore
+    on_failure: OnFailure | None = None
+    """Called with the tensors of each test that fails and is not hidden."""
+    only: Collection[str] = ()
+    """Of a check: names of the tests to run, without the hidden ones; if they are right, it is `incomplete`."""
+    fail_fast: bool = False
+    """Whether the first test that fails ends the grading."""
+    run: str = field(default_factory=lambda: secrets.token_hex(8))
+    """The id of the verdict, 16 hexadecimal digits."""
+    keeps_memory: bool = False
+    """Whether device memory that is free again stays with this process, for its next grading: memory allocated soon
+    after its release is slow (docs/decisions/0006).
+    """
