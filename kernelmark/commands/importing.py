@@ -89,7 +89,7 @@ def _import(
 ) -> int:
     from harness.kinds import isolates
     from kernelmark.interop.importing import Importer
-    from kernelmark.interop.importing.named import Named
+    from kernelmark.interop.importing.named import NamedCheckout
     from kernelmark.project.choice import choose_device, choose_provider
 
     settings = load_settings(sandbox=sandbox, device=device)
@@ -101,7 +101,7 @@ def _import(
         say("kernelmark: warning: the code of these problems runs without isolation")
     reference = settings.locate("reference") if into is None else None  # baselines are found by the slugs in `problems`
     into = settings.locate("problems") if into is None else into
-    checkout = Named(settings, form, path, into)
+    checkout = NamedCheckout(settings, form, path, into)
     checkout.refuse_another()
     importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force, reference)
     imported = left_out = 0

@@ -17,11 +17,19 @@ from harness.errors import ProblemError, UsageError
 from harness.problem import Problem, load
 from harness.problem.foreign_files import foreign_files
 from harness.sandbox import provider
+from harness.shared.foreign import ForeignForm
 from kernelmark.interop.importing import Importer, baselines, folder, gpu_mode, kernelbench, task_file
 from kernelmark.interop.importing.answer import Answer, check
+from kernelmark.interop.importing.checkout import (
+    Candidate,
+    ForeignFile,
+    ForeignProblem,
+    NotImportedError,
+    chosen,
+    slug_of,
+)
 from kernelmark.interop.importing.draft import draft
-from kernelmark.interop.importing.found import Candidate, ForeignFile, Found, NotImportedError, chosen, slug_of
-from kernelmark.interop.importing.named import Named
+from kernelmark.interop.importing.named import NamedCheckout
 from kernelmark.interop.importing.toml import written
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import Settings
@@ -30,6 +38,7 @@ from tests.integration.test_foreign import kernelbench as kernelbench_problem
 
 FOREIGN = Path(__file__).parents[1] / "foreign"
 SETS = FOREIGN / "reference-kernels"
+Drafted = tuple[ForeignProblem, dict[str, Any]]
 
 
 def tensor(number: int, *shape: int, dtype: str = "float32", strides: tuple[int, ...] | None = None) -> dict[str, Any]:
@@ -55,16 +64,16 @@ def answered(cases: list[tuple[Any, Any]], **more: Any) -> Answer:
     return check(json.dumps(document).encode(), len(cases))
 
 
-def found(tmp_path: Path, tests: list[dict[str, Any]], **more: Any) -> Found:
+def stated(tmp_path: Path, tests: list[dict[str, Any]], form: ForeignForm = "gpu-mode") -> ForeignProblem:
     file = tmp_path / "reference.py"
     file.write_bytes(b"# theirs")
     files = (ForeignFile("reference.py", file, b"# theirs", False),)
-    keys: dict[str, Any] = {"form": "gpu-mode", "name": "a/b", "label": "a/b", "slug": "a_b", "title": "b", **more}
-    return Found(files=files, tests=tuple(tests), benchmarks=tuple(tests), **keys)
+    candidate = Candidate(form, "a/b", "a/b", "a_b", "b", file)
+    return ForeignProblem(candidate, files, tests=tuple(tests), benchmarks=tuple(tests))
 
 
 def drafted(tmp_path: Path, tests: list[dict[str, Any]], cases: list[tuple[Any, Any]], **more: Any) -> dict[str, Any]:
-    return draft(found(tmp_path, tests), answered([*cases, *cases], **more))
+    return draft(stated(tmp_path, tests), answered([*cases, *cases], **more))
 
 
 def test_a_dimension_is_a_number_a_parameter_or_a_new_parameter(tmp_path: Path) -> None:
@@ -123,7 +132,7 @@ def test_room_for_the_result_is_an_output(
 
 
 def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Path) -> None:
-    told = found(tmp_path, [{}], form="kernelbench", slug="kernelbench_1_1")
+    told = stated(tmp_path, [{}], "kernelbench")
     init = [number(8), {"tuple": [number(1), number(8)]}, {"text": "mean"}, {"none": True}, {"number": True}]
     data = {"tuple": [tensor(0, 3, 800, strides=(1, 3)), number(2)]}
     made = draft(
@@ -145,7 +154,7 @@ def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Pat
 
 @pytest.mark.parametrize(("took_gib", "limit_gib"), [(1, None), (5, None), (6, 16), (10, 16), (14, 32)])
 def test_code_that_took_much_memory_may_take_it_again(tmp_path: Path, took_gib: int, limit_gib: int | None) -> None:
-    told = found(tmp_path, [{"n": 4}])
+    told = stated(tmp_path, [{"n": 4}])
     answer = answered([(tensor(0, 4), tensor(1, 4))] * 2, names=["x"], host_bytes=took_gib << 30)
     limits = draft(told, answer).get("limits", {})
     assert limits.get("memory_bytes") == (limit_gib << 30 if limit_gib else None)
@@ -385,14 +394,14 @@ def test_what_is_written_is_read_back(plain: dict[str, Any], table: dict[str, An
 
 
 @pytest.fixture
-def ready(tmp_path: Path) -> tuple[Found, dict[str, Any]]:
-    told = found(tmp_path, [{"n": 4}])
+def ready(tmp_path: Path) -> Drafted:
+    told = stated(tmp_path, [{"n": 4}])
     return told, draft(
         told, answered([({"tuple": [tensor(0, 4), tensor(1, 4)]}, tensor(1, 4))] * 2, filled={"1": "yes"})
     )
 
 
-def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready: tuple[Found, dict[str, Any]]) -> None:
+def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready: Drafted) -> None:
     told, keys = ready
     at = tmp_path / "problems" / "a_b"
     problem = folder.write(at, told, keys, tmp_path, tmp_path, force=False)
@@ -410,7 +419,7 @@ def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready:
     assert (at / "samples").is_dir()
 
 
-def test_own_problems_are_not_overwritten(tmp_path: Path, ready: tuple[Found, dict[str, Any]]) -> None:
+def test_own_problems_are_not_overwritten(tmp_path: Path, ready: Drafted) -> None:
     told, keys = ready
     own = tmp_path / "a_b"
     own.mkdir()
@@ -420,7 +429,7 @@ def test_own_problems_are_not_overwritten(tmp_path: Path, ready: tuple[Found, di
     assert (own / "problem.toml").read_text() == 'title = "mine"'
 
 
-def test_a_problem_that_would_not_load_leaves_nothing(tmp_path: Path, ready: tuple[Found, dict[str, Any]]) -> None:
+def test_a_problem_that_would_not_load_leaves_nothing(tmp_path: Path, ready: Drafted) -> None:
     told, keys = ready
     with pytest.raises(NotImportedError, match=r"would not be valid: key `cost\.bytes`"):
         folder.write(
@@ -486,7 +495,7 @@ def outside(tmp_path: Path) -> tuple[Path, Path, Problem]:
     project, checkout = tmp_path / "project", tmp_path / "checkout"
     for each in (project, checkout / "set" / "p"):
         each.mkdir(parents=True)
-    told = found(checkout / "set" / "p", [{"n": 4}])
+    told = stated(checkout / "set" / "p", [{"n": 4}])
     made = folder.write(
         project / "problems" / "a_b", told, draft(told, answered(ANSWER)), checkout, project, force=False
     )
@@ -553,25 +562,25 @@ def test_the_import_names_the_checkout_in_the_settings(tmp_path: Path, text: str
     project, checkout, _ = outside(tmp_path)
     (project / "kernelmark.toml").write_text(text)
     before, into = Settings.load(project), project / "problems"
-    named = Named(before, "gpu-mode", checkout, into)
+    named = NamedCheckout(before, "gpu-mode", checkout, into)
     named.refuse_another()
     assert "KERNELMARK_GPU_MODE_CHECKOUT" in named.write()
     after = Settings.load(project)
     assert after.checkouts == {"gpu-mode": checkout}
     assert {**after.model_dump(), "gpu_mode_checkout": None} == before.model_dump()
     assert find_problem(after, "a_b").slug == "a_b"
-    assert Named(after, "gpu-mode", checkout, into).write() == ""
+    assert NamedCheckout(after, "gpu-mode", checkout, into).write() == ""
     with pytest.raises(UsageError, match="is not the checkout that the settings name"):
-        Named(after, "gpu-mode", tmp_path / "another", into).refuse_another()
+        NamedCheckout(after, "gpu-mode", tmp_path / "another", into).refuse_another()
 
 
 def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path) -> None:
     (tmp_path / "checkout").mkdir()
-    told = found(tmp_path / "checkout", [{"n": 4}])
+    told = stated(tmp_path / "checkout", [{"n": 4}])
     into = tmp_path / "problems"
     made = folder.write(into / "a_b", told, draft(told, answered(ANSWER)), tmp_path / "checkout", tmp_path, force=False)
     assert load(made.directory).sha256 == made.sha256
-    assert Named(Settings(root=tmp_path), "gpu-mode", tmp_path / "checkout", into).write() == ""
+    assert NamedCheckout(Settings(root=tmp_path), "gpu-mode", tmp_path / "checkout", into).write() == ""
     assert not (tmp_path / "kernelmark.toml").exists()
 
 
@@ -595,7 +604,7 @@ def test_a_forged_answer_fails_its_own_problem_alone(
     honest = json.dumps(shape).encode()
     monkeypatch.setattr(
         "kernelmark.interop.importing.ask",
-        lambda provider, device, found, limit_s: forged if found.name == "1/1" else honest,
+        lambda provider, device, problem, limit_s: forged if problem.candidate.name == "1/1" else honest,
     )
     ours = Importer(provider("process"), "cpu", tmp_path / "problems", tmp_path)
     hostile, other = ours.all("kernelbench", tmp_path / "checkout", (), 1)

@@ -15,9 +15,9 @@ from harness.profiling.memory import timelines
 from harness.submission import Submission
 from harness.verdict import SubmissionId
 from kernelmark.course.submissions import submissions_in
-from kernelmark.interop.importing import found as importing
+from kernelmark.interop.importing import checkout as importing
 from kernelmark.interop.importing import gpu_mode, kernelbench
-from kernelmark.interop.importing.found import Candidate, NotImportedError
+from kernelmark.interop.importing.checkout import Candidate, NotImportedError
 from kernelmark.project import calibrations
 from kernelmark.project.settings import Settings
 from leaderboard.publishing.site.charts.memory import memory

@@ -14,7 +14,7 @@ from harness.problem import Problem
 from kernelmark.interop.exporting.adapter import python_of
 from kernelmark.interop.exporting.request import Exported, Form, Request
 from kernelmark.interop.importing import task_file
-from kernelmark.interop.importing.found import NotImportedError
+from kernelmark.interop.importing.checkout import NotImportedError
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _BYTES = 1_000_000

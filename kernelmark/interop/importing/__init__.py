@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from harness.errors import KernelmarkError, UsageError
 from harness.kinds import DeviceKind
@@ -20,18 +21,11 @@ from harness.shared.foreign import ForeignForm
 from kernelmark.interop.importing import baselines, gpu_mode, kernelbench
 from kernelmark.interop.importing import folder as folders
 from kernelmark.interop.importing.answer import Answer, check
+from kernelmark.interop.importing.checkout import Candidate, ForeignProblem, NotImportedError, chosen
 from kernelmark.interop.importing.draft import draft
-from kernelmark.interop.importing.found import Candidate, Found, NotImportedError, chosen
 from kernelmark.interop.importing.sandboxed import LIMIT_S, ask
 
-_CHECKOUTS: dict[ForeignForm, Callable[[Path], list[Candidate]]] = {
-    "gpu-mode": gpu_mode.candidates,
-    "kernelbench": kernelbench.candidates,
-}
-_READERS: dict[ForeignForm, Callable[[Path, Candidate], Found]] = {
-    "gpu-mode": gpu_mode.read,
-    "kernelbench": kernelbench.read,
-}
+_FORMS: dict[ForeignForm, ModuleType] = {"gpu-mode": gpu_mode, "kernelbench": kernelbench}
 
 
 @dataclass(frozen=True)
@@ -44,7 +38,7 @@ class Imported:
     problem: Problem | None = None
     reason: str = ""
     remarks: tuple[str, ...] = ()
-    """What is lacking: baselines, though they were wanted, or inputs that nobody knows beforehand."""
+    """What is lacking: baselines, though they were wanted, or inputs that cannot be known beforehand."""
 
 
 @dataclass(frozen=True)
@@ -70,44 +64,40 @@ class Importer:
         """
         if not root.is_dir():
             raise UsageError(str(root), "is not a folder", "name the folder of a checkout")
-        candidates = chosen(_CHECKOUTS[form](root), tuple(names), root)
-        slugs: dict[str, Candidate] = {}
-        for each in candidates:
-            slugs.setdefault(each.slug, each)
+        candidates = chosen(_FORMS[form].candidates(root), names, root)
+        first = {candidate.slug: candidate for candidate in reversed(candidates)}
         stop = threading.Event()
         with ThreadPoolExecutor(jobs) as pool:
-            waiting = [pool.submit(self._one, root, each, slugs[each.slug] is each, stop) for each in candidates]
+            waiting = [pool.submit(self._one, root, each, first[each.slug] is each, stop) for each in candidates]
             try:
                 for future in waiting:
                     yield future.result()
-            finally:  # whoever asked stops listening, or a sandbox failed: what has not begun does not begin
+            finally:  # the caller stops listening, or a sandbox failed: what has not begun does not begin
                 stop.set()
                 for future in waiting:
                     future.cancel()
 
     def _one(self, root: Path, candidate: Candidate, first: bool, stop: threading.Event) -> Imported:
-        folder = self.into / candidate.slug
-        told = Imported(candidate.form, candidate.label, folder)
+        form, label, folder = candidate.form, candidate.label, self.into / candidate.slug
         try:
             if not first:
                 raise NotImportedError(f"another problem would be called {candidate.slug}, too")
             if stop.is_set():
                 raise NotImportedError("the import was stopped")
             folders.refuse_existing(folder, force=self.force)
-            found = _READERS[candidate.form](root, candidate)
-            answered = ask(self.provider, self.device, found, self.limit_s)
-            answer = check(answered, len(found.cases))
-            problem = folders.write(folder, found, draft(found, answer), root, self.project, force=self.force)
+            stated: ForeignProblem = _FORMS[form].read(root, candidate)
+            answer = check(ask(self.provider, self.device, stated, self.limit_s), len(stated.cases))
+            problem = folders.write(folder, stated, draft(stated, answer), root, self.project, force=self.force)
         except NotImportedError as error:
-            return Imported(told.form, told.label, told.folder, reason=str(error))
+            return Imported(form, label, folder, reason=str(error))
         except KernelmarkError:
             raise
-        except Exception as error:  # noqa: BLE001  # a stranger's files and answer, of one problem of many
+        except Exception as error:  # noqa: BLE001  # untrusted files and an untrusted answer, of one problem of many
             why = f"its files, or what it answers, describe no problem ({type(error).__name__})"
-            return Imported(told.form, told.label, told.folder, reason=why)
+            return Imported(form, label, folder, reason=why)
         lacking = baselines.write(problem, self.reference / problem.slug) if self.reference else ""
-        remarks = (*_known(answer, candidate.form), *([f"no baseline: {lacking}"] if lacking else []))
-        return Imported(told.form, told.label, told.folder, problem=problem, remarks=remarks)
+        remarks = (*_known(answer, form), *([f"no baseline: {lacking}"] if lacking else []))
+        return Imported(form, label, folder, problem=problem, remarks=remarks)
 
 
 def _known(answer: Answer, form: ForeignForm) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from harness.files import outside
 from harness.files.outside import real
 from harness.problem import Problem, load
 from harness.shared.document import parse_toml
-from kernelmark.interop.importing.found import Found, NotImportedError
+from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 from kernelmark.interop.importing.toml import written
 
 _README = """\
@@ -50,7 +50,7 @@ def refuse_existing(folder: Path, *, force: bool) -> None:
 
 
 def write(
-    folder: Path, found: Found, keys: Mapping[str, Any], checkout: Path, project: Path, *, force: bool
+    folder: Path, problem: ForeignProblem, keys: Mapping[str, Any], checkout: Path, project: Path, *, force: bool
 ) -> Problem:
     """Write the problem, and load it. Files of an older import are replaced, and others left alone.
 
@@ -59,60 +59,57 @@ def write(
     """
     refuse_existing(folder, force=force)
     here = together(folder, checkout, project)
-    near, root = (real(folder), None) if here else (real(checkout), checkout)
-    final = _text(found, keys, {each.name: os.path.relpath(each.path, near) for each in found.files}, checkout=not here)
-    _try(found, keys)
+    near = real(folder if here else checkout)
+    texts = {
+        "README.md": _readme(problem, keys),
+        "problem.toml": _toml(problem, keys, lambda path: os.path.relpath(path, near), checkout=not here),
+    }
+    _try(problem, keys)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".import-", dir=folder.parent) as temporary:
             whole = Path(temporary) / folder.name
             whole.mkdir()
-            (whole / "README.md").write_text(_readme(found, keys), encoding="utf-8")
-            (whole / "problem.toml").write_text(final, encoding="utf-8")
+            for name, text in texts.items():
+                (whole / name).write_text(text, encoding="utf-8")
             if folder.is_dir():
-                for name in ("README.md", "problem.toml"):
+                for name in texts:
                     (whole / name).replace(folder / name)
             else:
                 whole.rename(folder)
     except OSError as error:
         raise NotImportedError(f"{folder} cannot be written ({error.strerror})") from None
     try:
-        return load(folder, checkouts={found.form: root} if root else {})
+        return load(folder, checkouts={} if here else {problem.form: checkout})
     except ProblemError as error:
         raise NotImportedError(str(error)) from None
 
 
-def _try(found: Found, keys: Mapping[str, Any]) -> None:
+def _try(problem: ForeignProblem, keys: Mapping[str, Any]) -> None:
     """Load it from a scratch folder: what cannot be graded is never written."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / found.slug
+        folder = Path(temporary) / problem.candidate.slug
         folder.mkdir()
-        text = _text(found, keys, {each.name: str(each.path) for each in found.files}, checkout=False)
-        (folder / "problem.toml").write_text(text, encoding="utf-8")
+        (folder / "problem.toml").write_text(_toml(problem, keys, str, checkout=False), encoding="utf-8")
         try:
             load(folder)
         except ProblemError as error:
             raise NotImportedError(f"its problem.toml would not be valid: {error.what}") from None
 
 
-def _text(found: Found, keys: Mapping[str, Any], paths: Mapping[str, str], *, checkout: bool) -> str:
+def _toml(problem: ForeignProblem, keys: Mapping[str, Any], path: Callable[[Path], str], *, checkout: bool) -> str:
+    """The text of problem.toml, with the files at the paths that `path` gives them."""
     files = [
-        {"name": each.name, "path": paths[each.name], "sha256": each.sha256, **({"shown": True} if each.shown else {})}
-        for each in found.files
+        {"name": file.name, "path": path(file.path), "sha256": file.sha256, **({"shown": True} if file.shown else {})}
+        for file in problem.files
     ]
-    ordered: dict[str, Any] = {}
-    for key, value in keys.items():
-        if key != "foreign":
-            ordered[key] = value
-        if key == "call":
-            more = {**keys.get("foreign", {}), **({"checkout": True} if checkout else {})}
-            ordered["foreign"] = {"form": found.form, **more, "files": files}
-    return written(ordered)
+    foreign = {"form": problem.form, **keys["foreign"], **({"checkout": True} if checkout else {}), "files": files}
+    return written({**keys, "foreign": foreign})
 
 
 def together(folder: Path, checkout: Path, project: Path) -> bool:
     """Whether both are in the project, so that they are moved together; else a setting says where the checkout is."""
-    return all(real(each).is_relative_to(real(project)) for each in (checkout, folder))
+    return all(real(path).is_relative_to(real(project)) for path in (checkout, folder))
 
 
 def _shape(tensor: Mapping[str, Any]) -> str:
@@ -120,13 +117,13 @@ def _shape(tensor: Mapping[str, Any]) -> str:
     return f"`{tensor['count']}` tensors of {shape}" if "count" in tensor else shape
 
 
-def _readme(found: Found, keys: Mapping[str, Any]) -> str:
+def _readme(problem: ForeignProblem, keys: Mapping[str, Any]) -> str:
     rows = ["| argument | role | shape | dtype |", "|---|---|---|---|"]
-    rows += [f"| `{each['name']}` | {each['role']} | {_shape(each)} | {each['dtype']} |" for each in keys["tensors"]]
+    rows += [f"| `{spec['name']}` | {spec['role']} | {_shape(spec)} | {spec['dtype']} |" for spec in keys["tensors"]]
     return _README.format(
-        title=found.title,
-        project=_PROJECTS[found.form],
-        files="\n".join(f"- `{'/'.join(each.path.parts[-3:])}`, imported as `{each.name}`" for each in found.files),
+        title=problem.candidate.title[:120],
+        project=_PROJECTS[problem.form],
+        files="\n".join(f"- `{'/'.join(f.path.parts[-3:])}`, imported as `{f.name}`" for f in problem.files),
         entry=keys["entry"],
         arguments="\n".join(rows),
     )

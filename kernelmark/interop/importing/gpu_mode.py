@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.files.outside import real
 from kernelmark.interop.importing import task_file
-from kernelmark.interop.importing.found import (
+from kernelmark.interop.importing.checkout import (
     Candidate,
     ForeignFile,
-    Found,
+    ForeignProblem,
     NotImportedError,
-    content,
-    inside,
-    looked_through,
+    read_file,
     slug_of,
+    walked,
 )
 
 _REFERENCE = "reference.py"
@@ -31,51 +30,37 @@ _MOST_TIMED_S = 900.0  # nobody else can use the device meanwhile
 
 def candidates(root: Path) -> list[Candidate]:
     """Every folder with a task.yml, in the order of their names; symbolic links are not followed."""
-    return sorted(_candidates(root), key=lambda each: each.name)
-
-
-def _candidates(root: Path) -> Iterator[Candidate]:
-    for folder, folders, files in looked_through(root):
-        folders[:] = [each for each in folders if not each.startswith(".")]
+    found = []
+    for folder, folders, files in walked(root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
         if "task.yml" in files:
-            file = folder / "task.yml"
-            parts = real(file.parent).parts[-2:]
+            parts = real(folder).parts[-2:]
             name, last = "/".join(parts), parts[-1].removesuffix("_py")
+            title = f"{last.replace('_', ' ')} (gpu-mode, {parts[0]})"
             slug = slug_of("gpu_mode", *parts[:-1], last)
-            yield Candidate("gpu-mode", name, name, slug, f"{last.replace('_', ' ')} (gpu-mode, {parts[0]})", file)
+            found.append(Candidate("gpu-mode", name, name, slug, title, folder / "task.yml"))
+    return sorted(found, key=lambda candidate: candidate.name)
 
 
-def read(root: Path, candidate: Candidate) -> Found:
+def read(root: Path, candidate: Candidate) -> ForeignProblem:
     """What the files of a problem state.
 
     Raises:
         NotImportedError: they state what cannot be graded here.
     """
-    task = task_file.parse(content(inside(root, candidate.file, "task.yml"), "task.yml"))
+    task = task_file.parse(read_file(root, candidate.file, "task.yml")[1])
     if (language := task.get("lang", "py")) != "py":
         raise NotImportedError(f"its submissions are in {str(language)[:20]!r}, not in Python")
     if task.get("multi_gpu"):
         raise NotImportedError("it runs on several GPUs at once (multi_gpu in its task.yml)")
-    files = _files(root, candidate.file.parent, task)
-    tests, benchmarks = (_cases(task, key) for key in ("tests", "benchmarks"))
-    return Found(
-        form="gpu-mode",
-        name=candidate.name,
-        label=candidate.label,
-        slug=candidate.slug,
-        title=candidate.title[:120],
-        files=files,
-        tests=tests,
-        benchmarks=benchmarks,
-        limits=_limits(task),
-        needs_gpu=any(b"cuda" in each.content for each in files),
-    )
+    files = _needed(_listed(root, candidate.file.parent, task))
+    on_gpu = any(b"cuda" in file.content for file in files)
+    return ForeignProblem(candidate, files, _cases(task, "tests"), _cases(task, "benchmarks"), _limits(task), on_gpu)
 
 
-def _files(root: Path, folder: Path, task: Mapping[str, Any]) -> tuple[ForeignFile, ...]:
-    """The reference and what it imports, in this order. The program that grades there, eval.py, is not needed."""
-    listed: dict[str, ForeignFile] = {}
-    entries = task.get("files")
+def _listed(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, ForeignFile]:
+    """The Python files of a task, by name."""
+    entries, listed = task.get("files"), dict[str, ForeignFile]()
     if not isinstance(entries, list):
         raise NotImportedError("its task.yml lists no files")
     for entry in entries:
@@ -86,18 +71,21 @@ def _files(root: Path, folder: Path, task: Mapping[str, Any]) -> tuple[ForeignFi
             continue
         if Path(source).is_absolute():
             raise NotImportedError(f"its file {source[:100]!r} is outside the checkout")
-        path = inside(root, folder / source, source[:100])
-        listed[name] = ForeignFile(name, path, content(path, source[:100]), name in _SHOWN)
+        listed[name] = ForeignFile(name, *read_file(root, folder / source, source[:100]), name in _SHOWN)
     if _REFERENCE not in listed:
         raise NotImportedError(f"its task.yml lists no {_REFERENCE}")
-    needed, waiting = [_REFERENCE], [_REFERENCE, *(name for name in _SHOWN if name in listed)]
+    return listed
+
+
+def _needed(listed: Mapping[str, ForeignFile]) -> tuple[ForeignFile, ...]:
+    """The reference and what it imports, in this order. The program that grades there, eval.py, is not needed."""
+    needed, waiting = set[str](), {_REFERENCE, *_SHOWN} & listed.keys()
     while waiting:
-        name = waiting.pop()
-        needed += [name] if name not in needed else []
-        waiting += [each for each in _imported(listed[name]) if each in listed and each not in needed]
+        needed.add(name := min(waiting))
+        waiting = (waiting | (_imported(listed[name]) & listed.keys())) - needed
     if len(needed) > 16:
         raise NotImportedError("its reference imports more than 16 files")
-    return tuple(listed[name] for name in (_REFERENCE, *sorted(needed[1:])))
+    return tuple(listed[name] for name in (_REFERENCE, *sorted(needed - {_REFERENCE})))
 
 
 def _imported(file: ForeignFile) -> set[str]:
@@ -106,7 +94,7 @@ def _imported(file: ForeignFile) -> set[str]:
         nodes = [*ast.walk(ast.parse(file.content))]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise NotImportedError(f"its file {file.name!r} is not Python ({type(error).__name__})") from None
-    names = {each.name for node in nodes if isinstance(node, ast.Import) for each in node.names}
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
     return {f"{name.partition('.')[0]}.py" for name in names}
 

@@ -16,7 +16,7 @@ from kernelmark.project.settings import FILE_NAME, PREFIX, Settings
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedCheckout:
     """A checkout from which problems are imported into a folder, and what the settings say of it."""
 
     settings: Settings
@@ -49,8 +49,8 @@ class Named:
             text = outside.text(file) if file.exists() else ""
             file.write_text(_with(text, {self._setting: path}), encoding="utf-8")
         except (OSError, ValueError) as error:
-            told = error.strerror if isinstance(error, OSError) else str(error)
-            raise UsageError(str(file), f"cannot be changed ({told})", f"set {self._variable}={here}") from None
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise UsageError(str(file), f"cannot be changed ({why})", f"set {self._variable}={here}") from None
         return f"wrote `{self._setting}` to {FILE_NAME}; where the checkout is elsewhere, set {self._variable}"
 
     @property
@@ -70,12 +70,12 @@ def _with(text: str, more: dict[str, str]) -> str:
     """The document with more keys, before its first table.
 
     Raises:
-        ValueError: nobody knows where that is.
+        ValueError: it cannot be told where that is.
     """
     lines = text.splitlines(keepends=True)
     at = next((number for number, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
     before = "".join(lines[:at])
-    new = (before + "\n" if before and not before.endswith("\n") else before) + written(more) + "".join(lines[at:])
+    new = before + "\n" * (not before.endswith("\n") and before != "") + written(more) + "".join(lines[at:])
     if parse_toml(new.encode()) != {**parse_toml(text.encode()), **more}:
         raise ValueError("its first table cannot be found")
     return new

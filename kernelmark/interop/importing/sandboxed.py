@@ -13,9 +13,7 @@ import select
 import shutil
 import socket
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 from harness.device import DEVICES
 from harness.errors import SandboxError
@@ -25,7 +23,7 @@ from harness.judge.session.memory_file import memory_file
 from harness.kinds import DeviceKind
 from harness.sandbox import Launch, Provider, Sandbox
 from kernelmark.interop.importing.answer import MAX_BYTES, line
-from kernelmark.interop.importing.found import Found, NotImportedError
+from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 
 LIMIT_S = 300.0  # some draw ill-conditioned matrices for minutes
 _START_S = 120.0
@@ -35,7 +33,7 @@ _DISK_BYTES = 256 << 20
 _PROCESSES = 256
 
 
-def ask(provider: Provider, device: DeviceKind, found: Found, limit_s: float = LIMIT_S) -> bytes:
+def ask(provider: Provider, device: DeviceKind, problem: ForeignProblem, limit_s: float = LIMIT_S) -> bytes:
     """What the importer answers.
 
     Raises:
@@ -47,7 +45,7 @@ def ask(provider: Provider, device: DeviceKind, found: Found, limit_s: float = L
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(writer, True)
         try:
-            with connection, memory_file(json.dumps(_question(found, device)).encode()) as question:
+            with connection, memory_file(_question(problem, device)) as question:
                 socket.send_fds(connection, [b"?"], [question, writer])
         finally:
             os.close(writer)
@@ -57,46 +55,43 @@ def ask(provider: Provider, device: DeviceKind, found: Found, limit_s: float = L
             os.close(reader)
 
 
-def _question(found: Found, device: DeviceKind) -> Mapping[str, Any]:
+def _question(problem: ForeignProblem, device: DeviceKind) -> bytes:
     """A GPU is used as it is by code that names one; the sizes of a KernelBench problem need none."""
-    devices = ["cuda"] if device == "cuda" and found.form == "gpu-mode" else ["meta", "cpu"]
-    return {
-        "form": found.form,
-        "files": {each.name: each.content.decode("utf-8", "replace") for each in found.files},
-        "cases": [dict(case) for case in found.cases],
-        "devices": devices,
+    question = {
+        "form": problem.form,
+        "files": {file.name: file.content.decode("utf-8", "replace") for file in problem.files},
+        "cases": [dict(case) for case in problem.cases],
+        "devices": ["cuda"] if device == "cuda" and problem.form == "gpu-mode" else ["meta", "cpu"],
     }
+    return json.dumps(question).encode()
 
 
 @contextlib.contextmanager
 def _started(provider: Provider, device: DeviceKind) -> Iterator[tuple[Sandbox, socket.socket]]:
     """A sandbox with the importer, and the socket to which it will connect."""
+    judged = DEVICES[device]
     with contextlib.ExitStack() as stack:
         folder, lock = session_folder.make()
         stack.callback(os.close, lock)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-        sandbox = provider.launch(_launch(session_folder.listen(listener, folder), device))
+        launch = Launch(
+            socket=session_folder.listen(listener, folder),
+            device=device,
+            gpu_index=judged.index(),
+            memory_bytes=_MEMORY_BYTES,
+            processes=_PROCESSES,
+            disk_bytes=_DISK_BYTES,
+            environment={
+                "KERNELMARK_DEVICE": device,
+                "OPENBLAS_NUM_THREADS": str(_PROCESSES // 4),
+                **judged.runner_environment,
+            },
+            role="importer",
+        )
+        sandbox = provider.launch(launch)
         stack.callback(end, sandbox)
         yield sandbox, listener
-
-
-def _launch(path: Path, device: DeviceKind) -> Launch:
-    judged = DEVICES[device]
-    return Launch(
-        socket=path,
-        device=device,
-        gpu_index=judged.index(),
-        memory_bytes=_MEMORY_BYTES,
-        processes=_PROCESSES,
-        disk_bytes=_DISK_BYTES,
-        environment={
-            "KERNELMARK_DEVICE": device,
-            "OPENBLAS_NUM_THREADS": str(_PROCESSES // 4),
-            **judged.runner_environment,
-        },
-        role="importer",
-    )
 
 
 def _accepted(sandbox: Sandbox, listener: socket.socket) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Reads a `task.yml` of gpu-mode, which a stranger wrote: plain values only, within bounds. Trusted code."""
+"""Reads a `task.yml` of gpu-mode, which is untrusted: plain values only, within bounds. Trusted code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from kernelmark.interop.importing.found import NotImportedError
+from kernelmark.interop.importing.checkout import NotImportedError
 
 _BYTES = 1 << 20
 _EVENTS = 50_000

@@ -13,35 +13,23 @@ _WIDTH = 120
 
 def written(document: Mapping[str, Any]) -> str:
     """The text of a document: plain values first, then tables, then lists of tables."""
-    return "\n".join(_lines(document, "")) + "\n"
+    return "\n".join(_lines(document)) + "\n"
 
 
-def _lines(table: Mapping[str, Any], path: str) -> Iterator[str]:
-    inner = {key: value for key, value in table.items() if not path and _is_section(value)}
+def _lines(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """The lines of a table; only the document itself may hold tables that are not lists."""
+    sections = {key: value for key, value in table.items() if _are_tables(value) or (not path and type(value) is dict)}
     for key, value in table.items():
-        if key not in inner:
+        if key not in sections:
             yield from _pair(key, value)
-    for key, value in inner.items():
-        for each in value if isinstance(value, list) else [value]:
-            yield ""
-            yield f"[[{_key(key)}]]" if isinstance(value, list) else f"[{_key(key)}]"
-            for name, member in each.items():
-                if _is_list_of_tables(member):
-                    continue
-                yield from _pair(name, member)
-            for name, member in each.items():
-                for table_inside in member if _is_list_of_tables(member) else ():
-                    yield ""
-                    yield f"[[{_key(key)}.{_key(name)}]]"
-                    for pair in table_inside.items():
-                        yield from _pair(*pair)
+    for key, value in sections.items():
+        header = f"{path}{_key(key)}"
+        for member in value if isinstance(value, list) else [value]:
+            yield from ("", f"[[{header}]]" if isinstance(value, list) else f"[{header}]")
+            yield from _lines(member, f"{header}.")
 
 
-def _is_section(value: Any) -> bool:
-    return isinstance(value, dict) or _is_list_of_tables(value)
-
-
-def _is_list_of_tables(value: Any) -> bool:
+def _are_tables(value: Any) -> bool:
     """Whether it is stated as `[[…]]`: the tables of a form have one key, and stay in their line."""
     return isinstance(value, list) and bool(value) and all(isinstance(each, dict) and len(each) > 1 for each in value)
 
@@ -50,29 +38,21 @@ def _pair(key: str, value: Any) -> Iterator[str]:
     line = f"{_key(key)} = {_value(value)}"
     if len(line) <= _WIDTH or not isinstance(value, list):
         yield line
-        return
-    yield f"{_key(key)} = ["
-    for each in value:
-        yield f"    {_value(each)},"
-    yield "]"
+    else:
+        yield from (f"{_key(key)} = [", *(f"    {_value(member)}," for member in value), "]")
 
 
 def _value(value: Any) -> str:
+    """A value in one line; JSON writes numbers and flags as TOML does."""
     match value:
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case float():
-            return repr(value)
         case str():
             return _text(value)
         case list():
             return f"[{', '.join(map(_value, value))}]"
         case dict():
-            pairs = ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items())
+            pairs = ", ".join(f"{_key(key)} = {_value(member)}" for key, member in value.items())
             return f"{{ {pairs} }}" if pairs else "{}"
-    raise TypeError(f"{type(value).__name__} in a document")
+    return json.dumps(value, allow_nan=False)
 
 
 def _key(key: str) -> str:

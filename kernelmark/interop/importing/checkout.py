@@ -1,11 +1,10 @@
-"""A problem in somebody else's form, as its checkout states it, before any of its code has run. Trusted."""
+"""A problem of another project as its checkout states it, before any of its code has run. Trusted."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ class ForeignFile:
     """Where it is, symbolic links resolved."""
     content: bytes
     shown: bool
+    """Whether submissions may import it, too."""
 
     @property
     def sha256(self) -> str:
@@ -37,8 +37,8 @@ class ForeignFile:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a checkout says of a problem."""
+class Candidate:
+    """Where a problem is; reading one that cannot be imported fails without affecting the others."""
 
     form: ForeignForm
     name: str
@@ -47,7 +47,23 @@ class Found:
     """The name in a list: `1/19 ReLU`."""
     slug: str
     title: str
+    file: Path
+    """`task.yml`, or the Python file."""
+
+    @property
+    def names(self) -> set[str]:
+        """What it is called on the command line, the name of its group included: `pmpp_v2`, `1`."""
+        group = self.name.rpartition("/")[0]
+        return {self.name, self.name.removesuffix("_py"), self.label, self.slug, group}
+
+
+@dataclass(frozen=True)
+class ForeignProblem:
+    """What a checkout states about a problem."""
+
+    candidate: Candidate
     files: tuple[ForeignFile, ...]
+    """The reference first, then the files that it needs."""
     tests: tuple[Mapping[str, Any], ...] = ({},)
     """The arguments of `generate_input`, without the seed."""
     benchmarks: tuple[Mapping[str, Any], ...] = ({},)
@@ -55,38 +71,34 @@ class Found:
     needs_gpu: bool = True
 
     @property
+    def form(self) -> ForeignForm:
+        return self.candidate.form
+
+    @property
     def cases(self) -> tuple[Mapping[str, Any], ...]:
         return (*self.tests, *self.benchmarks)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Where a problem is; `read` fails for one that cannot be imported, and the others are not affected."""
-
-    form: ForeignForm
-    name: str
-    label: str
-    slug: str
-    title: str
-    file: Path
-    """`task.yml`, or the Python file."""
-
-
-def inside(root: Path, path: Path, name: str) -> Path:
-    """The real path of a file of the checkout.
+def read_file(root: Path, path: Path, name: str) -> tuple[Path, bytes]:
+    """The real path of a file of the checkout, and its content; `name` is what messages call it.
 
     Raises:
-        NotImportedError: it is not in the checkout, or is no file.
+        NotImportedError: it is not in the checkout, is too large, or cannot be read.
     """
-    real = Path(os.path.realpath(path))
-    if not real.is_relative_to(os.path.realpath(root)):
+    real = outside.real(path)
+    if not real.is_relative_to(outside.real(root)):
         raise NotImportedError(f"its file {name!r} is outside the checkout")
     if not real.is_file():
         raise NotImportedError(f"its file {name!r} does not exist")
-    return real
+    try:
+        return real, outside.read(real, FILE_BYTES)
+    except outside.TooLarge:
+        raise NotImportedError(f"its file {name!r} is larger than {FILE_BYTES >> 20} MiB") from None
+    except OSError as error:
+        raise NotImportedError(f"its file {name!r} cannot be read ({error.strerror})") from None
 
 
-def looked_through(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+def walked(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """The folders of a checkout, as `outside.walked`, without names that no text can hold.
 
     Raises:
@@ -100,27 +112,13 @@ def looked_through(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
         raise UsageError(str(root), str(error.strerror), "name the folder of the checkout alone") from None
 
 
-def content(path: Path, name: str) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        NotImportedError: it is too large, or cannot be read.
-    """
-    try:
-        return outside.read(path, FILE_BYTES)  # its links are resolved
-    except outside.TooLarge:
-        raise NotImportedError(f"its file {name!r} is larger than {FILE_BYTES >> 20} MiB") from None
-    except OSError as error:
-        raise NotImportedError(f"its file {name!r} cannot be read ({error.strerror})") from None
-
-
 def slug_of(*parts: str) -> str:
     """A slug of words that may hold anything, at most 64 characters long."""
     words = re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower())
     return words[:64].strip("_")
 
 
-def chosen(candidates: list[Candidate], names: tuple[str, ...], where: Path) -> list[Candidate]:
+def chosen(candidates: list[Candidate], names: Sequence[str], where: Path) -> list[Candidate]:
     """Those with the names, or in the groups that are named: `pmpp_v2`, `1`; all without names.
 
     Raises:
@@ -128,15 +126,11 @@ def chosen(candidates: list[Candidate], names: tuple[str, ...], where: Path) -> 
     """
     if not candidates:
         raise UsageError(str(where), "holds no such problem", "name the folder of a checkout")
-    picked: list[Candidate] = []
+    picked: dict[Candidate, None] = {}
     for name in names:
-        matching = [each for each in candidates if name in _names(each)]
+        matching = [candidate for candidate in candidates if name in candidate.names]
         if not matching:
-            raise UsageError(f"{name:.100}", "no such problem", nearest(name, [each.name for each in candidates]))
-        picked += [each for each in matching if each not in picked]
-    return picked if names else candidates
-
-
-def _names(candidate: Candidate) -> set[str]:
-    group = candidate.name.rpartition("/")[0]
-    return {candidate.name, candidate.name.removesuffix("_py"), candidate.label, candidate.slug, group}
+            known = [candidate.name for candidate in candidates]
+            raise UsageError(f"{name:.100}", "no such problem", nearest(name, known))
+        picked |= dict.fromkeys(matching)
+    return [*picked] if names else candidates
