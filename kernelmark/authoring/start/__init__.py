@@ -1,19 +1,18 @@
 """Writes the first file of a participant: `kernelmark start`. Trusted; does not import torch.
 
 In PyTorch it is the problem's own definition, which is right and slow. In the other languages nobody can derive the
-kernel from the definition: the file has the signature, the launch and the bounds, and its outputs hold zeros.
+kernel from the definition: the file has the signature, the launch and the bounds, and its outputs hold zeros. The files
+are rendered from `templates/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from harness.errors import UsageError
 from harness.languages import LANGUAGES
-from harness.problem import Problem
 from kernelmark.authoring.start import compiled, pytorch, triton
 from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import Settings
@@ -44,7 +43,13 @@ def write(settings: Settings, reference: str | Path, start: Start | None = None,
     path = file or Path(f"{problem.slug}.{suffix}")
     if path.suffix != f".{suffix}":
         raise UsageError(str(path), f"does not end in .{suffix}, as --lang {start} needs", f"name it *.{suffix}")
-    source = _SOURCES[start](problem)
+    match start:
+        case "torch":
+            source = pytorch.source(problem)
+        case "triton":
+            source = triton.source(problem)
+        case "cu" | "cpp":
+            source = compiled.source(problem, LANGUAGES[start])
     try:
         with path.open("x", encoding="utf-8") as out:
             out.write(source)
@@ -53,15 +58,3 @@ def write(settings: Settings, reference: str | Path, start: Start | None = None,
     except OSError as error:
         raise UsageError(str(path), f"cannot be written ({error.strerror})") from None
     return Started(path, right=start == "torch")
-
-
-def _compiled(suffix: str) -> Callable[[Problem], str]:
-    return lambda problem: compiled.source(problem, LANGUAGES[suffix])
-
-
-_SOURCES: Mapping[Start, Callable[[Problem], str]] = {
-    "triton": triton.source,
-    "cu": _compiled("cu"),
-    "cpp": _compiled("cpp"),
-    "torch": pytorch.source,
-}

@@ -21,7 +21,7 @@ class Definition:
     modules: frozenset[str]
     """The modules that it imports, without their submodules."""
     parameters: tuple[str, ...]
-    """Those of the function; none of a class."""
+    """The parameters of the function; none for a class."""
 
 
 def cut(source: str, name: str, where: str) -> Definition:
@@ -41,7 +41,7 @@ def cut(source: str, name: str, where: str) -> Definition:
     kept: list[ast.stmt] = []
     while more := [node for node in statements if node not in kept and _wanted(node, needed)]:
         kept += more
-        needed |= {each.id for node in more for each in ast.walk(node) if isinstance(each, ast.Name)}
+        needed |= {name.id for node in more for name in ast.walk(node) if isinstance(name, ast.Name)}
     functions = [node for node in kept if isinstance(node, ast.FunctionDef) and node.name == name]
     arguments = functions[-1].args if functions else None
     parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
@@ -49,7 +49,7 @@ def cut(source: str, name: str, where: str) -> Definition:
         _lines_of(source, kept, tree.body),
         frozenset(bound for node in kept for bound in _bound(node)),
         frozenset(module.partition(".")[0] for node in kept for module in _imported(node)),
-        tuple(each.arg for each in parameters),
+        tuple(parameter.arg for parameter in parameters),
     )
 
 
@@ -67,7 +67,7 @@ def _bound(node: ast.stmt) -> Iterator[str]:
         case ast.ImportFrom(module="__future__"):
             return
         case ast.Import(names=names) | ast.ImportFrom(names=names):
-            yield from (each.asname or each.name.partition(".")[0] for each in names if each.name != "*")
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in names if alias.name != "*")
         case ast.Assign(targets=targets):
             yield from (name for target in targets for name in _stored(target))
         case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
@@ -75,12 +75,12 @@ def _bound(node: ast.stmt) -> Iterator[str]:
 
 
 def _stored(target: ast.expr) -> Iterator[str]:
-    yield from (each.id for each in ast.walk(target) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
 
 
 def _imported(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.Import):
-        return [each.name for each in node.names]
+        return [alias.name for alias in node.names]
     return [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
 
 
@@ -90,7 +90,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 def _runs_only_as_a_script(node: ast.stmt) -> bool:
     asked = ast.walk(node.test) if isinstance(node, ast.If) else ()
-    return any(isinstance(each, ast.Name) and each.id == "__name__" for each in asked)
+    return any(isinstance(name, ast.Name) and name.id == "__name__" for name in asked)
 
 
 def _lines_of(source: str, kept: list[ast.stmt], statements: list[ast.stmt]) -> str:
@@ -109,4 +109,4 @@ def _lines_of(source: str, kept: list[ast.stmt], statements: list[ast.stmt]) -> 
 
 def _range(node: ast.stmt) -> range:
     decorators = getattr(node, "decorator_list", [])
-    return range(min(each.lineno for each in (node, *decorators)), (node.end_lineno or node.lineno) + 1)
+    return range(min(part.lineno for part in (node, *decorators)), (node.end_lineno or node.lineno) + 1)

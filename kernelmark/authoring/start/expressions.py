@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import parse
-from harness.problem.spec import TensorSpec
 
 
 def size(expression: int | str) -> str:
@@ -21,10 +20,10 @@ def size(expression: int | str) -> str:
 
 def product(factors: Sequence[int | str]) -> str:
     """The product of sizes; its constants are multiplied here, since two of C's would be multiplied as `int`."""
-    number = math.prod(each for each in factors if isinstance(each, int))
-    rest = [size(each) for each in factors if isinstance(each, str)]
+    number = math.prod(factor for factor in factors if isinstance(factor, int))
+    rest = [size(factor) for factor in factors if isinstance(factor, str)]
     if len(rest) + (number != 1) > 1:
-        rest = [_factor(each) for each in rest]
+        rest = [_factor(text) for text in rest]
     return " * ".join([*([str(number)] if number != 1 or not rest else []), *rest])
 
 
@@ -37,34 +36,6 @@ def place(sizes: Sequence[int | str], strides: Sequence[int | str], i: str) -> s
         at = f"{at} % {_factor(size(sizes[number]))}" if number else at
         terms.append(at if stride in (1, "1") else f"{at} * {_factor(size(stride))}")
     return " + ".join(terms) or "0"
-
-
-def call(head: str, arguments: Sequence[str], tail: str) -> str:
-    """`head(arguments)tail`, on several lines if it is long."""
-    line = f"{head}({', '.join(arguments)}){tail}"
-    if len(line) <= 116:
-        return line
-    indent = " " * (len(head) - len(head.lstrip()))
-    lines = [f"{indent}   "]
-    for number, each in enumerate(arguments):
-        ended = each + "," * (number + 1 < len(arguments))
-        if len(lines[-1]) + len(ended) > 114:
-            lines.append(f"{indent}   ")
-        lines[-1] += f" {ended}"
-    return "\n".join([f"{head}(", *lines, f"{indent}){tail}"])
-
-
-def table(tensors: Sequence[TensorSpec]) -> list[str]:
-    """A line about each tensor: its name, shape, dtype and role."""
-    rows = [(each.name, _shape(each), each.dtype, each.role) for each in tensors]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows]
-
-
-def _shape(tensor: TensorSpec) -> str:
-    shape = f"[{', '.join(map(str, tensor.shape))}]"
-    strides = f" strides [{', '.join(map(str, tensor.strides))}]" if tensor.strides is not None else ""
-    return (f"{tensor.count} × " if tensor.count is not None else "") + shape + strides
 
 
 def _factor(text: str) -> str:
@@ -93,8 +64,8 @@ class _C(ast.NodeTransformer):
             return ast.BinOp(rounded, ast.Div(), below)
         if name in ("min", "max"):
             first, *rest = node.args
-            for each in rest:
-                first = _call(f"std::{name}<int64_t>", first, each)
+            for other in rest:
+                first = _call(f"std::{name}<int64_t>", first, other)
             return first
         return node
 

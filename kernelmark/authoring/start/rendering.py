@@ -1,0 +1,116 @@
+"""Renders the templates of first submissions: what CUDA, C++, Triton and PyTorch share. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from harness.errors import UsageError
+from harness.problem import Problem
+from harness.problem.spec import TensorSpec
+
+_WIDTH = 116
+
+
+@dataclass(frozen=True)
+class OutputGroup:
+    """The outputs of one `count`: tensors are written by one kernel or loop, lists by one for each index."""
+
+    count: int | str | None
+    suffix: str
+    """Makes the names of this group's variables and functions differ from those of other groups."""
+    written: tuple[TensorSpec, ...]
+    passed: tuple[TensorSpec, ...]
+    """The tensors that a kernel gets: of lists, the members of one index."""
+
+
+def output_groups(problem: Problem) -> list[OutputGroup]:
+    """The outputs by their `count`, in the order of the tensors."""
+    outputs = [tensor for tensor in problem.tensors if tensor.role != "input"]
+    return [
+        OutputGroup(
+            count,
+            f"_{number}" if number else "",
+            tuple(tensor for tensor in outputs if tensor.count == count),
+            tuple(tensor for tensor in problem.tensors if tensor.count in (None, count)),
+        )
+        for number, count in enumerate(dict.fromkeys(tensor.count for tensor in outputs))
+    ]
+
+
+def render(template: str, problem: Problem, /, **context: Any) -> str:
+    """The text of a template of this package, without autoescaping: it is source code."""
+    return _environment().get_template(template).render(problem=problem, **context)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("kernelmark.authoring.start"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    environment.globals |= {"call": call, "table": table}
+    return environment
+
+
+def call(head: str, arguments: Sequence[str], tail: str) -> str:
+    """`head(arguments)tail`, on several lines if it is long."""
+    line = f"{head}({', '.join(arguments)}){tail}"
+    if len(line) <= _WIDTH:
+        return line
+    indent = " " * (len(head) - len(head.lstrip()))
+    lines = [f"{indent}   "]
+    for argument in (*(f"{argument}," for argument in arguments[:-1]), arguments[-1]):
+        if len(lines[-1]) + len(argument) > _WIDTH - 2:
+            lines.append(f"{indent}   ")
+        lines[-1] += f" {argument}"
+    return "\n".join([f"{head}(", *lines, f"{indent}){tail}"])
+
+
+def table(tensors: Sequence[TensorSpec]) -> list[str]:
+    """A line about each tensor: its name, shape, dtype and role."""
+    rows = [(tensor.name, _shape(tensor), tensor.dtype, tensor.role) for tensor in tensors]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows]
+
+
+def argument_names(problem: Problem) -> list[str]:
+    """The tensors, then the scalars."""
+    return [*(tensor.name for tensor in problem.tensors), *(scalar.name for scalar in problem.scalars)]
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """The name, with as many `_` behind it as make it differ from those that are taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def free_names(problem: Problem, names: Sequence[str], *other: str) -> dict[str, str]:
+    """The file's own names, each made to differ from the problem's and from `other`."""
+    taken = {problem.entry, *problem.parameters, *argument_names(problem), *other}
+    return {name: free(name, taken) for name in names}
+
+
+def refuse_taken(problem: Problem, reserved: Collection[str], why: str) -> None:
+    """Refuse names of a problem that the file needs for something else.
+
+    Raises:
+        UsageError: the problem uses one of them.
+    """
+    used = [problem.entry, *argument_names(problem), *problem.parameters]
+    if clash := next((name for name in used if name in reserved), None):
+        raise UsageError(problem.slug, f"uses the name `{clash}`, which is also {why}", "write this file by hand")
+
+
+def _shape(tensor: TensorSpec) -> str:
+    shape = f"[{', '.join(map(str, tensor.shape))}]"
+    strides = f" strides [{', '.join(map(str, tensor.strides))}]" if tensor.strides is not None else ""
+    return (f"{tensor.count} × " if tensor.count is not None else "") + shape + strides
