@@ -15,6 +15,7 @@ from pathlib import Path
 from harness.errors import UsageError, nearest
 from harness.files.outside import real
 from kernelmark import __version__
+from kernelmark.authoring.rendering import render
 from kernelmark.project.settings import FILE_NAME
 from kernelmark.project.shipped import shipped
 
@@ -24,38 +25,6 @@ _WHEEL = f"kernelmark-{__version__}-py3-none-any.whl"
 _AS_IN_OUR_OWN = (FILE_NAME, ".gitattributes", "tools/runner-environment", "tools/take-recorded")
 _WORKFLOW = ".github/workflows/grade.yml"
 _INSTALL, _INSTALL_HERE = "pip install --quiet -c constraints.txt -e .", "pip install --quiet -r requirements.txt"
-_IGNORED = """\
-.venv/
-__pycache__/
-/build/
-/site/
-/site.cache/
-/fleet.address
-/profile/
-/my_kernel.*
-"""
-_REQUIREMENTS = f"""\
-# What the workflow installs. Put the wheel of your kernelmark there and commit it; then both are always of one version.
-./wheels/{_WHEEL}[grade,cuda]
-"""
-_README = """\
-# A competition in GPU kernels
-
-A project of kernelmark. `kernelmark.toml` has its settings, `problems/` what is to be computed, and `reference/` the
-organizers' kernels. Begin with:
-
-    kernelmark start SLUG my_kernel.py     # a first kernel: right, and slow
-    kernelmark check SLUG my_kernel.py     # is it right?
-    submit SLUG my_kernel.py               # grade it, record it, rank it
-
-`kernelmark board` prints the standings, and `kernelmark doctor` what this machine lacks.
-
-## Pull requests
-
-`.github/workflows/grade.yml` grades what pull requests add as `submissions/<problem>/<author>/<file>`, and records it
-after the merge. It needs a self-hosted runner with the label `gpu`, the image of the Docker sandbox there (`make image`
-in a clone of kernelmark), and kernelmark's wheel in `wheels/`, as `requirements.txt` says.
-"""
 
 
 @dataclass(frozen=True)
@@ -89,14 +58,14 @@ def competition(slugs: Sequence[str]) -> Files:
         **{name: _read(source / name) for name in ours},
         **{str(name): file for folder in folders for name, file in _below(source, folder)},
         _WORKFLOW: File(workflow.replace(_INSTALL, _INSTALL_HERE).encode()),
-        ".gitignore": File(_IGNORED.encode()),
-        "requirements.txt": File(_REQUIREMENTS.encode()),
-        "README.md": File(_README.replace("SLUG", slugs[0]).encode()),
+        ".gitignore": _rendered("gitignore"),
+        "requirements.txt": _rendered("requirements.txt", wheel=_WHEEL),
+        "README.md": _rendered("README.md", slug=slugs[0]),
     }
 
 
 def course() -> Files:
-    """The course of `examples/course`: an assignment with a deadline, and hand-ins."""
+    """The course of `examples/course`: an assignment with a deadline, and submissions."""
     folder = shipped() / "examples/course"
     return {str(name): file for name, file in _below(folder, Path())}
 
@@ -162,3 +131,7 @@ def _below(root: Path, folder: Path) -> Iterator[tuple[Path, File]]:
 
 def _read(path: Path) -> File:
     return File(path.read_bytes(), executable=os.access(path, os.X_OK))
+
+
+def _rendered(name: str, **context: str) -> File:
+    return File(render(f"project/{name}.jinja", **context).encode())

@@ -13,11 +13,12 @@ from harness.files import outside
 from harness.problem import Problem
 from harness.problem.prototype import prototypes
 from harness.problem_lint.finding import LintFinding
+from kernelmark.authoring.rendering import TEMPLATES
 from kernelmark.authoring.skeleton import STATEMENT
 
 _DECLARED = re.compile(r'extern\s+"C"\s+void\s+(?P<symbol>\w+)\s*\((?P<arguments>[^)]*)\)')
 _IGNORED = re.compile(r"(?<=cudaStream_t)\s+\w+|\s+|\b__restrict(__)?\b")
-_PLACEHOLDERS = [line for line in STATEMENT.splitlines() if "…" in line]
+_PLACEHOLDERS = [line for line in (TEMPLATES / STATEMENT).read_text("utf-8").splitlines() if "…" in line]
 
 
 def contradictions(problem: Problem) -> Iterator[LintFinding]:

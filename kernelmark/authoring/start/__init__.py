@@ -2,7 +2,7 @@
 
 In PyTorch it is the problem's own definition, which is right and slow. In the other languages nobody can derive the
 kernel from the definition: the file has the signature, the launch and the bounds, and its outputs hold zeros. The files
-are rendered from `templates/`.
+are rendered from `templates/start/`.
 """
 
 from __future__ import annotations

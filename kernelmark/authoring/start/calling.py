@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from harness.problem import Problem
 from harness.problem.signature import forms
 from harness.shared.call import Form, places, written
-from kernelmark.authoring.start.rendering import argument_names, free
+from kernelmark.authoring.start.source import argument_names, free
 
 
 @dataclass(frozen=True)
 class Calling:
-    """How a submission is called, for `templates/entry.jinja`."""
+    """How a submission is called, for `templates/start/entry.jinja`."""
 
     arguments: list[str]
     """The names of the arguments of the function, or of `forward`."""

@@ -1,6 +1,6 @@
 """A first submission in CUDA or C++: its symbols, argument types and bounds are right, its outputs hold zeros. Trusted.
 
-`templates/functions.jinja` and what extends it have the functions, `compiled.jinja` the file around them.
+`templates/start/functions.jinja` and what extends it have the functions, `compiled.jinja` the file around them.
 """
 
 from __future__ import annotations
@@ -8,14 +8,16 @@ from __future__ import annotations
 from harness.errors import UsageError
 from harness.languages import Language
 from harness.problem import Problem, prototype
+from kernelmark.authoring.rendering import render
 from kernelmark.authoring.start.expressions import place, product
-from kernelmark.authoring.start.rendering import (
+from kernelmark.authoring.start.source import (
     OutputGroup,
     argument_names,
+    call,
     free_names,
     output_groups,
     refuse_taken,
-    render,
+    table,
 )
 
 _HEADERS = {
@@ -71,8 +73,9 @@ def source(problem: Problem, language: Language) -> str:
         chosen = {parameter: types[dtype] for parameter, dtype in values.items()}
         entries.append({"name": name, "types": list(chosen.values()), "parameters": parameters(chosen)})
     code = render(
-        f"{suffix}.jinja",
-        problem,
+        f"start/{suffix}.jinja",
+        problem=problem,
+        call=call,
         **own,
         types=types,
         dtypes=dtypes,
@@ -89,5 +92,12 @@ def source(problem: Problem, language: Language) -> str:
     )
     defined = own["compute"] if suffix == "cu" else own["run"] if dtypes else next(iter(symbols))
     headers = sorted({"cstdint", *(header for word, header in _HEADERS.items() if word in code)})
-    language_name = "CUDA" if suffix == "cu" else "C++"
-    return render("compiled.jinja", problem, language=language_name, filled=defined, headers=headers, code=code)
+    return render(
+        "start/compiled.jinja",
+        problem=problem,
+        language="CUDA" if suffix == "cu" else "C++",
+        filled=defined,
+        headers=headers,
+        table=table(problem.tensors),
+        code=code,
+    )

@@ -10,9 +10,10 @@ from harness.problem import Problem
 from harness.problem.dtypes import DTYPES
 from harness.problem.spec import TensorSpec
 from harness.shared.foreign import FORMS
+from kernelmark.authoring.rendering import render
 from kernelmark.authoring.start.calling import Calling, calling
 from kernelmark.authoring.start.definition import Definition, cut
-from kernelmark.authoring.start.rendering import argument_names, free, refuse_taken, render
+from kernelmark.authoring.start.source import argument_names, free, refuse_taken
 
 
 def source(problem: Problem) -> str:
@@ -40,8 +41,8 @@ def _source(problem: Problem, what: str, *, compiles: bool) -> str:
     definition, how = _definition(problem, name), calling(problem)
     refuse_taken(problem, {*definition.names, name}, "one of its definition")
     return render(
-        "torch.jinja",
-        problem,
+        "start/torch.jinja",
+        problem=problem,
         what=what,
         compiles=compiles,
         foreign=problem.foreign is not None,

@@ -10,9 +10,10 @@ from harness.problem.dtypes import DTYPES
 from harness.problem.expression import parse
 from harness.problem.spec import TensorSpec
 from kernelmark.authoring.expressions import python
+from kernelmark.authoring.rendering import render
 from kernelmark.authoring.start.calling import Calling, calling
 from kernelmark.authoring.start.expressions import place
-from kernelmark.authoring.start.rendering import OutputGroup, free_names, output_groups, refuse_taken, render
+from kernelmark.authoring.start.source import OutputGroup, call, free_names, output_groups, refuse_taken, table
 
 _BITS = ("float8_e8m0fnu", "float4_e2m1fn_x2")
 """Triton has no such types."""
@@ -70,8 +71,10 @@ def source(problem: Problem) -> str:
         return place(names[:middle], names[middle:], own["i"]).replace(" / ", " // ")
 
     return render(
-        "triton.jinja",
-        problem,
+        "start/triton.jinja",
+        problem=problem,
+        call=call,
+        table=table(problem.tensors),
         **own,
         calling=how,
         shapes=[line for _, line in shapes],

@@ -1,13 +1,9 @@
-"""Renders the templates of first submissions: what CUDA, C++, Triton and PyTorch share. Trusted."""
+"""What the templates of first submissions in CUDA, C++, Triton and PyTorch share. Trusted."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.errors import UsageError
 from harness.problem import Problem
@@ -40,24 +36,6 @@ def output_groups(problem: Problem) -> list[OutputGroup]:
         )
         for number, count in enumerate(dict.fromkeys(tensor.count for tensor in outputs))
     ]
-
-
-def render(template: str, problem: Problem, /, **context: Any) -> str:
-    """The text of a template of this package, without autoescaping: it is source code."""
-    return _environment().get_template(template).render(problem=problem, **context)
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("kernelmark.authoring.start"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=StrictUndefined,
-    )
-    environment.globals |= {"call": call, "table": table}
-    return environment
 
 
 def call(head: str, arguments: Sequence[str], tail: str) -> str:

@@ -1,0 +1,30 @@
+"""Renders the files that kernelmark writes for people: first submissions, new problems, new projects. Trusted.
+
+Each is a template in `templates/` that looks like the file. Nothing is escaped: they are source code and documents.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render(template: str, /, **context: Any) -> str:
+    """The text of a template with these values."""
+    return _environment().get_template(template).render(**context)
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
