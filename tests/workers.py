@@ -12,9 +12,8 @@ from typing import TypeVar
 
 from harness.verdict import Check, Verdict
 from kernelmark.grading.fleet.dispatch import Dispatch
-from kernelmark.grading.fleet.engine import WorkerLost
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight

@@ -14,7 +14,7 @@ from kernelmark.commands.options import device_option, form_option, load_setting
 from kernelmark.text.printing import print_json, print_lines, say
 
 if TYPE_CHECKING:
-    from kernelmark.grading.fleet.cluster.machine import Node
+    from kernelmark.grading.fleet.cluster.machine import RayNode
 
 _block_option = click.option("--block", is_flag=True, help="Stay until interrupted, instead of in the background.")
 _idle_option = click.option("--no-grading", is_flag=True, help="This machine only dispatches: it grades nothing.")
@@ -69,8 +69,7 @@ def join(address: str, device: str | None, no_grading: bool, block: bool) -> Non
 def status(address: str, form: str) -> None:
     """Show the machines of the fleet at ADDRESS, and what they are grading."""
     _require_ray()
-    from kernelmark.grading.fleet.cluster.address import find_address
-    from kernelmark.grading.fleet.cluster.authentication import require_token
+    from kernelmark.grading.fleet.cluster.access import find_address, require_token
 
     found = find_address(address)
     require_token()  # before ray is imported
@@ -92,7 +91,7 @@ def stop() -> None:
         raise UsageError("fleet stop", "no fleet of this project runs on this machine")
 
 
-def _running(node: Node, block: bool) -> None:
+def _running(node: RayNode, block: bool) -> None:
     say(f"{socket.gethostname()} is in the fleet; on other machines: kernelmark fleet join {node.address}")
     if block:
         node.wait()

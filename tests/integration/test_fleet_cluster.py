@@ -22,7 +22,7 @@ import pytest
 import kernelmark
 from harness.errors import HarnessError, UsageError
 from kernelmark.diagnostics.selftest import PROBLEMS
-from kernelmark.grading.fleet.cluster.authentication import refuse_if_open
+from kernelmark.grading.fleet.cluster.access import refuse_if_open
 from kernelmark.grading.fleet.cluster.documents import ActorState
 from kernelmark.grading.fleet.cluster.machine import CPU
 from leaderboard.record.ledger import JsonlLedger

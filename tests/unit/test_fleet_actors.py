@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.grading.fleet.cluster.documents import ActorSetup, ActorStarted
-from kernelmark.grading.fleet.engine import WorkerLost
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.cluster.documents import ActorSetup, ActorState
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from tests.workers import planned
 
@@ -127,7 +126,7 @@ def test_an_actor_has_the_worker_of_the_gpu_that_ray_gave_it(
         assert seen == ["1" if not gpus else None]
 
 
-STARTED = ActorStarted(machine="node-1", device="NVIDIA H100", slots=3).line()
+STARTED = ActorState(machine="node-1", device="NVIDIA H100", slots=3).line()
 
 
 def test_an_actor_is_in_the_plan_while_it_is_up(worker: Callable[[WorkerPool], tuple[Any, Actor]]) -> None:
@@ -201,7 +200,7 @@ def test_a_problem_elsewhere_does_not_travel(worker: Callable[[WorkerPool], tupl
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (ActorStarted(machine="node-1", error="the bwrap sandbox cannot be used").line(), "node-1: the bwrap sandbox"),
+        (ActorState(machine="node-1", error="the bwrap sandbox cannot be used").line(), "node-1: the bwrap sandbox"),
         (RayTaskError("a traceback\nModuleNotFoundError: kernelmark"), "ModuleNotFoundError"),
     ],
 )

@@ -14,8 +14,7 @@ import pytest
 from harness.verdict import Outcome
 from kernelmark.grading.fleet import Fleet, Job, JobResult
 from kernelmark.grading.fleet import fleet as module
-from kernelmark.grading.fleet.engine import AHEAD, WorkerLost
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.process import WorkerProcess
 from tests.verdicts import failed
 

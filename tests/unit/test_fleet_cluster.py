@@ -16,9 +16,8 @@ import pytest
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.grading.fleet import Fleet, pool
-from kernelmark.grading.fleet.cluster import address, authentication, machine
+from kernelmark.grading.fleet.cluster import access, machine
 from kernelmark.grading.fleet.cluster.documents import ActorState
-from kernelmark.grading.fleet.cluster.environment import node_environment, ordinal
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from tests.unit.conftest import ROOT, Command
 from tests.workers import FakeWorker, batch, held, job, keys, planned, soon
@@ -42,14 +41,9 @@ def test_ray_is_not_imported_by(code: str) -> None:
 
 @pytest.mark.parametrize("given", ["10.0.0.1:6379", "node-3.cluster:1", "[::1]:6379"])
 def test_an_address_is_host_and_port(given: str, tmp_path: Path) -> None:
-    assert address.find_address(given) == given
+    assert access.find_address(given) == given
     (tmp_path / "fleet.address").write_text(f"{given}\n")
-    assert address.find_address(str(tmp_path / "fleet.address")) == given
-
-
-def test_an_address_has_the_parts_of_a_socket() -> None:
-    assert address.host_and_port("[::1]:6379") == ("::1", 6379)
-    assert address.host_and_port("node-3:80") == ("node-3", 80)
+    assert access.find_address(str(tmp_path / "fleet.address")) == given
 
 
 @pytest.mark.parametrize(
@@ -65,16 +59,16 @@ def test_what_is_no_address_is_refused(given: str, told: str, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     Path("empty").touch()
     with pytest.raises(UsageError, match=told):
-        address.find_address(given)
+        access.find_address(given)
 
 
 def test_a_token_is_made_for_its_user_alone_and_then_required(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="this machine does not have the fleet's token"):
-        authentication.require_token()
-    file = authentication.make_token()
+        access.require_token()
+    file = access.make_token()
     assert file == tmp_path / "home/.ray/auth_token"
     assert (stat.S_IMODE(file.stat().st_mode), len(file.read_text())) == (0o600, 64)
-    authentication.require_token()
+    access.require_token()
     assert os.environ["RAY_AUTH_MODE"] == "token"
 
 
@@ -83,21 +77,21 @@ def test_a_token_may_be_named(name: str, value: str, tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, value)
     Path("token").write_text("secret")
-    assert authentication.has_token()
+    assert access.has_token()
 
 
 def test_tokens_cannot_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(UsageError, match="RAY_AUTH_MODE: is 'disabled', and a fleet needs Ray's tokens"):
-        authentication.require_token()
+        access.require_token()
 
 
 def test_a_ray_that_was_imported_without_tokens_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
     with pytest.raises(UsageError, match="was not set when ray was imported"):
-        authentication.require_token()
+        access.require_token()
 
 
 def test_without_ray_the_message_says_what_to_install(competition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,14 +116,14 @@ def test_what_does_not_go_together_is_refused(given: Any, told: str) -> None:
 
 def test_a_worker_gets_the_environment_of_its_machine() -> None:
     initial = b"PATH=/usr/bin\0RAY_AUTH_TOKEN=secret\0SPT_NOENV=1\0RAYON=x=y\0\0"
-    assert node_environment(initial) == {"PATH": "/usr/bin", "RAYON": "x=y"}
+    assert machine.node_environment(initial) == {"PATH": "/usr/bin", "RAYON": "x=y"}
 
 
 @pytest.mark.parametrize(
     ("gpu", "visible", "number"), [("3", None, 3), ("3", "", 3), ("5", "2,5", 1), ("GPU-b", "GPU-a,GPU-b", 1)]
 )
 def test_a_gpu_is_numbered_among_those_of_its_machine(gpu: str, visible: str | None, number: int) -> None:
-    assert ordinal(gpu, visible) == number
+    assert machine.ordinal(gpu, visible) == number
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, LedgerError, ProblemError, SubmissionError, UsageError
-from kernelmark.grading.fleet.engine import AHEAD, WorkerLost
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
 from tests.unit.conftest import recorded
 from tests.workers import (
     LOST,

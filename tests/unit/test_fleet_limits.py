@@ -12,9 +12,8 @@ import pytest
 
 from harness.errors import LedgerError, UsageError
 from kernelmark.grading import recorder
-from kernelmark.grading.fleet.engine import WorkerLost
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.record.allowance import InFlight
 from tests.unit.conftest import recorded
 from tests.workers import FakeWorker, answered, batch, graded, held, job, planned, soon

@@ -15,8 +15,7 @@ import pytest
 
 from harness.errors import HarnessError
 from kernelmark.grading.fleet import process
-from kernelmark.grading.fleet.engine import WorkerLost
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.process import WorkerProcess
 from tests.open_files import open_files
 from tests.workers import soon

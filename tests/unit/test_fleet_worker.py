@@ -20,8 +20,7 @@ from harness.judge import Progress, Setup
 from harness.problem import Problem, load
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.grading import setup
-from kernelmark.grading.fleet.engine import AHEAD
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
 from kernelmark.grading.fleet.watchdog import Watchdog
 from kernelmark.grading.fleet.worker import Worker
 from tests.verdicts import REPLAYED, accepted, failed

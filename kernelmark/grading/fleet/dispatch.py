@@ -18,9 +18,8 @@ from harness.submission import Submission
 from harness.verdict import RUN_ID, Verdict
 from kernelmark.grading import recorder
 from kernelmark.grading.admission import admit, usual_s
-from kernelmark.grading.fleet.engine import WorkerLost
 from kernelmark.grading.fleet.job import Job, JobResult, prepared
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.grading.recorder import Remark
 from kernelmark.grading.setup import PreparedJob
@@ -233,7 +232,7 @@ class Dispatch:
         except WorkerLost as lost:
             if (error := self._again(work, lost)) is None:
                 return
-            answer, device = JobAnswer(run=work.request.run, error=str(error), error_class=type(error).__name__), ""
+            answer, device = JobAnswer.failed(work.request.run, error), ""
         del self._working[work.key]
         with self._in_flight.ending(work.use):
             first = self._first(answer, device, work)

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Self
 from harness.errors import UsageError
 from harness.kinds import Effort, SandboxName, isolates
 from harness.sandbox import choose
-from kernelmark.grading.fleet.cluster.address import find_address
-from kernelmark.grading.fleet.cluster.authentication import require_token
+from kernelmark.grading.fleet.cluster.access import find_address, require_token
 from kernelmark.grading.fleet.dispatch import Dispatch
-from kernelmark.grading.fleet.engine import WorkerHandle
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.local import local_workers
+from kernelmark.grading.fleet.messages import WorkerHandle
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.choice import providers, refuse_without_torch
 from kernelmark.project.project import Project, settings_for

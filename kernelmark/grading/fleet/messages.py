@@ -6,7 +6,8 @@ dispatcher's own machine names by its directory.
 
 from __future__ import annotations
 
-from typing import Literal
+from concurrent.futures import Future
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,8 +16,15 @@ from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.kinds import DeviceKind, Effort, SandboxName
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
+from kernelmark.text.unexpected import unexpected
 
 DeviceWish = Literal["auto", DeviceKind]
+AHEAD = 4
+"""How many jobs a worker has beyond those that it works on: their sandboxes start meanwhile."""
+
+
+class WorkerLost(Exception):
+    """A worker ended, or its machine was lost, before it answered."""
 
 
 class Message(BaseModel):
@@ -83,6 +91,13 @@ class JobAnswer(Message):
     error_class: str = ""
     """Of `harness.errors`, whose message is `error`."""
 
+    @classmethod
+    def failed(cls, run: str, error: Exception) -> JobAnswer:
+        """The answer of a job that raised this; the traceback of an error that nobody foresaw is printed."""
+        if isinstance(error, KernelmarkError | WorkerLost):
+            return cls(run=run, error=str(error), error_class=type(error).__name__)
+        return cls(run=run, error=unexpected(error), error_class=HarnessError.__name__)
+
     def failure(self) -> KernelmarkError | None:
         """The error, if there is one, in the class that it had in the worker."""
         if not self.error:
@@ -93,3 +108,30 @@ class JobAnswer(Message):
             return kind(where, what)
         failure: KernelmarkError = kind(self.error)
         return failure
+
+
+class WorkerHandle(Protocol):
+    """One device's judge, from the dispatcher's side."""
+
+    slots: int
+    """How many jobs it works on at a time."""
+
+    def start(self) -> None:
+        """Begin to start it, if it is not there."""
+        ...
+
+    def device(self) -> str:
+        """The name of its device; waits until it is up.
+
+        Raises:
+            HarnessError: it did not start.
+        """
+        ...
+
+    def submit(self, request: JobRequest) -> Future[JobAnswer]:
+        """Hand over a job. The future raises `WorkerLost` if the worker is lost before it answers; a later job finds
+        it started again.
+        """
+        ...
+
+    def close(self) -> None: ...

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.grading.fleet.engine import AHEAD, WorkerHandle
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerHandle
 
 _NONE_S = 600.0  # how long a job waits while no worker is there
 

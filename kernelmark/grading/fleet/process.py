@@ -13,8 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.errors import HarnessError
-from kernelmark.grading.fleet.engine import WorkerLost
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerReady
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost, WorkerReady
 
 _PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
 _START_S, _END_S = 120.0, 60.0

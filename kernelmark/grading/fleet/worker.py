@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from harness.arena import free_deferred
 from harness.device import DEVICES
-from harness.errors import HarnessError, KernelmarkError, ProblemError
+from harness.errors import HarnessError, ProblemError
 from harness.judge import Grader, Progress
 from harness.judge.timing.overall import KnownTimes, known_speedups, no_baseline
 from harness.kinds import DeviceKind
@@ -31,15 +31,13 @@ from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Verdict
 from kernelmark.grading.fleet.cpus import Share
-from kernelmark.grading.fleet.engine import AHEAD
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerReady
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerReady
 from kernelmark.grading.fleet.room import Room, sandboxes_in
 from kernelmark.grading.fleet.watchdog import Watchdog
 from kernelmark.grading.setup import PreparedJob, twice
 from kernelmark.project.choice import choose_provider, cuda_is_here
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import SandboxChoice, Settings
-from kernelmark.text.unexpected import unexpected
 
 
 class Worker:
@@ -94,10 +92,8 @@ class Worker:
             answer = self._graded(request)
         except _Stopped:
             return
-        except KernelmarkError as error:
-            answer = JobAnswer(run=request.run, error=str(error), error_class=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
-            answer = JobAnswer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
+            answer = JobAnswer.failed(request.run, error)
         with self._lock:
             self._jobs -= 1
             self._happened()

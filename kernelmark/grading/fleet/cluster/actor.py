@@ -17,9 +17,8 @@ import ray
 
 from harness import sandbox as sandboxes
 from harness.errors import HarnessError, KernelmarkError
-from kernelmark.grading.fleet.cluster.documents import VERSION, ActorSetup, ActorStarted, ActorState
-from kernelmark.grading.fleet.cluster.environment import node_environment, ordinal
-from kernelmark.grading.fleet.engine import WorkerLost
+from kernelmark.grading.fleet.cluster.documents import VERSION, ActorSetup, ActorState
+from kernelmark.grading.fleet.cluster.machine import node_environment, ordinal
 from kernelmark.grading.fleet.local import local_workers
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.grading.fleet.process import WorkerProcess
@@ -34,21 +33,22 @@ class DeviceActor:
     """One device's worker. Ray loads this class from the kernelmark that its machine has."""
 
     def __init__(self, setup: bytes) -> None:
-        self._setup, self._machine = setup, socket.gethostname()
+        self._setup, self._error = setup, ""
         self._worker: WorkerProcess | None = None
         self._device = ""
         self._submitting = ThreadPoolExecutor(1)  # the pipe to a worker may be full, and writing then waits
         self._done, self._in_flight, self._first = 0, 0, 0.0
 
     async def start(self) -> bytes:
-        """Start the worker process, if it is not there, and wait until it is up; returns a `ActorStarted`."""
+        """Start the worker process, if it is not there, and wait until it is up; returns its `state`."""
+        self._error = ""
         try:
-            started = await asyncio.get_running_loop().run_in_executor(self._submitting, self._start)
+            await asyncio.get_running_loop().run_in_executor(self._submitting, self._start)
         except KernelmarkError as error:
-            started = ActorStarted(machine=self._machine, error=str(error))
+            self._error = str(error)
         except Exception as error:  # noqa: BLE001 - the dispatcher reports it
-            started = ActorStarted(machine=self._machine, error=unexpected(error))
-        return started.line()
+            self._error = unexpected(error)
+        return await self.state()
 
     async def grade(self, document: bytes) -> bytes:
         """Grade a `JobRequest`; returns a `JobAnswer`, of the error class `WorkerLost` if the worker process ended."""
@@ -59,22 +59,19 @@ class DeviceActor:
             submitted = asyncio.get_running_loop().run_in_executor(self._submitting, self._submit, request)
             answer = await asyncio.wrap_future(await submitted)
             self._done += 1
-        except WorkerLost as lost:
-            answer = JobAnswer(run=request.run, error=str(lost), error_class=WorkerLost.__name__)
-        except KernelmarkError as error:
-            answer = JobAnswer(run=request.run, error=str(error), error_class=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
-            answer = JobAnswer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
+            answer = JobAnswer.failed(request.run, error)
         finally:
             self._in_flight -= 1
         return answer.line()
 
     async def state(self) -> bytes:
-        """What it has done and is doing; returns a `ActorState`."""
+        """What it has done and is doing; returns an `ActorState`."""
         return ActorState(
-            machine=self._machine,
+            machine=socket.gethostname(),
             device=self._device,
             slots=self._worker.slots if self._worker else 0,
+            error=self._error,
             done=self._done,
             in_flight=self._in_flight,
             seconds=time.monotonic() - self._first if self._first else 0.0,
@@ -86,12 +83,10 @@ class DeviceActor:
             await asyncio.to_thread(self._worker.close)
 
     def _submit(self, request: JobRequest) -> Future[JobAnswer]:
-        if self._worker is None:  # it was restarted while it had no job, which the dispatcher does not see
-            self._start()
-        assert self._worker is not None
-        return self._worker.submit(request)
+        # There is none if the actor was restarted while it had no job, which the dispatcher does not see.
+        return (self._worker or self._start()).submit(request)
 
-    def _start(self) -> ActorStarted:
+    def _start(self) -> WorkerProcess:
         setup = ActorSetup.model_validate_json(self._setup)
         if setup.version != VERSION:
             what = f"has kernelmark {VERSION}, and the dispatcher {setup.version}"
@@ -102,7 +97,7 @@ class DeviceActor:
             self._worker = _worker_of_this_actor(settings.root, setup)
         self._worker.start()
         self._device = self._worker.device()
-        return ActorStarted(machine=self._machine, device=self._device, slots=self._worker.slots)
+        return self._worker
 
 
 def _worker_of_this_actor(root: Path, setup: ActorSetup) -> WorkerProcess:

@@ -1,7 +1,7 @@
 """The dispatcher's side of a fleet on several machines: an actor for each device, for as long as the fleet lasts.
 
 Trusted. A thread looks every second which devices there are. It makes the actors of new ones, and sees when an actor
-that was lost is up again; only workers that are up are in the plan.
+that was lost is up again; only workers that are up are in the pool.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
 
 from harness.errors import HarnessError, UsageError
+from kernelmark.grading.fleet.cluster.access import refuse_if_open
 from kernelmark.grading.fleet.cluster.actor import DeviceActor
-from kernelmark.grading.fleet.cluster.authentication import refuse_if_open
-from kernelmark.grading.fleet.cluster.documents import ActorSetup, ActorStarted
+from kernelmark.grading.fleet.cluster.documents import ActorSetup, ActorState
 from kernelmark.grading.fleet.cluster.machine import CPU
-from kernelmark.grading.fleet.engine import WorkerLost
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.text.terminal import warn
 
@@ -42,27 +41,24 @@ ACCELERATOR = "ray.io/accelerator-type"
 class RayWorker:
     """One device's actor. It is lost when a job's call fails, and up again once `start` was answered."""
 
-    def __init__(self, kind: str, setup: ActorSetup, plan: WorkerPool) -> None:
+    def __init__(self, kind: str, setup: ActorSetup, pool: WorkerPool) -> None:
         gpu = {"num_gpus": 1, "accelerator_type": kind or None} if kind != CPU else {"resources": {CPU: 1}}
         # An actor that ends is started again by Ray. Its jobs are not: which are handed over again, and how often, is
         # the dispatcher's to say.
         made = ray.remote(max_restarts=-1, max_task_retries=0, num_cpus=0, **gpu)(DeviceActor)
         self.kind, self.slots, self.failure = kind, 1, ""
-        self._plan, self._actor = plan, _remote(made, setup.line())
-        self._lock, self._up = threading.Lock(), False
+        self.up = False
+        """Whether it can be given jobs."""
+        self._pool, self._actor = pool, _remote(made, setup.line())
+        self._lock = threading.Lock()
         self._waiting: dict[str, Future[JobAnswer]] = {}
-        self._started = ActorStarted(machine="")
+        self._state = ActorState(machine="another machine")
         self._starting: Any = None
         self.look()
 
-    @property
-    def up(self) -> bool:
-        """Whether it can be given jobs."""
-        return self._up
-
     def look(self) -> None:
         """See whether it is up, if it was not."""
-        if self._up or self.failure:
+        if self.up or self.failure:
             return
         if self._starting is None:  # it was lost; Ray answers when it has started it again
             self._starting = self._actor.start.remote()
@@ -70,27 +66,25 @@ class RayWorker:
             return
         answered, self._starting = self._starting, None
         try:
-            answer: bytes = ray.get(answered)
+            self._state = ActorState.model_validate_json(ray.get(answered))
         except RayTaskError as error:
             self.failure = f"an actor failed ({_last_line(error)})"
             return
         except RayError:
             return
-        self._started = ActorStarted.model_validate_json(answer)
-        if self._started.error:
-            self.failure = f"{self._started.machine}: {self._started.error}"
+        if self._state.error:
+            self.failure = f"{self._state.machine}: {self._state.error}"
             return
-        self.slots = self._started.slots
         with self._lock:
-            self._up = True
-            self._plan.add(self)
+            self.slots, self.up = self._state.slots, True
+            self._pool.add(self)
 
     def start(self) -> None:
         """It has been started when it was made."""
 
     def device(self) -> str:
         """The name of its device."""
-        return self._started.device
+        return self._state.device
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
         """Hand over a job."""
@@ -98,7 +92,7 @@ class RayWorker:
         if Path(request.problem).is_absolute():
             what = "is outside of the project's problems, and the other machines do not have it"
             error = UsageError(request.problem, what, "move it there, and name it by its slug")
-            answer.set_result(JobAnswer(run=request.run, error=str(error), error_class=UsageError.__name__))
+            answer.set_result(JobAnswer.failed(request.run, error))
             return answer
         with self._lock:
             self._waiting[request.run] = answer
@@ -123,28 +117,26 @@ class RayWorker:
 
     def _settle(self, called: Future[bytes], run: str) -> None:
         """Called in a thread of Ray's, in which none of its functions may be called."""
-        failure = called.exception()
+        failure, machine = called.exception(), self._state.machine
         lost = failure is not None and not isinstance(failure, RayTaskError)
         with self._lock:
             answer = self._waiting.pop(run, None)
-            if lost and self._up:
-                self._up = False
-                self._plan.remove(self)
+            if lost and self.up:
+                self.up = False
+                self._pool.remove(self)
         if answer is None:
             return
         if lost:
-            where = self._started.machine or "another machine"
-            answer.set_exception(WorkerLost(f"the worker on {where} was lost ({type(failure).__name__})"))
+            answer.set_exception(WorkerLost(f"the worker on {machine} was lost ({type(failure).__name__})"))
             return
         try:
-            got = JobAnswer.model_validate_json(called.result())
+            reply = JobAnswer.model_validate_json(called.result())
         except (RayTaskError, ValidationError) as error:
-            what = f"an actor failed ({_last_line(error)})"
-            got = JobAnswer(run=run, error=what, error_class=HarnessError.__name__)
-        if got.error_class == WorkerLost.__name__:
-            answer.set_exception(WorkerLost(f"{got.error} on {self._started.machine}"))
+            reply = JobAnswer.failed(run, HarnessError(f"an actor failed ({_last_line(error)})"))
+        if reply.error_class == WorkerLost.__name__:
+            answer.set_exception(WorkerLost(f"{reply.error} on {machine}"))
         else:
-            answer.set_result(got)
+            answer.set_result(reply)
 
 
 class Cluster:
@@ -157,7 +149,7 @@ class Cluster:
         self._warned: set[str] = set()
         self._connected = False
 
-    def start(self, plan: WorkerPool) -> None:
+    def start(self, pool: WorkerPool) -> None:
         """Connect, and wait until the workers of all devices that are there now are up; `close` ends a failed start.
 
         Raises:
@@ -165,7 +157,7 @@ class Cluster:
             HarnessError: there is no fleet, or no device, or a worker did not start.
         """
         connect(self._address)
-        self._connected, self._plan = True, plan
+        self._connected, self._pool = True, pool
         self._wait()
         self._watch.start()
 
@@ -178,7 +170,7 @@ class Cluster:
         if self._watch.is_alive():
             self._watch.join()
         if self._workers:
-            ending = [each.end_worker() for each in self._workers]
+            ending = [worker.end_worker() for worker in self._workers]
             ray.wait(ending, num_returns=len(ending), timeout=_CLOSE_S)
         for worker in self._workers:
             worker.end()
@@ -213,7 +205,7 @@ class Cluster:
         """Make the actors of new devices. One whose machine was lost waits for a device like the one it had."""
         made = Counter(worker.kind for worker in self._workers)
         for kind, count in devices(self._device_name, self._setup.device).items():
-            self._workers += [RayWorker(kind, self._setup, self._plan) for _ in range(count - made[kind])]
+            self._workers += [RayWorker(kind, self._setup, self._pool) for _ in range(count - made[kind])]
         for worker in self._workers:
             worker.look()
 
@@ -248,15 +240,19 @@ def devices(device_name: str | None, device: str) -> Counter[str]:
     CPUs count if they are asked for, or if there are no GPUs at all.
     """
     gpus, cpus = Counter[str](), Counter[str]()
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    for node in nodes:
-        if node["Alive"]:
-            gpus[node["Labels"].get(ACCELERATOR, "")] += int(node["Resources"].get("GPU", 0))
-            cpus[CPU] += int(node["Resources"].get(CPU, 0))
+    for node in living():
+        gpus[node["Labels"].get(ACCELERATOR, "")] += int(node["Resources"].get("GPU", 0))
+        cpus[CPU] += int(node["Resources"].get(CPU, 0))
     found = +cpus if device == "cpu" or (device == "auto" and not +gpus) else +gpus
     if device_name is None:
         return found
     return Counter({kind: count for kind, count in found.items() if kind.casefold() == device_name.casefold()})
+
+
+def living() -> list[dict[str, Any]]:
+    """The machines that the fleet has now, as Ray describes them."""
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in nodes if node["Alive"]]
 
 
 def _remote(actor_class: Any, setup: bytes) -> ActorHandle[Any]:

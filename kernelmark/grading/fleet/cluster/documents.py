@@ -23,25 +23,18 @@ class ActorSetup(Message):
     """Of the caller; None: by the processors of the actor's machine."""
 
 
-class ActorStarted(Message):
-    """An actor's worker is up, or cannot be."""
+class ActorState(Message):
+    """Whether an actor's worker is up, what it has done since it started, and what it is doing."""
 
     machine: str
     device: str = ""
     """The name of its device."""
     slots: int = 0
     error: str = ""
-
-
-class ActorState(Message):
-    """What an actor's worker has done since it started, and what it is doing."""
-
-    machine: str
-    device: str
-    slots: int
-    done: int
-    in_flight: int
-    seconds: float
+    """Why it cannot be up."""
+    done: int = 0
+    in_flight: int = 0
+    seconds: float = 0.0
     """Since its first job came."""
 
     @property

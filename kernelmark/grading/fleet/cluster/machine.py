@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -10,12 +11,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.grading.fleet.cluster.address import FILE_NAME, find_address
-from kernelmark.grading.fleet.cluster.authentication import (
+from kernelmark.grading.fleet.cluster.access import (
+    FILE_NAME,
+    find_address,
     has_token,
     make_token,
     refuse_if_open,
@@ -39,7 +42,7 @@ _ENVIRONMENT = {
 
 
 @dataclass(frozen=True)
-class Node:
+class RayNode:
     """Ray on this machine."""
 
     address: str
@@ -56,12 +59,12 @@ class Node:
         try:
             status = self.process.wait()
         except BaseException:
-            _end([self.process.pid])
+            _end(self.process.pid)
             raise
         raise HarnessError(f"Ray ended with status {status}: {_last_line(self.log)}", f"see {self.log}")
 
 
-def start(settings: Settings, host: str | None, port: int, device: DeviceChoice | None) -> tuple[Node, Path | None]:
+def start(settings: Settings, host: str | None, port: int, device: DeviceChoice | None) -> tuple[RayNode, Path | None]:
     """Start a fleet with this machine as its first; `device` None: it does not grade.
 
     Returns the node, and the file of the token if a new one was made. The address is written to a file in the project.
@@ -86,7 +89,7 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
     return node, made
 
 
-def join(settings: Settings, where: str, device: DeviceChoice | None) -> Node:
+def join(settings: Settings, where: str, device: DeviceChoice | None) -> RayNode:
     """Add this machine to the fleet at `where`; `device` None: it does not grade.
 
     Raises:
@@ -102,7 +105,8 @@ def join(settings: Settings, where: str, device: DeviceChoice | None) -> Node:
 def stop(settings: Settings) -> int:
     """End what `start` and `join` started on this machine in this project; returns how many that were."""
     found = dict(_started_here(settings.root))
-    _end(list(found))
+    for process in found:
+        _end(process)
     if any("--head" in command for command in found.values()):
         (settings.root / FILE_NAME).unlink(missing_ok=True)
     return len(found)
@@ -123,7 +127,7 @@ def _resources(device: DeviceChoice | None) -> list[str]:
     return [*always, *([] if gpu else ["--num-gpus=0"]), *([f'--resources={{"{CPU}": 1}}'] if cpu else [])]
 
 
-def _launch(settings: Settings, address: str, options: Sequence[str]) -> Node:
+def _launch(settings: Settings, address: str, options: Sequence[str]) -> RayNode:
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
     descriptor, name = tempfile.mkstemp(prefix="kernelmark-fleet-", suffix=".log")
     with os.fdopen(descriptor, "wb") as log:
@@ -136,14 +140,14 @@ def _launch(settings: Settings, address: str, options: Sequence[str]) -> Node:
             stderr=log,
             start_new_session=True,
         )
-    node = Node(address, process, Path(name))
+    node = RayNode(address, process, Path(name))
     until = time.monotonic() + _START_S
     while process.poll() is None and time.monotonic() < until:
         if _STARTED in node.log.read_text(encoding="utf-8", errors="replace"):
             return node
         time.sleep(0.1)
     if process.poll() is None:
-        _end([process.pid])
+        _end(process.pid)
     raise HarnessError(f"Ray did not start: {_last_line(node.log)}", f"see {node.log}")
 
 
@@ -155,26 +159,17 @@ def _started_here(root: Path) -> Iterator[tuple[int, list[str]]]:
             ours = entry.stat().st_uid == os.getuid() and (entry / "cwd").readlink() == root.resolve()
         except OSError:
             continue  # it has ended, or is another user's
-        if ours and "ray.scripts.scripts" in command and any(each.startswith(_NODE_NAME) for each in command):
+        if ours and "ray.scripts.scripts" in command and any(word.startswith(_NODE_NAME) for word in command):
             yield int(entry.name), command
 
 
-def _end(processes: Sequence[int]) -> None:
+def _end(process: int) -> None:
     """End `ray start --block`, which ends what it started."""
-    for number, seconds in ((signal.SIGTERM, _END_S), (signal.SIGKILL, 1.0)):
-        left = [each for each in processes if _runs(each)]
-        for each in left:
-            os.kill(each, number)
-        until = time.monotonic() + seconds
-        while any(map(_runs, left)) and time.monotonic() < until:
-            time.sleep(0.1)
-
-
-def _runs(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    with suppress(ProcessLookupError), os.fdopen(os.pidfd_open(process), "rb", buffering=0) as own:
+        for number, seconds in ((signal.SIGTERM, _END_S), (signal.SIGKILL, 1.0)):
+            signal.pidfd_send_signal(own.fileno(), number)
+            if select.select([own], [], [], seconds)[0]:  # it has ended
+                return
 
 
 def _own_address() -> str:
@@ -185,6 +180,23 @@ def _own_address() -> str:
         except OSError:
             return "127.0.0.1"
         return str(probe.getsockname()[0])
+
+
+def ordinal(gpu: str, visible: str | None) -> int:
+    """Which GPU of its machine one is, by Ray's name of it.
+
+    That is its index, or what stands in the machine's `CUDA_VISIBLE_DEVICES`.
+    """
+    return int(gpu) if not visible else visible.split(",").index(gpu)
+
+
+def node_environment(initial: bytes) -> dict[str, str]:
+    """The machine's environment without Ray's part in it.
+
+    `initial` is a process's environment as it began: what Ray has set since, such as OMP_NUM_THREADS, is not there.
+    """
+    pairs = (pair.partition("=") for pair in os.fsdecode(initial).split("\0") if "=" in pair)
+    return {name: value for name, _, value in pairs if not name.startswith("RAY_") and name != "SPT_NOENV"}
 
 
 def _last_line(log: Path) -> str:
