@@ -27,9 +27,9 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
 from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.plan import replay_plan_for
-from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
+from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import Launcher, Recorded
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
@@ -105,16 +105,16 @@ def pairs(slug: str, parameters: dict[str, Any], candidate: Submission, count: i
     }
 
 
-def _recorded(submission: Submission, problem: Problem, case: GradedCase, provider: sandbox.Provider) -> Recorded:
+def _recorded(submission: Submission, problem: Problem, case: GradedCase, provider: sandbox.Provider) -> RecordedCall:
     recording = recordings(submission, problem, [case], provider)[0][case.name]
-    assert isinstance(recording, Recorded), recording
+    assert isinstance(recording, RecordedCall), recording
     return recording
 
 
 def _measure(
     problem: Problem,
     case: GradedCase,
-    both: list[Recorded],
+    both: list[RecordedCall],
     baseline: Named,
     provider: sandbox.Provider,
     count: int,
@@ -125,7 +125,7 @@ def _measure(
         launchers = []
         for _ in both:
             session = stack.enter_context(Session.start(provider, "cuda", problem.limits, role="launcher"))
-            launchers.append(stack.enter_context(Launcher(session, "cuda")))
+            launchers.append(stack.enter_context(LauncherSession(session, "cuda")))
         for _ in range(count):
             fresh = FreshInputs(case)
             try:
@@ -133,7 +133,7 @@ def _measure(
                 mine, other = [Player(*each, case) for each in loaded]
                 mine.warm_up(fresh)
                 other.warm_up(fresh)
-                beside = [Beside(baseline, other)]
+                beside = [PairedReplays(baseline, other)]
                 plan = replay_plan_for("default")
                 yield Replaying(case, mine, beside, fresh, plan, sensors, None, dealt.of(case)).run()
             finally:

@@ -31,7 +31,7 @@ from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
@@ -44,9 +44,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def recordings(
     submission: Submission, problem: Problem, cases: list[GradedCase], provider: sandbox.Provider
-) -> tuple[dict[str, Recorded | str], dict[str, float]]:
+) -> tuple[dict[str, RecordedCall | str], dict[str, float]]:
     """Each case's recording, or why there is none; and the seconds of each step."""
-    by_case: dict[str, Recorded | str] = {}
+    by_case: dict[str, RecordedCall | str] = {}
     begun = time.perf_counter()
     with Session.start(provider, "cuda", problem.limits, records=True) as session:
         session.handshake()
@@ -64,14 +64,14 @@ def recordings(
 
 
 def replayed(
-    recorded: Recorded, problem: Problem, case: GradedCase, provider: sandbox.Provider, calls: int
+    recorded: RecordedCall, problem: Problem, case: GradedCase, provider: sandbox.Provider, calls: int
 ) -> dict[str, Any]:
     """One launcher's times of a case."""
     begun = time.perf_counter()
     fresh = FreshInputs(case)
     try:
         session = Session.start(provider, "cuda", problem.limits, role="launcher")
-        with session, Launcher(session, "cuda") as launcher:
+        with session, LauncherSession(session, "cuda") as launcher:
             player = Player(launcher, recorded, case)
             player.warm_up(fresh)
             begun_calls = time.perf_counter()

@@ -145,11 +145,11 @@ class Grader:
             shared.enter_context((lock_alone if alone else lock_shared)(setup.device, self._waits))
             stack.enter_context(self._ending())
             runner = self._started(replayed=True).runner()
-            from harness.judge.timing.replayed.launcher import Launcher
+            from harness.judge.timing.replayed.launcher import LauncherSession
             from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 
             beside, sessions = self._started(replayed=True).others()
-            launcher, *others = [stack.enter_context(Launcher(session, setup.device)) for session in sessions]
+            launcher, *others = [stack.enter_context(LauncherSession(session, setup.device)) for session in sessions]
 
             @contextlib.contextmanager
             def while_timed() -> Iterator[None]:

@@ -44,7 +44,7 @@ from harness.wire import protocol
 
 
 class _Ended(NamedTuple):
-    """When the part of a grading ended that may be told, and how long it took."""
+    """When the part of a grading ended that the verdict may show, and how long it took."""
 
     created_at: datetime
     duration_ns: int
@@ -119,7 +119,7 @@ class Grading:
             timing=timing.kind,
             ranked_timing=timing.kind if self._device.on_host else self._problem.timing,
             benchmarks=tuple(timing.timed),
-            requested_baselines=tuple(each.name for each in timing.baselines),
+            requested_baselines=tuple(baseline.name for baseline in timing.baselines),
             speedups=tuple(speedups(timing)) if accepted else (),
             doubts=(
                 *timing.doubts,
@@ -158,8 +158,8 @@ class Grading:
                 ) from None
             if isinstance(error, DeviceError):
                 raise
-            told = str(error).partition(" Process ")[0]  # PyTorch goes on with every process on the GPU
-            raise DeviceError(f"the judge ran out of device memory ({told})", "use a larger device") from error
+            text = str(error).partition(" Process ")[0]  # PyTorch goes on with every process on the GPU
+            raise DeviceError(f"the judge ran out of device memory ({text})", "use a larger device") from error
 
     def _run_stages(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         if timing:
@@ -192,9 +192,9 @@ class Grading:
         took.
         """
         session.close()
-        told = self._before_hidden
-        assert told is not None
-        self._before_hidden = told._replace(duration_ns=told.duration_ns + timing.after_the_runner(self._to_time))
+        ended = self._before_hidden
+        assert ended is not None
+        self._before_hidden = ended._replace(duration_ns=ended.duration_ns + timing.after_the_runner(self._to_time))
 
     def _add(self, tested: CaseResult) -> None:
         self._results.append(tested)
@@ -210,11 +210,11 @@ class Grading:
     def _tested(self) -> tuple[Outcome, str]:
         """The outcome of the tests when some failed, and the line of the first test with that outcome."""
         outcome = outcome_of(self._results)
-        told = next(each for each in self._results if each.outcome is outcome)
-        self._traceback = self._correctness.tracebacks.get(told.name, "")
+        first = next(test for test in self._results if test.outcome is outcome)
+        self._traceback = self._correctness.tracebacks.get(first.name, "")
         missed = f" ({self._not_run} not run)" if self._not_run else ""
-        named = f"running test {told.name}" in told.message  # a fault's message says what the runner was doing
-        return outcome, ("" if named else f"test {told.name}: ") + told.message + missed
+        named = f"running test {first.name}" in first.message  # a fault's message says what the runner was doing
+        return outcome, ("" if named else f"test {first.name}: ") + first.message + missed
 
     @property
     def _not_run(self) -> int:
@@ -305,7 +305,7 @@ class Grading:
         return f"; is it declared as {prototypes(self._problem, self._submission.language)[case.resolved.symbol]}?"
 
     def _handover(self, submission: Submission) -> Handover:
-        cases = [each.resolved for each in self._tests + self._hidden + self._benchmarks]
+        cases = [test.resolved for test in self._tests + self._hidden + self._benchmarks]
         return Handover.of(self._problem, submission, cases, self._setup.device)
 
     def _checked(self, session: Session, outcome: Outcome, message: str) -> Check:

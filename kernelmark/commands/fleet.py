@@ -117,18 +117,18 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     machines, workers = document["machines"], document["workers"]
     yield f"fleet {document['address']}: {counted(len(machines), 'machine')}, {counted(len(workers), 'worker')}"
     rows = [("machine", "address", "grades on")]
-    for each in machines:
-        gpus = f"{each['gpus']} × {each['gpu'] or 'GPU'}" if each["gpus"] else ""
-        rows.append((visible(each["machine"]), each["address"], visible(gpus or ("CPU" if each["cpu"] else "nothing"))))
+    for node in machines:
+        gpus = f"{node['gpus']} × {node['gpu'] or 'GPU'}" if node["gpus"] else ""
+        rows.append((visible(node["machine"]), node["address"], visible(gpus or ("CPU" if node["cpu"] else "nothing"))))
     yield from columns(rows)
     if not workers:
         yield "no program uses it now"
         return
     yield ""
     table: list[Sequence[str]] = [("worker on", "device", "done", "a minute", "working", "waiting")]
-    for each in workers:
-        counts = (str(each[key]) for key in ("done", "a_minute", "working", "waiting"))
-        table.append((visible(each["machine"]), visible(each["device"]), *counts))
-    totals = (sum(each[key] for each in workers) for key in ("done", "a_minute", "working", "waiting"))
+    for worker in workers:
+        counts = (str(worker[key]) for key in ("done", "a_minute", "working", "waiting"))
+        table.append((visible(worker["machine"]), visible(worker["device"]), *counts))
+    totals = (sum(worker[key] for worker in workers) for key in ("done", "a_minute", "working", "waiting"))
     table.append(("all", "", *(f"{total:.1f}" if isinstance(total, float) else str(total) for total in totals)))
     yield from columns(table, right=frozenset({2, 3, 4, 5}))

@@ -39,9 +39,9 @@ def reward(graded: Check, baseline: str | None = None, *, project: Project | Non
 
     These have no time that counts, and so earn the least that an accepted answer can: a verdict whose calls should have
     been replayed and were not, since its time includes work on the host, and an answer can prevent replays; one on a
-    GPU from before protocol 5 whose calls were not replayed, since the answer's own process told their times; Triton in
+    GPU from before protocol 5 whose calls were not replayed, since the answer's own process said their times; Triton in
     its interpreter; a verdict without a speedup over that baseline, since an answer might have made the baseline fail;
-    and what was only checked. A baseline that was asked for and gave no number is told by a `UserWarning`, since
+    and what was only checked. A baseline that was asked for and gave no number causes a `UserWarning`, since
     otherwise every right answer would earn the same without a word.
 
     The median of the speedup counts, not the lower end of its interval (`ratio.low`): the median is off in both
@@ -75,16 +75,16 @@ def reward(graded: Check, baseline: str | None = None, *, project: Project | Non
 def _timed(verdict: Verdict) -> bool:
     """Whether its times are those of the kernel, by a clock that the answer could not reach."""
     ran = verdict.environment
-    told_by_the_answer = verdict.timing == "sealed" and ran.device_kind == "cuda"
-    return verdict.ranks and not told_by_the_answer and not ran.interpreted
+    timed_by_the_answer = verdict.timing == "sealed" and ran.device_kind == "cuda"
+    return verdict.ranks and not timed_by_the_answer and not ran.interpreted
 
 
 def _speedup(verdict: Verdict, baseline: str | None) -> float:
     asked = verdict.requested_baselines
     name = baseline if baseline is not None or not asked else asked[0]
-    found = next((each.ratio.median for each in verdict.speedups if name in (None, each.baseline)), None)
+    found = next((speedup.ratio.median for speedup in verdict.speedups if name in (None, speedup.baseline)), None)
     if found is None and asked:
-        mine = (each.text for each in verdict.doubts if each.code == DoubtCode.NO_BASELINE)
+        mine = (doubt.text for doubt in verdict.doubts if doubt.code == DoubtCode.NO_BASELINE)
         why = next((text for text in mine if text.startswith(f"baseline {name}:")), f"baseline {name}: no speedup")
         warnings.warn(f"{why}; a right answer earns {ACCEPTED:g}, however fast it is", stacklevel=3)
     return SLOWEST if found is None else found

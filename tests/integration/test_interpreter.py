@@ -19,7 +19,7 @@ import kernelmark
 from harness.device import DEVICES
 from harness.judge import Setup, check
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.session.output import Output
+from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import load
 from harness.runner import build, faults
@@ -161,7 +161,12 @@ def test_a_kernel_that_only_a_gpu_can_run_is_unsupported() -> None:
 def test_who_has_a_gpu_cannot_claim_to_lack_one(device: Any, outcome: Outcome) -> None:
     judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     session = Session.__new__(Session)
-    session._socket, session._device, session._handed_over, session.output = judge, DEVICES[device], True, Output(1000)
+    session._socket, session._device, session._handed_over, session.output = (
+        judge,
+        DEVICES[device],
+        True,
+        PrintedOutput(1000),
+    )
     session._sandbox = SimpleNamespace(breach=lambda: None)  # type: ignore[assignment]  # all that it is asked
 
     def lie() -> None:

@@ -21,7 +21,7 @@ from harness.judge.grading import Grading
 from harness.judge.session import Session
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed import timing as replayed_timing
-from harness.judge.timing.replayed.launcher import Launcher
+from harness.judge.timing.replayed.launcher import LauncherSession
 from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 from harness.problem import Problem, load
 from harness.recording import pack
@@ -87,7 +87,9 @@ def graded(
             )
 
         own = session(runner, "runner", ended)
-        launchers = [stack.enter_context(Launcher(session(launcher, "launcher"), "cpu")) for _ in range(1 + baseline)]
+        launchers = [
+            stack.enter_context(LauncherSession(session(launcher, "launcher"), "cpu")) for _ in range(1 + baseline)
+        ]
         other = beside or runner
         recorded = [
             ReplayedBaseline(Submission.of("", "py", author="o", name="eager.py"), session(other, "runner"), each)

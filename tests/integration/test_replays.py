@@ -21,7 +21,7 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import Launcher, Recorded, _check_returned, record
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, _check_returned, record
 from harness.problem import load
 from harness.problem.reference import Reference
 from harness.problem.spec import Call
@@ -54,7 +54,7 @@ def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = N
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if body["kind"] == "Record":
-            script.reply(token, "Recorded", **answer)
+            script.reply(token, "RecordedCall", **answer)
         elif body["kind"] == "Deliver":
             os.pwrite(script.descriptors[0], file, 0)
             if scratch:
@@ -66,7 +66,7 @@ def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = N
     return act
 
 
-def recorded(act: Act, case: GradedCase = CASE) -> Recorded:
+def recorded(act: Act, case: GradedCase = CASE) -> RecordedCall:
     session = Session.start(Scripted(act), "cpu", PROBLEM.limits, records=True)
     with session:
         session.handshake()
@@ -150,11 +150,11 @@ def twice(x: Any, region: Any) -> None:
 
 
 @contextmanager
-def launcher_of(act: Act, begin: Callable[[Script], None] | None = None) -> Iterator[Launcher]:
+def launcher_of(act: Act, begin: Callable[[Script], None] | None = None) -> Iterator[LauncherSession]:
     provider = Scripted(act, begin) if begin else Scripted(act)
     with (
         Session.start(provider, "cpu", PROBLEM.limits, role="launcher") as session,
-        Launcher(session, "cpu") as launcher,
+        LauncherSession(session, "cpu") as launcher,
     ):
         yield launcher
 

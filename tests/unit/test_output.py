@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.judge.session.output import Output
+from harness.judge.session.output import PrintedOutput
 
 
 @pytest.fixture
-def output() -> Iterator[Output]:
-    made = Output(1 << 20)
+def output() -> Iterator[PrintedOutput]:
+    made = PrintedOutput(1 << 20)
     yield made
     made.close()
 
 
-def test_what_is_printed_has_the_label_of_the_test_that_ran(output: Output) -> None:
+def test_what_is_printed_has_the_label_of_the_test_that_ran(output: PrintedOutput) -> None:
     for label, printed in (("", b"imported\n"), ("test one", b"1"), ("test silent", b""), ("test two", b"2\n2\n")):
         if label:
             output.begin(label)
@@ -26,7 +26,7 @@ def test_what_is_printed_has_the_label_of_the_test_that_ran(output: Output) -> N
     assert output.text() == "imported\n[test one]\n1\n[test two]\n2\n2\n"
 
 
-def test_of_much_output_head_and_tail_are_kept_and_nothing_after_it_is_discarded(output: Output) -> None:
+def test_of_much_output_head_and_tail_are_kept_and_nothing_after_it_is_discarded(output: PrintedOutput) -> None:
     os.write(output._write, b"first" + b"." * 20_000 + b"last")
     output.discard()
     os.write(output._write, b"secret")

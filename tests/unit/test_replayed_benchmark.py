@@ -14,7 +14,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.plan import Plan
 from harness.judge.timing.replayed import benchmark as replaying
-from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
+from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.recording import Packed
@@ -111,7 +111,7 @@ def timed(
         SimpleNamespace(name=f"baseline{n}", submission=Submission.of("", "py", author="o"), fault=None)
         for n in range(len(beside))
     ]
-    found = [Beside(each, player(its)) for each, its in zip(baselines, beside, strict=True)]
+    found = [PairedReplays(each, player(its)) for each, its in zip(baselines, beside, strict=True)]
     sensors: Any = SimpleNamespace(read=lambda: None)
     left = list(values)
 

@@ -44,7 +44,7 @@ are not there get their declared fills.
 
 
 @dataclass(frozen=True)
-class Sample:
+class WordSample:
     """8-byte words of the output arena, which the judge reads the moment a round ends, and the values it saw."""
 
     places: torch.Tensor  # [SAMPLED_WORDS] int64
@@ -125,7 +125,7 @@ class Batch:
     def _output_bytes(self) -> torch.Tensor:
         return self._arenas["outputs"].bytes[: self.sets * self._layout.output_stride]
 
-    def draw_sample(self, called: Sequence[int]) -> Sample:
+    def draw_sample(self, called: Sequence[int]) -> WordSample:
         """Choose random words of the outputs of `called`, each output in proportion to its size."""
         outputs = self._layout.outputs
         words = np.array([-(-s.tensor.elements * DTYPES[s.tensor.dtype].size_bytes // 8) for s in outputs])
@@ -136,15 +136,15 @@ class Batch:
             within[slots == number] = outputs[number].words(drawn[slots == number])
         places = dice.choice(np.array(called), SAMPLED_WORDS) * (self._layout.output_stride // 8) + within
         on_device = torch.from_numpy(places.astype(np.int64)).to(self._device.torch_device)
-        sample = Sample(on_device, torch.empty_like(on_device))
+        sample = WordSample(on_device, torch.empty_like(on_device))
         self._device.synchronize()
         return sample
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: WordSample) -> None:
         """Read the sampled words: some microseconds, where copying all outputs would take milliseconds."""
         self._device.take(self._output_bytes.view(torch.int64), sample.places, sample.seen)
 
-    def holds(self, sample: Sample) -> bool:
+    def holds(self, sample: WordSample) -> bool:
         """Whether the snapshot still holds what the sample saw."""
         return torch.equal(self._snapshot.view(torch.int64)[sample.places], sample.seen)
 

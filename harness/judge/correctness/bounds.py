@@ -1,4 +1,4 @@
-"""A write outside of a submission's outputs, and how it is told.
+"""A write outside of a submission's outputs, and the message about it.
 
 `Batch` finds it in the red zones around them. Trusted: it looks at bytes alone.
 """
@@ -25,13 +25,13 @@ class OutOfBoundsWrite:
 
 def written_to(zone: RedZone, number: int, bad: torch.Tensor) -> OutOfBoundsWrite:
     """The write to a red zone in set `number`, of which `bad` [zone.nbytes] bool marks the bytes that changed."""
-    return OutOfBoundsWrite(number, _told(zone, bad), _MASK if zone.element_bytes else "")
+    return OutOfBoundsWrite(number, _described(zone, bad), _MASK if zone.element_bytes else "")
 
 
-def _told(zone: RedZone, bad: torch.Tensor) -> str:
+def _described(zone: RedZone, bad: torch.Tensor) -> str:
     """What was written to a red zone, of which `bad` marks the bytes that changed.
 
-    Beyond an output it is told in elements: a byte that is written may be what it was.
+    Beyond an output it is counted in elements: a byte that is written may be what it was.
     """
     if not zone.element_bytes:
         return f"wrote {_counted(int(bad.sum()), 'byte')} outside its outputs, the first {zone.place}"

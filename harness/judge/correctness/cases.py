@@ -84,7 +84,7 @@ class Correctness:
             findings.add(_advised(check, called))
         wrong = findings.first_wrong
         outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
-        return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.told())
+        return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.kept())
 
     def _tell(self, case: GradedCase, label: str, batch: Batch) -> None:
         if self._on_failure is not None and not case.hidden:
@@ -190,11 +190,11 @@ class Findings:
 
     @property
     def first_wrong(self) -> OutputCheck | None:
-        return next((check for check in self.told() if not check.correct), None)
+        return next((check for check in self.kept() if not check.correct), None)
 
-    def told(self) -> tuple[OutputCheck, ...]:
+    def kept(self) -> tuple[OutputCheck, ...]:
         """The checks to keep, in the order in which they were added."""
-        checks = [*self._nearest.values(), *(check for each in self._wrong.values() for check in each)]
+        checks = [*self._nearest.values(), *(check for wrong in self._wrong.values() for check in wrong)]
         return tuple(sorted(checks, key=lambda check: self._places[check.output]))
 
 
@@ -255,14 +255,15 @@ def _own_compare(
     name = next(_answered(truth.case), next(iter(got)))
     values = got[name]
     for k in range(count):
-        one = [truth.grouped({n: t[k] for n, t in each.items()}) for each in (got, expected.given, expected.truth)]
-        why = truth.reference.compare(one[0], one[1], one[2], truth.case)
+        answer, given, right = (
+            truth.grouped({n: t[k] for n, t in stacked.items()}) for stacked in (got, expected.given, expected.truth)
+        )
+        why = truth.reference.compare(answer, given, right, truth.case)
         if measures and why is None and not truth.reference.exact:
             honest = expected.honest()
-            for each in _answered(truth.case):
-                t = got[each]
-                held = check_output(each, t[k], expected.truth[each][k], honest[each][k], truth.case.tolerance)
-                yield held.accepted()
+            for output in _answered(truth.case):
+                values_, truth_, honest_ = got[output][k], expected.truth[output][k], honest[output][k]
+                yield check_output(output, values_, truth_, honest_, truth.case.tolerance).accepted()
             continue
         shape, dtype = tuple(values[k].shape), dtype_name(values)
         mismatch = Mismatch(output=name, shape=shape, dtype=dtype, wrong=0, total=values[k].numel(), hints=(why or "",))

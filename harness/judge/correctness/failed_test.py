@@ -35,8 +35,8 @@ def failed_test(case: GradedCase, label: str, batch: Batch) -> FailedTest:
     _, expected, outputs = next(batch.judge(case.truth, [0]))
     inputs, outputs, truth = (
         # Clones: views of one memory with several dtypes cannot be saved.
-        {name: stacked[0].cpu().clone() for name, stacked in each.items()}
-        for each in (expected.given, outputs, expected.truth)
+        {name: stacked[0].cpu().clone() for name, stacked in tensors.items()}
+        for tensors in (expected.given, outputs, expected.truth)
     )
     return FailedTest(
         case.problem.slug, label, dict(case.resolved.params), case.device, batch.seed, inputs, outputs, truth

@@ -37,15 +37,15 @@ def known_inputs(
     """
     assert problem.foreign is not None
     bits = problem.foreign.seed_bits
-    told = [
+    found = [
         f"{case.name}: no seed changes its inputs, or what they lead to"
         for case in cases
         if _same(oracle, case, device)
     ]
     if problem.foreign.form == "gpu-mode" and bits < ENOUGH_BITS:
         remedy = "import the problem again, if an earlier version imported it"
-        told.append(f"its inputs are drawn from {1 << bits:,} seeds alone: {remedy}")
-    return (Doubt(code=DoubtCode.KNOWN_INPUTS, text=told[0]),) if told else ()
+        found.append(f"its inputs are drawn from {1 << bits:,} seeds alone: {remedy}")
+    return (Doubt(code=DoubtCode.KNOWN_INPUTS, text=found[0]),) if found else ()
 
 
 def _same(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> bool:

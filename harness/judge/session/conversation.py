@@ -31,7 +31,7 @@ from harness.judge.session.end import end
 from harness.judge.session.fault import SubmissionFault
 from harness.judge.session.handover import Handover
 from harness.judge.session.memory_file import memory_file
-from harness.judge.session.output import Output
+from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits
 from harness.sandbox import CLOSE_S, Launch, Provider, Role, Sandbox, Watcher
@@ -61,7 +61,7 @@ class Session:
         self._socket: socket.socket | None = None
         self._runner = -1  # a pidfd
         self._sandbox: Sandbox | None = None
-        self.output = Output(limits.output_bytes)
+        self.output = PrintedOutput(limits.output_bytes)
         self.hello = replies.Hello(protocol=0, python="")
         self.ready = replies.Ready(torch="", triton="")
         self.interpreted = False

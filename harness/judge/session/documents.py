@@ -24,12 +24,12 @@ def documents(
     Raises:
         SubmissionFault: as for `Session.ask`.
     """
-    for name, nbytes in {each.name: each.file_bytes for each in offer.artefacts}.items():
+    for name, nbytes in {artefact.name: artefact.file_bytes for artefact in offer.artefacts}.items():
         if nbytes > MAX_BYTES:
             too_large.append(f"{name}: {nbytes:,} bytes, more than {MAX_BYTES:,}")
             continue
         with memory_file() as file:
             os.ftruncate(file, nbytes)
             session.ask(commands.Fetch(name=name), replies.Done, limit=limit, doing=doing, descriptors=[file])
-            # As much as was told, however large the runner has made the file.
+            # As much as was announced, however large the runner has made the file.
             yield name, content_of(file, nbytes)

@@ -19,8 +19,8 @@ def end(sandbox: Sandbox) -> None:
     try:
         sandbox.close()
         took_s = time.monotonic() - begun
-        told = f"the processes of a sandbox took {took_s:.0f} s to end" if took_s > _LONG_S else ""
+        problem = f"the processes of a sandbox took {took_s:.0f} s to end" if took_s > _LONG_S else ""
     except SandboxError as error:
-        told = f"a sandbox could not be removed ({error})"
-    if told:
-        _log.warning("kernelmark: warning: %s", checks.printable(told))
+        problem = f"a sandbox could not be removed ({error})"
+    if problem:
+        _log.warning("kernelmark: warning: %s", checks.printable(problem))

@@ -14,7 +14,7 @@ from harness.wire import checks
 _KEPT_BYTES = 8 << 10  # at each end
 
 
-class Output:
+class PrintedOutput:
     """A non-blocking pipe with a limit. Selectable: `fileno` is the read end."""
 
     def __init__(self, limit_bytes: int) -> None:

@@ -50,7 +50,7 @@ class Sessions:
         Raises:
             SandboxError: one did not start.
         """
-        return [each.result() for each in self._runners], [each.result() for each in self._launchers]
+        return [runner.result() for runner in self._runners], [launcher.result() for launcher in self._launchers]
 
     def wait(self) -> None:
         """Wait until all that has been started is up.
@@ -64,8 +64,8 @@ class Sessions:
     def close(self) -> None:
         """End every sandbox, side by side. Idempotent."""
         self._pool.shutdown()
-        started = [each for each in (self._runner, *self._runners, *self._launchers) if each is not None]
-        up = [each.result() for each in started if each.exception() is None]
+        started = [begun for begun in (self._runner, *self._runners, *self._launchers) if begun is not None]
+        up = [begun.result() for begun in started if begun.exception() is None]
         with ThreadPoolExecutor(max(1, len(up))) as pool:  # its own: another thread may be closing, too
             for _ in pool.map(Session.close, up):
                 pass

@@ -35,22 +35,22 @@ class DealtValues:
         left = list(case.other_values)
 
         def deal(most: int) -> list[ResolvedCase]:
-            left.sort(key=lambda each: (self._times[each.name], secrets.randbits(32)))
+            left.sort(key=lambda case: (self._times[case.name], secrets.randbits(32)))
             dealt, left[:] = left[:most], left[most:]
-            self._times.update(each.name for each in dealt)
+            self._times.update(case.name for case in dealt)
             return dealt
 
         return deal
 
 
 def fault_with_values(values: Sequence[ResolvedCase], outcome: Outcome, message: str) -> SubmissionFault:
-    """The fault of calls that held them; where one is of a hidden test, no more is told than the kind."""
+    """The fault of calls that held them; where one is of a hidden test, only its kind is named."""
     if len(values) > 1:
         whose = "the problem's tests"
     else:
         whose = "a hidden test" if values[0].hidden else f"test {values[0].name}"
-    told = outcome.replace("_", " ") if any(each.hidden for each in values) else message
-    return SubmissionFault(outcome, f"with the values of {whose}: {told}")
+    shown = outcome.replace("_", " ") if any(case.hidden for case in values) else message
+    return SubmissionFault(outcome, f"with the values of {whose}: {shown}")
 
 
 def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
@@ -65,10 +65,11 @@ def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
     """
     if not first_wrong(batch, truth, calls):
         return
-    # Those of visible tests first, of which more is told.
+    # Those of visible tests first, whose messages say more.
     for k in sorted(calls, key=lambda k: bool((of := batch.values_of(k)) and of.hidden)):
         values = batch.values_of(k)
-        wrong = next((each for each in check_batch(batch, truth, [k], measures=False) if _is_wrong(each, truth)), None)
+        checks = check_batch(batch, truth, [k], measures=False)
+        wrong = next((check for check in checks if _is_wrong(check, truth)), None)
         if values and wrong:
             raise fault_with_values([values], Outcome.WRONG_ANSWER, describe(wrong))
 
@@ -76,13 +77,13 @@ def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
 def _is_wrong(check: OutputCheck, truth: Truth) -> bool:
     """Whether an output is far off by a metric in which the reference itself is right."""
     by_budget = truth.case.tolerance.rtol is None and not truth.reference.compares
-    budgets = [each for each in (check.max_error, check.rms_error) if each is not None]
+    budgets = [budget for budget in (check.max_error, check.rms_error) if budget is not None]
     if check.correct or not (by_budget and budgets):
         return not check.correct
     found = check.mismatch
     assert found is not None
     misplaced = (found.nan_got, found.inf_got) != (found.nan_expected, found.inf_expected)
     return misplaced or any(
-        each.factor * each.reference_error <= CEILING and each.error > min(_FAR * each.allowed, CEILING)
-        for each in budgets
+        budget.factor * budget.reference_error <= CEILING and budget.error > min(_FAR * budget.allowed, CEILING)
+        for budget in budgets
     )

@@ -3,13 +3,13 @@
 Two gradings on one device slow each other by a random amount, and on a GPU each would take the other's memory for the
 submission's. So the second one waits, across processes: people who train models grade from many at once. Replayed calls
 are timed last: the earlier parts of such a grading share the GPU, and wait while anything is timed. On a CPU a grading
-takes its turn for its timing alone, and waits for nobody before: a syntax error is told at once. The lock is released
-with the process that holds it, so a killed judge blocks nobody. Judges see each other's locks if they share
+takes its turn for its timing alone, and waits for no other before: a syntax error is reported at once. The lock is
+released with the process that holds it, so a killed judge blocks no other. Judges see each other's locks if they share
 `/tmp`: those in separate containers do not, and a CPU that they share is a doubt (`neighbours`).
 
 Processes are served in the order in which they come. Threads of one process are not: all that wait to be alone go
-before any that would share, who then begin together. In the order of their coming one that shares would get in between
-two that time, and each of these would wait for its tests.
+before any that would share, which then begin together. In the order of their coming one that shares would get in
+between two that time, and each of these would wait for its tests.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Threads:
 
     @contextlib.contextmanager
     def turn(self, how: int, waiting: Callable[[], None]) -> Iterator[bool]:
-        """A turn of that kind; yields whether it was waited for, of which `waiting` has told then."""
+        """A turn of that kind; yields whether it was waited for; then `waiting` was called."""
         alone = how == fcntl.LOCK_EX
         with self._changed:
             self._to_be_alone += alone
@@ -115,11 +115,11 @@ _THREADS: defaultdict[str, _Threads] = defaultdict(_Threads)
 @contextlib.contextmanager
 def _locked(device: DeviceKind, how: int, waiting: Callable[[], None]) -> Iterator[None]:
     which = DEVICES[device].lock_name()
-    with _THREADS[which].turn(how, waiting) as waited, _among_processes(which, how, _told if waited else waiting):
+    with _THREADS[which].turn(how, waiting) as waited, _among_processes(which, how, _silent if waited else waiting):
         yield
 
 
-def _told() -> None:
+def _silent() -> None:
     pass
 
 
@@ -128,8 +128,7 @@ def _among_processes(which: str, how: int, waiting: Callable[[], None]) -> Itera
     # Whoever waits to be alone keeps the queue, so that those who share cannot overtake it for ever.
     queue, lock = (_open(_DIRECTORY / name.format(which)) for name in (_QUEUE, _LOCK))
     try:
-        told = _lock(queue, fcntl.LOCK_EX, waiting)
-        _lock(lock, how, told)
+        _lock(lock, how, _lock(queue, fcntl.LOCK_EX, waiting))
         fcntl.flock(queue, fcntl.LOCK_UN)
         yield
     finally:
@@ -144,7 +143,7 @@ def _lock(lock: int, how: int, waiting: Callable[[], None]) -> Callable[[], None
     except BlockingIOError:
         waiting()
         fcntl.flock(lock, how)
-        return _told
+        return _silent
     return waiting
 
 

@@ -31,9 +31,9 @@ def doubts_of_series(
     for name, sample in samples.items():
         if modes := stats.two_modes(sample):
             yield DoubtCode.TWO_MODES, f"the times of {name} have two centres, {modes[0]:,.0f} and {modes[1]:,.0f} ns"
-    if reasons := [each.throttle for each in read if each and each.throttle]:
-        names = ", ".join(sorted({name for each in reasons for name in each}))
-        clocks = [each.sm_mhz for each in read if each and each.sm_mhz]
+    if reasons := [telemetry.throttle for telemetry in read if telemetry and telemetry.throttle]:
+        names = ", ".join(sorted({name for named in reasons for name in named}))
+        clocks = [telemetry.sm_mhz for telemetry in read if telemetry and telemetry.sm_mhz]
         span = " to ".join(str(mhz) for mhz in sorted({min(clocks), max(clocks)})) if clocks else ""
         ran = f"; the SM clock ran at {span} MHz" if clocks else ""
         yield (

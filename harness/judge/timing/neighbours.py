@@ -20,7 +20,7 @@ _STAT = Path("/proc/stat")
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-class Reading(NamedTuple):
+class CpuReading(NamedTuple):
     """CPU time up to one moment: of the machine, on the CPUs that the judge may use, and of the grading itself."""
 
     wall_ns: int
@@ -35,7 +35,7 @@ class Neighbours:
         self._cpus = os.sched_getaffinity(0)
         self._sandboxes = sandboxes if DEVICES[device].on_host else None
 
-    def read(self) -> Reading | None:
+    def read(self) -> CpuReading | None:
         """None on a GPU, or if the kernel or a sandbox does not report it."""
         if self._sandboxes is None:
             return None
@@ -44,11 +44,11 @@ class Neighbours:
         except (OSError, ValueError):
             return None
         sandboxes = [used() for used in self._sandboxes]
-        told = [ns for ns in sandboxes if ns is not None]
-        own_ns = (time.process_time_ns(), *told)
-        return Reading(time.perf_counter_ns(), busy_ns, own_ns) if len(told) == len(sandboxes) else None
+        known = [ns for ns in sandboxes if ns is not None]
+        own_ns = (time.process_time_ns(), *known)
+        return CpuReading(time.perf_counter_ns(), busy_ns, own_ns) if len(known) == len(sandboxes) else None
 
-    def since(self, before: Reading | None) -> tuple[float, int] | None:
+    def since(self, before: CpuReading | None) -> tuple[float, int] | None:
         """What others have used since then: their share of the available CPU time, and the amount in ns."""
         after = self.read()
         if before is None or after is None or after.wall_ns <= before.wall_ns:

@@ -30,15 +30,15 @@ def score(timed: Sequence[BenchmarkResult]) -> Interval:
 
 def weights(timed: Sequence[BenchmarkResult]) -> list[float]:
     """How much each case counts."""
-    return [each.weight or 1.0 for each in timed]
+    return [case.weight or 1.0 for case in timed]
 
 
 def speedups(timing: Timing) -> Iterator[Speedup]:
     """Over all cases: their geometric mean, for every baseline that ran in all of them."""
     for baseline in timing.baselines:
-        each = [p.speedup for b in timing.timed for p in b.baselines if p.name == baseline.name]
-        if len(each) == len(timing.timed):
-            ratios = [stats.Estimate(r.median, r.low, r.high, r.confidence) for r in each]
+        ratios_by_case = [p.speedup for b in timing.timed for p in b.baselines if p.name == baseline.name]
+        if len(ratios_by_case) == len(timing.timed):
+            ratios = [stats.Estimate(r.median, r.low, r.high, r.confidence) for r in ratios_by_case]
             combined = stats.combine(ratios, weights(timing.timed))
             yield Speedup(baseline=baseline.name, sha256=baseline.submission.sha256, ratio=ratio(combined))
 
@@ -57,7 +57,7 @@ class KnownTimes:
     def of(cls, verdict: Verdict) -> KnownTimes:
         """Those of an accepted verdict on a baseline."""
         name, sha256 = verdict.submission.name.partition(".")[0], verdict.submission.sha256
-        return cls(name, sha256, verdict.timing, {each.name: each.score for each in verdict.benchmarks})
+        return cls(name, sha256, verdict.timing, {benchmark.name: benchmark.score for benchmark in verdict.benchmarks})
 
 
 def known_speedups(verdict: Verdict, known: Sequence[KnownTimes]) -> Iterator[Speedup]:
@@ -85,10 +85,11 @@ def _quotient(its: Interval, own: Interval) -> stats.Estimate:
 
 def failed_baselines(timing: Timing, *, accepted: bool) -> Iterator[Doubt]:
     """Which baselines there is no speedup over, and why: of an accepted verdict each that `speedups` leaves out."""
-    compared = {each.baseline for each in speedups(timing)} if accepted else {each.name for each in timing.baselines}
-    for each in timing.baselines:
-        if each.fault is not None or each.name not in compared:
-            yield no_baseline(each.name, each.fault or "its calls were too short, or too few, for a ratio")
+    every = {baseline.name for baseline in timing.baselines}
+    compared = {speedup.baseline for speedup in speedups(timing)} if accepted else every
+    for baseline in timing.baselines:
+        if baseline.fault is not None or baseline.name not in compared:
+            yield no_baseline(baseline.name, baseline.fault or "its calls were too short, or too few, for a ratio")
 
 
 def no_baseline(name: str, why: str) -> Doubt:

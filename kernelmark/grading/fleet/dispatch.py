@@ -216,7 +216,7 @@ class Dispatch:
         )
 
     def _key(self, prepared: PreparedJob) -> tuple[str, ...]:
-        """What has the same verdict; recorded ones are told apart by their author and name, which the record shows."""
+        """What has the same verdict; recorded ones differ by their author and name, which the record shows."""
         if not self._reuse:
             return (secrets.token_hex(8),)
         own = prepared.submission

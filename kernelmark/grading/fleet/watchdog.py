@@ -25,7 +25,7 @@ class Watchdog:
     def expect(self, problem: Problem) -> None:
         """Give it the time that the longest step of this problem may take, from now on."""
         limits = problem.limits
-        # All hidden tests are one step: no progress is told in it.
+        # All hidden tests are one step: no progress is reported in it.
         self._step_s = max(self._step_s, limits.build_s, limits.time_s, limits.call_s * len(problem.tests))
         self.reset()
 

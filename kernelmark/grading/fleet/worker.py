@@ -125,14 +125,15 @@ class Worker:
     def _compared(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
         """The verdict with its speedups over the baselines; with a doubt for each that there is none over."""
         automatic = settings.model_copy(update={"effort": "default"})
-        baselines = {_name(each): each for each in find_baselines(automatic, job.problem, job.device)}
+        found_baselines = find_baselines(automatic, job.problem, job.device)
+        baselines = {_name(baseline): baseline for baseline in found_baselines}
         found = dict[str, object]({"requested_baselines": tuple(baselines)})
         if verdict.outcome is Outcome.ACCEPTED:
-            known = {name: self._known_time(job, each) for name, each in baselines.items()}
-            times = [each for each in known.values() if isinstance(each, KnownTimes)]
+            known = {name: self._known_time(job, baseline) for name, baseline in baselines.items()}
+            times = [measured for measured in known.values() if isinstance(measured, KnownTimes)]
             speedups = tuple(known_speedups(verdict, times))
-            missing = known.keys() - {each.baseline for each in speedups}
-            doubts = (no_baseline(name, _why(each, verdict)) for name, each in known.items() if name in missing)
+            missing = known.keys() - {speedup.baseline for speedup in speedups}
+            doubts = (no_baseline(name, _why(known[name], verdict)) for name in known if name in missing)
             found |= {"speedups": speedups, "doubts": (*verdict.doubts, *doubts)}
         return verdict.model_copy(update=found)
 
@@ -226,8 +227,8 @@ class Worker:
 
     def _measured(self, baseline: PreparedJob) -> KnownTimes | str:
         verdict = self._verdict(baseline, secrets.token_hex(8))
-        told = f"{verdict.outcome.value.replace('_', ' ')}: {verdict.message}"
-        return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else told
+        failed = f"{verdict.outcome.value.replace('_', ' ')}: {verdict.message}"
+        return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else failed
 
 
 def _name(baseline: Submission) -> str:

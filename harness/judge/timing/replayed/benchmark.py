@@ -24,7 +24,7 @@ from harness.judge.timing.precision import CONFIDENCE, RESOLUTION, UNSTABLE, hal
 from harness.judge.timing.replayed.clocks import Clocks
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.kernels import launched
-from harness.judge.timing.replayed.launcher import Launcher, Recorded
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall
 from harness.judge.timing.roof import Roof
 from harness.problem import ResolvedCase
 from harness.recording import Empty
@@ -45,7 +45,7 @@ def block_times(calls_ns: Sequence[float]) -> list[float]:
 class Player:
     """One launcher with a case loaded, and the calls that it has made."""
 
-    def __init__(self, launcher: Launcher, recorded: Recorded, case: GradedCase) -> None:
+    def __init__(self, launcher: LauncherSession, recorded: RecordedCall, case: GradedCase) -> None:
         self._launcher, self._limit = launcher, case.time_limit()
         self.recording = recorded.packed.recording
         self.apart = launcher.load(recorded, case, self._limit)
@@ -76,13 +76,13 @@ class Player:
     def calls(self) -> ReplayedCalls:
         """The calls as the verdict stores them."""
         return ReplayedCalls(
-            device_ns=tuple(each.device_ns for each in self.made),
-            event_ns=tuple(each.event_ns for each in self.made),
-            span_ns=tuple(each.span_ns for each in self.made),
+            device_ns=tuple(call.device_ns for call in self.made),
+            event_ns=tuple(call.event_ns for call in self.made),
+            span_ns=tuple(call.span_ns for call in self.made),
         )
 
 
-class Beside:
+class PairedReplays:
     """A baseline in one case. Whatever goes wrong with it costs the submission its speedup and nothing else."""
 
     def __init__(self, baseline: Faulty, player: Player) -> None:
@@ -135,7 +135,7 @@ class Replaying:
         self,
         case: GradedCase,
         player: Player,
-        baselines: Sequence[Beside],
+        baselines: Sequence[PairedReplays],
         fresh: FreshInputs,
         plan: Plan,
         sensors: Sensors,
@@ -199,14 +199,14 @@ class Replaying:
         self._fresh.next()
         self._player.settle(self._fresh)
         self._fresh.keep()
-        for beside in self._baselines:
-            beside.settle(self._fresh)
+        for baseline in self._baselines:
+            baseline.settle(self._fresh)
 
     def _block(self) -> None:
         """The submission, every baseline, and back."""
         self._call()
-        for beside in (*self._baselines, *reversed(self._baselines)):
-            beside.play(self._fresh)
+        for baseline in (*self._baselines, *reversed(self._baselines)):
+            baseline.play(self._fresh)
         self._call()
         self._telemetry.append(self._sensors.read())
 
@@ -217,7 +217,7 @@ class Replaying:
 
     def _narrow(self) -> bool:
         times = self._player.clocks.counted_ns
-        speedups = [estimate for beside in self._baselines if (estimate := beside.speedup(times))]
+        speedups = [estimate for baseline in self._baselines if (estimate := baseline.speedup(times))]
         estimates = (stats.estimate_pseudomedian(block_times(times), CONFIDENCE), *speedups)
         return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
 
@@ -240,7 +240,7 @@ class Replaying:
             score=interval(estimate),
             weight=self._case.resolved.weight,
             stop_reason="converged" if converged else "unstable" if half_width(estimate) > UNSTABLE else "budget",
-            baselines=tuple(baseline for beside in self._baselines if (baseline := beside.result(times))),
+            baselines=tuple(paired for baseline in self._baselines if (paired := baseline.result(times))),
             roofline=share,
             minimum_bytes=self._case.resolved.minimum_bytes,
             minimum_flops=self._case.resolved.minimum_flops,

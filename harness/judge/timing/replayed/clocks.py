@@ -37,16 +37,16 @@ class Clocks:
         """Compare the clocks of a case's calls, in which `nodes` nodes of a graph ran."""
         branching_ns = _NODE_SLACK_NS * min(nodes - 1, _MOST_NODES)
         slack_ns = min(apart.event_extra_ns, _MOST_EVENT_NS) + _EVENT_SLACK_NS + branching_ns
-        finest = [float(each.device_ns) for each in calls]
-        counted = [max(ns, (1 - _RELATIVE) * each.event_ns - slack_ns) for ns, each in zip(finest, calls, strict=True)]
+        finest = [float(call.device_ns) for call in calls]
+        counted = [max(ns, (1 - _RELATIVE) * call.event_ns - slack_ns) for ns, call in zip(finest, calls, strict=True)]
         device_ns, event_ns, span_ns = (
-            stats.median([getattr(each, clock) for each in calls]) for clock in ("device_ns", "event_ns", "span_ns")
+            stats.median([getattr(call, clock) for call in calls]) for clock in ("device_ns", "event_ns", "span_ns")
         )
         waking_ns = min(apart.span_extra_ns, _MOST_SPAN_NS) + _SPAN_SLACK_NS
         least_ns = (1 - _RELATIVE) * span_ns - slack_ns - waking_ns
         if (missing_ns := least_ns - stats.median(counted)) > 0:
             said = f"the launcher's host waited {span_ns:,.0f} ns for what CUPTI says took {device_ns:,.0f} ns"
-            return cls([each + missing_ns for each in counted], f"{said}: more than CUPTI's time counts")
+            return cls([ns + missing_ns for ns in counted], f"{said}: more than CUPTI's time counts")
         longer = sum(ns > fine for fine, ns in zip(finest, counted, strict=True))
         if longer > _OFTEN * len(calls):
             said = f"in {longer} of {len(calls)} calls events lasted longer than CUPTI's time allows"

@@ -101,8 +101,8 @@ class FreshInputs:
         with contextlib.ExitStack() as made:
             for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
                 self._places.append(arenas(layout, device, 1))
-                for each in self._places[-1].values():
-                    made.callback(each.close)
+                for place in self._places[-1].values():
+                    made.callback(place.close)
             self._drawn = _Drawn(layout, device, self.group, filled=False, generate=case.generate)
             made.callback(self._drawn.close_arenas)
             self._made = made.pop_all()
@@ -163,10 +163,10 @@ class FreshInputs:
         self.check()
         self._renew(values)
         try:
-            for each in values:
+            for value in values:
                 self._used += 1
                 self.again()
-                yield each
+                yield value
             kept, self._calls = self._kept, self._calls - len(self._kept)  # they are not counted
             if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
                 wrong = values[out_of_bounds.set]

@@ -31,7 +31,7 @@ from harness.wire import checks, commands, replies
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedCall:
     """A recording as the runner wrote it, checked; and a private copy of its scratch memory.
 
     `note`: what may make a replay fail, says the runner.
@@ -43,12 +43,12 @@ class Recorded:
     note: str
 
 
-def record(session: Session, case: GradedCase) -> Recorded:
+def record(session: Session, case: GradedCase) -> RecordedCall:
     """Let the runner record its call of a case, on inputs that are used for nothing else.
 
     Raises:
         NotReplayed: the runner cannot record it.
-        SubmissionFault: the call failed, or what came is not a recording, which our runner would have told.
+        SubmissionFault: the call failed, or what came is not a recording, which our runner would have said.
     """
     doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1)
     scratch: Arena | None = None
@@ -56,24 +56,26 @@ def record(session: Session, case: GradedCase) -> Recorded:
         give_back(case.device)
         case.bind(session, practice, limit=limit, doing=doing)
         session.ask(commands.Call(sets=(0,), begins=True), replies.Done, limit=limit, doing=doing)
-        told = _told_of(session, limit, doing)
-        if told.reason:
-            raise NotReplayed(told.reason)
-        if told.file_bytes > recording.MAX_FILE_BYTES or told.scratch_bytes > recording.MAX_SCRATCH_BYTES:
-            raise NotReplayed(f"too large a recording: {told.file_bytes:,} bytes, {told.scratch_bytes:,} of scratch")
-        if told.scratch_bytes:
-            scratch = make_arena(case.device, told.scratch_bytes, read_only=False)
-        whole = _delivered(session, told.file_bytes, scratch, limit, doing)
+        reply = _asked_to_record(session, limit, doing)
+        if reply.reason:
+            raise NotReplayed(reply.reason)
+        if reply.file_bytes > recording.MAX_FILE_BYTES or reply.scratch_bytes > recording.MAX_SCRATCH_BYTES:
+            raise NotReplayed(f"too large a recording: {reply.file_bytes:,} bytes, {reply.scratch_bytes:,} of scratch")
+        if reply.scratch_bytes:
+            scratch = make_arena(case.device, reply.scratch_bytes, read_only=False)
+        whole = _delivered(session, reply.file_bytes, scratch, limit, doing)
         session.ask(commands.Release(), replies.Done, limit=limit, doing=doing)
-        packed = _read(whole, told.scratch_bytes, case, doing)
-        return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None, told.note)
+        packed = _read(whole, reply.scratch_bytes, case, doing)
+        return RecordedCall(
+            whole, packed, scratch.bytes[: reply.scratch_bytes].clone() if scratch else None, reply.note
+        )
     finally:
         practice.close_arenas()
         if scratch:
             scratch.close()
 
 
-def _told_of(session: Session, limit: TimeLimit, doing: str) -> replies.Recorded:
+def _asked_to_record(session: Session, limit: TimeLimit, doing: str) -> replies.Recorded:
     """Let the runner record. If that ends it, our recorder may be at fault; what the call itself raises is its own."""
     try:
         return session.ask(commands.Record(), replies.Recorded, limit=limit, doing=doing)
@@ -129,7 +131,7 @@ def _check_returned(results: Sequence[recording.Returned], case: GradedCase) -> 
         whole.remove(place)
 
 
-class Launcher:
+class LauncherSession:
     """A launcher with one recording at a time.
 
     A driver error is charged to the submission, whose device code it is.
@@ -149,7 +151,7 @@ class Launcher:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._forget()
 
-    def load(self, recorded: Recorded, case: GradedCase, limit: TimeLimit) -> replies.Loaded:
+    def load(self, recorded: RecordedCall, case: GradedCase, limit: TimeLimit) -> replies.Loaded:
         """Hand over a case's recording, in place of the last one; the first call waits for the sandbox.
 
         Raises:

@@ -21,9 +21,9 @@ from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.plan import replay_plan_for
-from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
+from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record
 from harness.judge.timing.roof import Roof
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, Outcome, ReplayedBenchmark, Stage, Timing
@@ -33,7 +33,7 @@ _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
 _FAILURES = (SandboxError, *_NO_MEMORY)  # ours; in a baseline they only cost its speedup
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     """The text for a verdict; PyTorch's own lists every process on the GPU."""
     return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
 
@@ -45,7 +45,7 @@ def _is_short_of_memory(error: Exception) -> bool:
     return isinstance(error, _NO_MEMORY)
 
 
-def _noted(fault: SubmissionFault, recorded: Recorded) -> SubmissionFault:
+def _noted(fault: SubmissionFault, recorded: RecordedCall) -> SubmissionFault:
     """A fault of a replay, with what the runner said may be its cause."""
     message = f"{fault.message} ({recorded.note})" if recorded.note else fault.message
     return SubmissionFault(fault.outcome, message, fault.traceback)
@@ -61,7 +61,7 @@ def _replayable(case: GradedCase) -> Iterator[None]:
             raise
         raise NoMemoryToReplay(f"benchmark {case.name}: {fault.message}") from None
     except _NO_MEMORY as error:
-        raise NoMemoryToReplay(f"benchmark {case.name}: {_told(error)}") from None
+        raise NoMemoryToReplay(f"benchmark {case.name}: {_described(error)}") from None
     except SandboxError as error:
         raise NotReplayed(f"benchmark {case.name}: {error}") from None
 
@@ -69,12 +69,12 @@ def _replayable(case: GradedCase) -> Iterator[None]:
 class ReplayedBaseline:
     """One baseline, with its own runner for recording and its own launcher; `fault` says why it dropped out."""
 
-    def __init__(self, submission: Submission, session: Session, launcher: Launcher) -> None:
+    def __init__(self, submission: Submission, session: Session, launcher: LauncherSession) -> None:
         self.submission, self._session, self._launcher = submission, session, launcher
         self.name = submission.name.partition(".")[0]
         self.fault: str | None = None
         self.lacks_memory = False
-        self._recorded: dict[str, Recorded] = {}
+        self._recorded: dict[str, RecordedCall] = {}
         self._built = self._stopped = False
 
     def stop(self) -> None:
@@ -99,7 +99,7 @@ class ReplayedBaseline:
                 if case.name not in self._recorded:
                     self._recorded[case.name] = record(self._session, case)
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
-            self.fault, self.lacks_memory = _told(why), _is_short_of_memory(why)
+            self.fault, self.lacks_memory = _described(why), _is_short_of_memory(why)
         if not self.lacks_memory:
             self._session.close()
 
@@ -109,16 +109,16 @@ class ReplayedBaseline:
             try:
                 return Player(self._launcher, self._recorded[case.name], case)
             except (SubmissionFault, *_FAILURES) as fault:
-                self.fault = f"{case.name}: {_told(fault)}"
+                self.fault = f"{case.name}: {_described(fault)}"
         return None
 
-    def beside(self, case: GradedCase, player: Player, fresh: FreshInputs) -> Beside | None:
+    def paired(self, case: GradedCase, player: Player, fresh: FreshInputs) -> PairedReplays | None:
         """Warm it up for one case; None if it fails."""
         try:
             player.warm_up(fresh)
-            return Beside(self, player)
+            return PairedReplays(self, player)
         except (SubmissionFault, *_FAILURES) as fault:
-            self.fault = f"{case.name}: {_told(fault)}"
+            self.fault = f"{case.name}: {_described(fault)}"
             fresh.discard()  # those outputs are not the submission's
         return None
 
@@ -136,7 +136,7 @@ class ReplayedTiming:
     def __init__(
         self,
         effort: Effort,
-        launcher: Launcher,
+        launcher: LauncherSession,
         baselines: Sequence[ReplayedBaseline],
         calibrations: Sequence[Calibration],
         alone: Callable[[], AbstractContextManager[None]],
@@ -144,7 +144,7 @@ class ReplayedTiming:
         self._plan, self._launcher, self.baselines = replay_plan_for(effort), launcher, baselines
         self._calibrations, self._alone = calibrations, alone
         self.timed: list[BenchmarkResult] = []
-        self._recorded: dict[str, Recorded] = {}
+        self._recorded: dict[str, RecordedCall] = {}
         self._dealt = DealtValues()
         self._threads = ThreadPoolExecutor(max(1, len(baselines)))
 
@@ -166,7 +166,7 @@ class ReplayedTiming:
             SubmissionFault: the call fails, or a replay of it gives wrong results or does not end.
             NotReplayed: a case cannot be recorded, or its recording cannot be loaded.
         """
-        recording = [self._threads.submit(each.record, benchmarks) for each in self.baselines]
+        recording = [self._threads.submit(baseline.record, benchmarks) for baseline in self.baselines]
         for i, case in enumerate(benchmarks.cases):
             benchmarks.enter(Stage.RECORD, i, case.name)
             with benchmarks.of(case), _replayable(case):
@@ -227,11 +227,11 @@ class ReplayedTiming:
     def _time(self, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
         recorded = self._recorded[case.name]
         player = Player(self._launcher, recorded, case)
-        loaded = [(each, its) for each in self.baselines if (its := each.load(case))]
+        loaded = [(baseline, its) for baseline in self.baselines if (its := baseline.load(case))]
         fresh = FreshInputs(case)
         try:
             player.warm_up(fresh)
-            baselines = [beside for each, its in loaded if (beside := each.beside(case, its, fresh))]
+            baselines = [paired for baseline, its in loaded if (paired := baseline.paired(case, its, fresh))]
             deal = self._dealt.of(case)
             return Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
         except SubmissionFault as fault:

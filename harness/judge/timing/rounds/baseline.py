@@ -103,7 +103,7 @@ class Paired:
 
     @property
     def _times_ns(self) -> list[float]:
-        return [each.call_ns(self._overhead.usual_ns) for each in self._played]
+        return [played.call_ns(self._overhead.usual_ns) for played in self._played]
 
     @property
     def _error(self) -> float:

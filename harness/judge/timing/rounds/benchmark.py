@@ -113,7 +113,7 @@ class Measuring:
 
     @property
     def _times_ns(self) -> list[float]:
-        return [each.call_ns(self._overhead.usual_ns) for each in self._played]
+        return [played.call_ns(self._overhead.usual_ns) for played in self._played]
 
     @property
     def _estimate(self) -> stats.Estimate:
@@ -147,7 +147,8 @@ class Measuring:
         )
 
     def _doubts(self, times: Sequence[float]) -> list[Doubt]:
-        found = list(doubts_of_series(times, {"rounds": times}, "round", [each.telemetry for each in self._played]))
+        read = [played.telemetry for played in self._played]
+        found = list(doubts_of_series(times, {"rounds": times}, "round", read))
         cache_bytes = DEVICES[self._case.device].batch_sizes().cache_bytes
         if self._rounds.calls * self._case.layout.read_stride < 2 * cache_bytes:
             found.append((DoubtCode.WARM_CACHE, "the inputs of a round take up less than twice the L2 cache"))

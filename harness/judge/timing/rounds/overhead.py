@@ -49,7 +49,7 @@ def measure_overhead(session: Session, cases: Sequence[GradedCase]) -> Overhead:
     Raises:
         SandboxError: the runner failed, in our own code.
     """
-    case = min(cases, key=lambda each: each.layout.bytes_per_set)
+    case = min(cases, key=lambda case: case.layout.bytes_per_set)
     limit, practice = TimeLimit(_SECONDS), case.batch(2, filled=False)
     try:
         case.bind(session, practice, limit=limit, doing=_DOING)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from harness.compare import describe
 from harness.device import Sensors
-from harness.judge.correctness.batch import Batch, Sample
+from harness.judge.correctness.batch import Batch, WordSample
 from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
@@ -81,7 +81,7 @@ class Rounds:
             raise fault_with_values(values, fault.outcome, fault.message) from None
         check_values(batch, self._case.truth, range(self.calls))
 
-    def _made(self, batch: Batch) -> tuple[Sample, int]:
+    def _made(self, batch: Batch) -> tuple[WordSample, int]:
         """Let the runner make a round on a batch, and take a snapshot of it; returns the sample, and the ns it took."""
         try:
             sample = batch.draw_sample(range(self.calls))
@@ -99,7 +99,7 @@ class Rounds:
     def _ask(self, command: commands.Command, expect: type[R], descriptors: Sequence[int] = ()) -> R:
         return self._session.ask(command, expect, limit=self._limit, doing=self._doing, descriptors=descriptors)
 
-    def _check(self, batch: Batch, sample: Sample, where: str) -> None:
+    def _check(self, batch: Batch, sample: WordSample, where: str) -> None:
         called = range(self.calls)
         if not batch.holds(sample):
             raise SubmissionFault(Outcome.REJECTED, f"{where}: outputs changed after the calls were said to be done")
@@ -109,7 +109,7 @@ class Rounds:
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
 
 
-def timed(session: Session, batch: Batch, sample: Sample, calls: int, limit: TimeLimit, doing: str) -> int:
+def timed(session: Session, batch: Batch, sample: WordSample, calls: int, limit: TimeLimit, doing: str) -> int:
     """Let the runner make the first calls of a batch, and read the sample; returns the time of both in ns.
 
     The outputs are mapped before the clock starts: they hold no secret.

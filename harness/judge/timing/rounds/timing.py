@@ -90,9 +90,9 @@ class RoundsTiming:
         return (Doubt(code=DoubtCode.NOT_REPLAYED, text=text),)
 
     def _time(self, session: Session, case: GradedCase, sensors: Sensors, roof: Roof | None) -> RoundsBenchmark:
-        neighbours = Neighbours(case.device, [session.cpu_ns, *(each.cpu_ns for each in self.baselines)])
+        neighbours = Neighbours(case.device, [session.cpu_ns, *(baseline.cpu_ns for baseline in self.baselines)])
         before = neighbours.read()
-        paired = [ready for each in self.baselines if (ready := each.pair(case, self._overhead, sensors))]
+        paired = [ready for baseline in self.baselines if (ready := baseline.pair(case, self._overhead, sensors))]
         rounds = Rounds(session, case, sensors, case.time_limit())
         prepared(rounds, case, self._overhead)
         timed = Measuring(rounds, case, self._plan, self._overhead, self._dealt, paired, roof).run()

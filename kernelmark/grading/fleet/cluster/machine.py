@@ -113,7 +113,7 @@ def stop(settings: Settings) -> int:
 
 
 def _resources(device: DeviceChoice | None) -> list[str]:
-    """What Ray is told of this machine. It counts the GPUs itself.
+    """Ray's options about this machine. It counts the GPUs itself.
 
     Raises:
         UsageError: there is no GPU, and one was asked for.
