@@ -124,8 +124,7 @@ class Grader:
         with lock_alone(setup.device, self._waits) if held else contextlib.nullcontext(), self._ending():
             session = self._started(replayed=False).runner()
             from harness.judge.timing.rounds.baseline import Baseline
-            from harness.judge.timing.rounds.timing import RoundsTiming
-            from harness.judge.timing.rounds.turn import Turn
+            from harness.judge.timing.rounds.timing import RoundsTiming, Turn
 
             beside, _ = self._started(replayed=False).others()
             paired = [Baseline(kernel, own) for kernel, own in zip(setup.baselines, beside, strict=True)]

@@ -18,7 +18,6 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle, load_reference
 from harness.judge.device_memory import DeviceMemory
-from harness.judge.environment import environment
 from harness.judge.progress import Progress
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.setup import Setup
@@ -32,6 +31,7 @@ from harness.verdict import (
     CaseResult,
     Check,
     Doubt,
+    Environment,
     Outcome,
     PrivateId,
     ProblemId,
@@ -316,13 +316,33 @@ class Grading:
             message=message,
             problem=self._problem_id(),
             submission=SubmissionId.of(self._submission),
-            environment=environment(session, self._setup.provider, self._setup.device),
+            environment=self._environment(session),
             protocol=protocol.PROTOCOL,
             seeds=tuple(self._correctness.seeds),
             tests=tuple(self._results),
             tests_not_run=self._not_run,
             log="\n".join(part for part in (self._build_log, printed) if part),
             traceback=self._traceback,
+        )
+
+    def _environment(self, session: Session) -> Environment:
+        """Where it ran. The versions come from the runner's first two frames, sent before the submission was in its
+        sandbox. Whether Triton's interpreter ran it is its own word: it earns another table.
+        """
+        facts, provider = self._device.facts(), self._setup.provider
+        return Environment(
+            device_kind=self._setup.device,
+            device_name=facts.device_name,
+            device_uuid_sha256=facts.device_uuid_sha256,
+            driver=facts.driver,
+            cuda=facts.cuda,
+            power_limit_mw=facts.power_limit_mw,
+            sandbox=provider.name,
+            image_digest=provider.image_digest(),
+            interpreted=session.interpreted,
+            python=session.hello.python,
+            torch=session.ready.torch,
+            triton=session.ready.triton or None,
         )
 
     def _problem_id(self) -> ProblemId:

@@ -174,7 +174,7 @@ def _self_test(settings: Settings, only: Sequence[str], jobs: int | None, form: 
         def report(trial: selftest.Trial) -> None:
             reporter.finished(f"{trial.case.surface or 'honest'} {trial.case.label}", trial.result)
 
-        trials = attempt_all(chosen, jobs, report)
+        trials = attempt_all(settings, chosen, jobs, report)
     print_json(selftest.document(trials)) if form == "json" else print_lines(selftest.lines(trials))
     return HarnessError.exit_code if selftest.failed(trials) else 0
 

@@ -54,7 +54,7 @@ def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = N
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if body["kind"] == "Record":
-            script.reply(token, "RecordedCall", **answer)
+            script.reply(token, "Recorded", **answer)
         elif body["kind"] == "Deliver":
             os.pwrite(script.descriptors[0], file, 0)
             if scratch:

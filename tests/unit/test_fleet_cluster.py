@@ -100,7 +100,7 @@ def test_without_ray_the_message_says_what_to_install(competition: Path, monkeyp
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "kernelmark.grading.fleet.cluster.dispatcher", raising=False)
     monkeypatch.delitem(sys.modules, "kernelmark.grading.fleet.cluster.actor", raising=False)
-    monkeypatch.setattr("kernelmark.grading.fleet.fleet._isolated_elsewhere", lambda _: "bwrap")
+    monkeypatch.setattr("kernelmark.grading.fleet.fleet._isolated", lambda _, **__: "bwrap")
     with pytest.raises(UsageError, match=r"several machines need ray; pip install 'kernelmark\[fleet\]'"):
         Fleet("10.0.0.1:6379")
 

@@ -19,7 +19,7 @@ from harness.submission import Submission
 from harness.verdict import Check, Outcome, Stage, Verdict
 from kernelmark.course.report import Graded
 from kernelmark.course.several import InOrder
-from kernelmark.diagnostics.selftest import PROBLEMS, Attempts, Trial, attacks, honest, side_by_side
+from kernelmark.diagnostics.selftest import PROBLEMS, Attempts, Trial, attacks, honest
 from kernelmark.diagnostics.selftest.side_by_side import attempt_all
 from kernelmark.grading.fleet import Job, JobResult, fleet, one_by_one
 from kernelmark.grading.fleet.fleet import Fleet
@@ -299,42 +299,44 @@ def test_a_report_held_back_by_an_earlier_one_is_printed_at_the_end(capsys: pyte
     assert capsys.readouterr().out == "3.py\n\n"
 
 
-def test_the_self_test_beside_each_other_asks_as_it_does_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_self_test_beside_each_other_asks_as_it_does_alone(
+    fakes: type[FakeFleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each case as often as it wants, a twin once, under the author and the name that may be the attack."""
     cases = [each for each in attacks() if "cuda" in each.devices and each.twin == "torch_mul"]
     twin = next(each for each in honest() if each.label == "torch_mul")
-    made: list[dict[str, Any]] = []
 
     class OnGpu(FakeFleet):
-        def __init__(self, **given: Any) -> None:
-            made.append(given)
-
         def grade_many(self, jobs: Iterable[Job], **given: Any) -> Iterator[JobResult]:
             assert given == {"effort": "quick", "baselines": ("none",)}
             for job in jobs:
                 seen.append(job)
                 yield JobResult(job=job, verdict=accepted(modes=REPLAYED))
 
-    def alone(problem: Path, submission: Submission, *_: object) -> Verdict:
-        asked.append((problem, submission))
-        return accepted(modes=REPLAYED)
+    class Alone(OneByOne):
+        def grade_many(self, jobs: Iterable[Job], **_: Any) -> Iterator[JobResult]:
+            for job in jobs:
+                asked.append(job)
+                yield JobResult(job=job, verdict=accepted(modes=REPLAYED))
 
     seen: list[Job] = []
-    asked: list[tuple[Path, Submission]] = []
-    monkeypatch.setattr(side_by_side, "Fleet", OnGpu)
+    asked: list[Job] = []
+    monkeypatch.setattr(one_by_one, "Fleet", OnGpu)
+    monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider("docker")])
     told: list[Trial] = []
-    trials = attempt_all([(each, "cuda", "docker") for each in (*cases, twin)], None, told.append)
+    trials = attempt_all(Settings(), [(each, "cuda", "docker") for each in (*cases, twin)], None, told.append)
     assert [trial.case for trial in trials] == [*cases, twin]
     assert sorted(trial.case.label for trial in told) == sorted(trial.case.label for trial in trials)
-    assert made == [{"device": "cuda", "sandbox": "docker", "slots": None, "devices": 1}]
-    attempts = Attempts(lambda *each: side_by_side.graded(*each, by=alone))
+    assert fakes.made == [{"device": "cuda", "sandbox": "docker", "slots": None, "devices": 1}]
+    attempts = Attempts(lambda *_: Alone(Settings()))
     assert trials == [attempts.attempt(each, "cuda", "docker") for each in (*cases, twin)]
     assert any(case.gradings > 1 for case in cases)
 
-    def by_name(each: tuple[object, Any]) -> tuple[str, str]:
-        return each[1].name, each[1].author
+    def by_name(job: Job) -> tuple[str, str]:
+        assert isinstance(job.submission, Submission)
+        return job.submission.name, job.submission.author
 
-    assert sorted(((job.problem, job.submission) for job in seen), key=by_name) == sorted(asked, key=by_name)
+    assert sorted(seen, key=by_name) == sorted(asked, key=by_name)
 
 
 def test_an_interrupted_self_test_waits_for_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,11 +357,12 @@ def test_an_interrupted_self_test_waits_for_no_verdict(monkeypatch: pytest.Monke
             assert self.closed.wait(60)
             yield JobResult(job=job, error=HarnessError("the fleet was closed"))
 
-    monkeypatch.setattr(side_by_side, "Fleet", Interrupted)
+    monkeypatch.setattr(one_by_one, "Fleet", Interrupted)
+    monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider("docker")])
     cases = [each for each in honest() if "cuda" in each.devices]
     tried: list[Trial] = []
     with pytest.raises(KeyboardInterrupt):
-        attempt_all([(each, "cuda", "docker") for each in cases], 4, tried.append)
+        attempt_all(Settings(), [(each, "cuda", "docker") for each in cases], 4, tried.append)
     assert len(tried) < len(cases), "those that had not begun did not begin"
 
 

@@ -14,7 +14,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -22,11 +21,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from harness import sandbox
 from harness.device import DEVICES
-from harness.errors import HarnessError, UsageError
+from harness.errors import UsageError
 from harness.kinds import Effort, isolates
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
-from kernelmark.grading.api import grade
+from kernelmark.grading.fleet import Job
+from kernelmark.grading.fleet.one_by_one import Grades, OneByOne
 from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import columns, visible
@@ -44,8 +44,6 @@ _BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
 _TRIES = 4
 EFFORT: Effort = "quick"
 BASELINES = ("none",)
-Judge = Callable[[Path, Submission, DeviceKind, SandboxName], Verdict]
-"""Grades a submission to a problem; raises `UsageError` and `HarnessError`."""
 
 
 class KnownSubmission(BaseModel):
@@ -127,10 +125,10 @@ class Trial(NamedTuple):
 
 
 class Attempts:
-    """Tries cases, in any thread; `grade` grades one once."""
+    """Tries cases, in any thread; `grades` gives what grades on a device, in a sandbox: by default this process."""
 
-    def __init__(self, grade: Callable[[KnownSubmission, DeviceKind, SandboxName], Graded] | None = None) -> None:
-        self._grade = grade or partial(graded, by=_in_this_process)
+    def __init__(self, grades: Callable[[DeviceKind, SandboxName], Grades] | None = None) -> None:
+        self._grades = grades or _in_this_process
         self._lock = threading.Lock()
         self._twins: dict[tuple[str, DeviceKind, SandboxName], Future[Interval | None]] = {}
 
@@ -150,7 +148,7 @@ class Attempts:
 
     def _once(self, case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> Trial:
         for _ in range(case.gradings):
-            verdict, ending, message = self._grade(case, device, isolation)
+            verdict, ending, message = graded(case, self._grades(device, isolation))
         score = verdict.score if verdict else None
         failure, twin_ns = _failure(case, verdict, ending, message), None
         if failure is None and score is not None and case.twin:
@@ -172,7 +170,7 @@ class Attempts:
         if known is mine:
             try:
                 twin = next(each for each in honest() if each.label == label)
-                verdict = self._grade(twin, device, isolation).verdict
+                verdict = graded(twin, self._grades(device, isolation)).verdict
                 mine.set_result(verdict.score if verdict else None)
             except BaseException as error:
                 mine.set_exception(error)
@@ -180,23 +178,23 @@ class Attempts:
         return known.result()
 
 
-def graded(case: KnownSubmission, device: DeviceKind, isolation: SandboxName, *, by: Judge) -> Graded:
+def graded(case: KnownSubmission, grades: Grades) -> Graded:
     """Grade one case once."""
     source = case.source
+    name = case.name or f"{case.label}{source.suffix}"
     try:
-        submission = Submission.of(
-            source.read_bytes(), source.suffix[1:], author=case.author, name=case.name or f"{case.label}{source.suffix}"
-        )
-        verdict = by(PROBLEMS / case.problem, submission, device, isolation)
+        submission = Submission.of(source.read_bytes(), source.suffix[1:], author=case.author, name=name)
     except UsageError as error:
         return Graded(None, "usage", str(error))
-    except HarnessError as error:
-        return Graded(None, "harness_error", str(error))
-    return Graded(verdict, _ENDINGS[verdict.outcome], verdict.message)
+    job = Job(problem=PROBLEMS / case.problem, submission=submission)
+    [result] = grades.grade_many([job], effort=EFFORT, baselines=BASELINES)
+    if result.verdict is None:
+        return Graded(None, "usage" if isinstance(result.error, UsageError) else "harness_error", str(result.error))
+    return Graded(result.verdict, _ENDINGS[result.verdict.outcome], result.verdict.message)
 
 
-def _in_this_process(problem: Path, submission: Submission, device: DeviceKind, isolation: SandboxName) -> Verdict:
-    return grade(problem, submission, device=device, sandbox=isolation, effort=EFFORT, baselines=BASELINES)
+def _in_this_process(device: DeviceKind, isolation: SandboxName) -> Grades:
+    return OneByOne(Settings.load(device=device, sandbox=isolation))
 
 
 def attacks() -> list[KnownSubmission]:

@@ -1,4 +1,4 @@
-"""Tries many cases of the self-test, side by side on a GPU. Trusted.
+"""Tries many cases of the self-test, several at a time on a GPU. Trusted.
 
 `kernelmark audit --self-test` calls it. A thread tries a case and waits for each of its verdicts, since how often it is
 graded depends on what came before; one fleet grades for all threads.
@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path
 
 from harness.errors import UsageError
-from harness.submission import Submission
-from harness.verdict import DeviceKind, SandboxName, Verdict
-from kernelmark.diagnostics.selftest import BASELINES, EFFORT, Attempts, KnownSubmission, Trial, graded
-from kernelmark.grading.fleet import Fleet, Job
+from harness.verdict import DeviceKind, SandboxName
+from kernelmark.diagnostics.selftest import Attempts, KnownSubmission, Trial
+from kernelmark.grading.fleet.one_by_one import OneByOne, several
+from kernelmark.project.settings import Settings
 
 Chosen = tuple[KnownSubmission, DeviceKind, SandboxName]
 
 
-def attempt_all(chosen: Sequence[Chosen], jobs: int | None, on_trial: Callable[[Trial], None]) -> list[Trial]:
+def attempt_all(
+    settings: Settings, chosen: Sequence[Chosen], jobs: int | None, on_trial: Callable[[Trial], None]
+) -> list[Trial]:
     """Try all cases, `jobs` at a time on a GPU; `on_trial` is called with each result, in any order and any thread.
 
     On a CPU it is one after the other: some cases use up its time or look for what others have left on the machine.
@@ -34,38 +34,21 @@ def attempt_all(chosen: Sequence[Chosen], jobs: int | None, on_trial: Callable[[
     if device == "cpu" and jobs not in (None, 1):
         what = "the self-test tries one case at a time on a CPU, since cases would disturb each other"
         raise UsageError(f"--jobs {jobs}", what, "leave it out")
+    own = settings.model_copy(update={"sandbox": isolation})
+    with several(own, device, jobs, count=len(chosen), devices=1) as grades:
+        attempts = Attempts(lambda *_: grades)
 
-    def attempt(attempts: Attempts, case: Chosen) -> Trial:
-        trial = attempts.attempt(*case)
-        on_trial(trial)
-        return trial
+        def attempt(case: Chosen) -> Trial:
+            trial = attempts.attempt(*case)
+            on_trial(trial)
+            return trial
 
-    if device == "cpu" or jobs == 1:
-        alone = Attempts()
-        return [attempt(alone, case) for case in chosen]
-    fleet = Fleet(device=device, sandbox=isolation, slots=jobs, devices=1)
-    by_fleet = Attempts(partial(graded, by=partial(_verdict, fleet)))
-    # The fleet is closed first, so that no thread waits for it after an interruption. There are as many threads as it
-    # has room for jobs: what a case asks for next is soon graded.
-    with ThreadPoolExecutor(fleet.capacity) as threads, fleet:
-        fleet.start()
-        begun = [threads.submit(attempt, by_fleet, case) for case in chosen]
+        if isinstance(grades, OneByOne):
+            return list(map(attempt, chosen))
+        # As many threads as the fleet has room for jobs: what a case asks for next is soon graded. After an
+        # interruption the fleet is closed without waiting for them, and then they end.
+        threads = ThreadPoolExecutor(grades.capacity)
         try:
-            return [each.result() for each in begun]
+            return list(threads.map(attempt, chosen))
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _verdict(
-    fleet: Fleet, problem: Path, submission: Submission, device: DeviceKind, isolation: SandboxName
-) -> Verdict:
-    """Let a fleet on this device, in this sandbox, grade a submission, and wait for its verdict.
-
-    Raises:
-        UsageError, HarnessError: it could not be graded.
-    """
-    [result] = fleet.grade_many([Job(problem=problem, submission=submission)], effort=EFFORT, baselines=BASELINES)
-    if result.verdict is None:
-        assert result.error is not None
-        raise result.error
-    return result.verdict

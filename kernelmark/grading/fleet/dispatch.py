@@ -79,7 +79,7 @@ class Dispatch:
 
     def __init__(
         self,
-        plan: WorkerPool,
+        pool: WorkerPool,
         settings: Settings,
         baselines: tuple[str, ...],
         *,
@@ -90,10 +90,10 @@ class Dispatch:
     ) -> None:
         self._timed, self._reuse = timed, reuse
         self._in_flight = in_flight or InFlight()
-        self._plan, self._settings, self._baselines, self._record = plan, settings, baselines, record
+        self._pool, self._settings, self._baselines, self._record = pool, settings, baselines, record
         self._publisher = Publisher(settings)
         self._events: queue.SimpleQueue[Job | _End | _Done] = queue.SimpleQueue()
-        self._capacity = max(1, plan.capacity)  # while all workers are lost, a job waits for the first
+        self._capacity = max(1, pool.capacity)  # while all workers are lost, a job waits for the first
         self._room = threading.Semaphore(self._capacity)
         self._closed = False
         self._working: dict[tuple[str, ...], _Work] = {}
@@ -132,7 +132,7 @@ class Dispatch:
 
     def _growth(self) -> int:
         """For how many more jobs there is room since workers came."""
-        more = max(0, self._plan.capacity - self._capacity)
+        more = max(0, self._pool.capacity - self._capacity)
         self._capacity += more
         return more
 
@@ -223,7 +223,7 @@ class Dispatch:
         return (prepared.problem.sha256, own.sha256, *((own.author, own.name) if self._record else ()))
 
     def _hand_over(self, work: _Work) -> None:
-        self._plan.hand_over(work.request, lambda answer, device: self._events.put(_Done(work, answer, device)))
+        self._pool.hand_over(work.request, lambda answer, device: self._events.put(_Done(work, answer, device)))
 
     def _end(self, done: _Done) -> Iterator[JobResult]:
         work, device = done.work, done.device

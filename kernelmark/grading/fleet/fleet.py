@@ -98,10 +98,10 @@ class Fleet:
             workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
         else:
             address = find_address(where)
-            self._sandbox = _isolated_elsewhere(self._settings)
+            self._sandbox = _isolated(self._settings, elsewhere=True)
             self._cluster = _cluster(address, self._settings.device, self._sandbox, slots, device_name)
-        self._plan, self._in_flight = WorkerPool(workers), InFlight()
-        self._threads = ThreadPoolExecutor(self._plan.capacity or _AT_ONCE)
+        self._pool, self._in_flight = WorkerPool(workers), InFlight()
+        self._threads = ThreadPoolExecutor(self._pool.capacity or _AT_ONCE)
         self._begun = time.monotonic()
         self._started, self._starting = False, threading.Lock()
 
@@ -119,34 +119,31 @@ class Fleet:
             HarnessError: one did not start.
         """
         with self._starting:
-            self._plan.start()
+            self._pool.start()
             if not self._started:
                 if self._cluster is not None:
-                    self._start_cluster(self._cluster)
+                    try:
+                        self._cluster.start(self._pool)
+                    except BaseException:
+                        self.close()
+                        raise
                 self._started, self._begun = True, time.monotonic()
 
     def close(self) -> None:
         """End the workers, and the sandboxes of jobs that nobody waits for any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._plan.close()
+        self._pool.close()
         if self._cluster is not None:
             self._cluster.close()
-
-    def _start_cluster(self, cluster: Cluster) -> None:
-        try:
-            cluster.start(self._plan)
-        except BaseException:
-            self.close()
-            raise
 
     @property
     def capacity(self) -> int:
         """How many jobs it takes at a time, those included whose sandboxes only start."""
-        return self._plan.capacity
+        return self._pool.capacity
 
     def status(self) -> FleetStatus:
         """What the fleet has done since it started."""
-        done, in_flight, by_device = self._plan.counts()
+        done, in_flight, by_device = self._pool.counts()
         return FleetStatus(done, in_flight, time.monotonic() - self._begun, by_device)
 
     def grade_many(
@@ -185,7 +182,7 @@ class Fleet:
         """
         self.start()
         settings = self._settings.model_copy(update={"sandbox": self._sandbox})
-        yield from Dispatch(self._plan, settings, (), record=False, timed=False).run(jobs)
+        yield from Dispatch(self._pool, settings, (), record=False, timed=False).run(jobs)
 
     async def agrade_many(
         self,
@@ -226,7 +223,7 @@ class Fleet:
     def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True) -> Dispatch:
         names = self._settings.baselines if baselines is None else tuple(baselines)
         settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
-        return Dispatch(self._plan, settings, names, record=record, reuse=reuse, in_flight=self._in_flight)
+        return Dispatch(self._pool, settings, names, record=record, reuse=reuse, in_flight=self._in_flight)
 
 
 class _Pulled:
@@ -262,29 +259,19 @@ class _Pulled:
             self._task = None
 
 
-def _isolated(settings: Settings) -> SandboxName:
-    """The strongest sandbox here, or the one that was chosen.
+def _isolated(settings: Settings, *, elsewhere: bool = False) -> SandboxName:
+    """The sandbox that was chosen, else the strongest here; jobs that are graded `elsewhere` do not need it here.
 
     Raises:
         UsageError: it does not isolate.
         SandboxError: it cannot be used.
     """
+    if elsewhere and settings.sandbox != "auto" and isolates(settings.sandbox):
+        return settings.sandbox
     name = choose(settings.sandbox, providers(settings)).name
     if not isolates(name):
         raise UsageError("Fleet", f"the sandbox {name} does not isolate", "install Docker or bubblewrap")
     return name
-
-
-def _isolated_elsewhere(settings: Settings) -> SandboxName:
-    """The sandbox that was chosen, which each machine of a fleet must have; else the strongest of this machine.
-
-    Raises:
-        UsageError: it does not isolate.
-        SandboxError: this machine has none.
-    """
-    if settings.sandbox == "auto" or not isolates(settings.sandbox):
-        return _isolated(settings)
-    return settings.sandbox
 
 
 def _cluster(

@@ -59,6 +59,7 @@ def several(
     *,
     count: int | None,
     times: bool = True,
+    devices: int | None = None,
     on_progress: OnProgress = ignore,
 ) -> Iterator[Grades]:
     """What grades submissions on a kind of device: a fleet, or this process.
@@ -68,6 +69,7 @@ def several(
             the GPU to itself; on a CPU one, since neighbours disturb its times.
         count: how many there will be in all, if that is known; no fleet is started for one.
         times: whether anything is timed; otherwise a CPU has several at a time, too.
+        devices: how many devices to use; None: as many as there are submissions.
         on_progress: called before every step, in this process only.
 
     Raises:
@@ -80,7 +82,7 @@ def several(
     sandbox = None if alone else choose(settings.sandbox, providers(settings)).name
     if sandbox is not None and isolates(sandbox):
         project = Project.of(settings)
-        with Fleet(device=device, sandbox=sandbox, slots=slots, devices=count, project=project) as fleet:
+        with Fleet(device=device, sandbox=sandbox, slots=slots, devices=devices or count, project=project) as fleet:
             yield fleet
         return
     if not alone and jobs is not None:

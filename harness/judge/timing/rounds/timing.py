@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 from harness.device import DEVICES, Sensors
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
 from harness.judge.timing.dealt_values import DealtValues
+from harness.judge.timing.device_lock import lock_alone, lock_at_once
 from harness.judge.timing.doubts import busy_machine
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.neighbours import Neighbours
@@ -19,9 +22,29 @@ from harness.judge.timing.rounds.batch_size import prepared
 from harness.judge.timing.rounds.benchmark import Measuring
 from harness.judge.timing.rounds.overhead import Overhead, measure_overhead
 from harness.judge.timing.rounds.rounds import Rounds
-from harness.judge.timing.rounds.turn import Turn
-from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Effort, RoundsBenchmark, Stage, Timing
+from harness.verdict import BenchmarkResult, DeviceKind, Doubt, DoubtCode, Effort, RoundsBenchmark, Stage, Timing
 from harness.verdict.roofline import Calibration
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The turn of one grading, whose build and tests wait for nobody unless it is `held`."""
+
+    device: DeviceKind
+    waits: Callable[[], None]
+    """Called if another grading has the device."""
+    fresh: Callable[[], Session]
+    """Starts a sandbox that no submission is in."""
+    held: bool
+    """Whether the grading has the device from its beginning to its end."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Wait for the device, and have it."""
+        return nullcontext() if self.held else lock_alone(self.device, self.waits)
+
+    def at_once(self) -> AbstractContextManager[bool]:
+        """Have it if nobody has to be waited for; gives whether."""
+        return nullcontext(True) if self.held else lock_at_once(self.device)
 
 
 class RoundsTiming:
