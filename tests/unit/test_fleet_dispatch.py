@@ -261,28 +261,6 @@ def test_a_batch_that_is_left_while_the_next_job_is_awaited_ends_with_it() -> No
     assert len(worker.handed) == 1
 
 
-def test_two_batches_at_once_get_their_own_results() -> None:
-    def act(worker: FakeWorker) -> Act:
-        def later(request: JobRequest) -> None:
-            pool.submit(lambda: (time.sleep(0.002), worker.end(request, answered(request))))
-
-        return later
-
-    with ThreadPoolExecutor(4) as pool, ThreadPoolExecutor(2) as callers:
-        workers = [FakeWorker(slots=2), FakeWorker(slots=1)]
-        for worker in workers:
-            worker.act = act(worker)
-        plan = planned(*workers)
-        both = [
-            callers.submit(lambda own=own: list(batch(plan=plan).run(map(job, own))))  # type: ignore[misc]
-            for own in (range(60), range(1000, 1060))
-        ]
-        assert [sorted(keys(each.result(30))) for each in both] == [  # type: ignore[type-var]
-            list(range(60)), list(range(1000, 1060)),
-        ]  # fmt: skip
-    assert plan.counts() == (120, 0, {"CPU": 120})
-
-
 def test_two_batches_that_record_at_once_keep_one_ledger(competition: Path) -> None:
     plan = planned(FakeWorker(slots=2))
 

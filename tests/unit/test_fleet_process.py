@@ -116,14 +116,6 @@ def test_a_killed_process_loses_all_its_jobs_and_the_next_job_starts_another(sta
     assert soon(worker.device) == "scripted"
 
 
-@pytest.mark.parametrize("ending", ["os._exit(3)", "os.kill(os.getpid(), signal.SIGSEGV)", "raise SystemExit"])
-def test_a_job_that_ends_its_worker_is_lost_with_it(started: Started, ending: str) -> None:
-    worker = started()
-    lost = [worker.submit(request("pass", "b" * 16)), worker.submit(request(ending, "c" * 16))]
-    assert all(map(is_lost, lost))
-    assert soon(worker.submit(request()).result).run == "a" * 16
-
-
 def test_jobs_handed_over_while_workers_die_end_all_the_same(started: Started, tmp_path: Path) -> None:
     """Each answers or is lost, whichever moment its worker ends in."""
     worker = started()
