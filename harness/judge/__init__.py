@@ -8,8 +8,7 @@ here.
 from __future__ import annotations
 
 from harness.judge.grader import Grader
-from harness.judge.progress import Progress
-from harness.judge.setup import Setup
+from harness.judge.setup import Progress, Setup
 from harness.verdict import Check, Verdict
 
 __all__ = ["Grader", "Progress", "Setup", "check", "grade"]

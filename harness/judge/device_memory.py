@@ -1,8 +1,7 @@
 """Whose fault it is when GPU memory, which nothing limits, runs out. Called by a grading; trusted.
 
 What is freed when the sandbox is closed was its own, unless others on the device end, or give memory back, at the same
-moment. Whoever lets
-several submissions share a device grades those again that failed so, one at a time.
+moment. A fleet, which lets several submissions share a device, grades those again that failed so, one at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class DeviceMemory:
         self._free_bytes = self._device.free_bytes()
 
     def is_short(self) -> bool:
-        """Whether so little is free now that a submission may fail for want of it, whoever has the rest."""
+        """Whether so little is free now that a submission may fail for want of it, wherever the rest is."""
         return bool(self._free_bytes) and self._device.free_bytes() < _SHORT_BYTES
 
     def held_too_much(self, session: Session) -> str | None:

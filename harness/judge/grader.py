@@ -1,6 +1,6 @@
 """One grading with its sandboxes: when they start, in which way calls are timed, and who else may use the device.
 
-Trusted. The sandboxes start before torch is imported, and boot beside that.
+Trusted. The sandboxes start before torch is imported, and boot meanwhile.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Self
 from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
-from harness.judge.progress import Progress
 from harness.judge.session import Session, Sessions
-from harness.judge.setup import Setup
+from harness.judge.setup import Progress, Setup
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
 from harness.verdict import Check, Stage, Verdict
@@ -69,7 +68,7 @@ class Grader:
         self._end()
 
     def _end(self) -> None:
-        with self._lock:  # whoever comes second waits until the first has ended them
+        with self._lock:  # the second to come waits until the first has ended them
             sessions, self._sessions = self._sessions, None
             if sessions is not None:
                 sessions.close()
@@ -118,7 +117,7 @@ class Grader:
     def _in_rounds(self, why: str, *, alone: bool = True) -> Verdict:
         """Grade in rounds of plain calls; `why` is the reason that calls which should be replayed are not.
 
-        On a GPU nobody else has the device meanwhile: a runner that waited for its turn would keep its memory.
+        On a GPU no other grading has the device meanwhile: a runner that waited for its turn would keep its memory.
         """
         setup, held = self._setup, alone or not self._device.on_host
         with lock_alone(setup.device, self._waits) if held else contextlib.nullcontext(), self._ending():

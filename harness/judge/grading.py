@@ -18,9 +18,8 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle, load_reference
 from harness.judge.device_memory import DeviceMemory
-from harness.judge.progress import Progress
 from harness.judge.session import Handover, Session, SubmissionFault
-from harness.judge.setup import Setup
+from harness.judge.setup import Progress, Setup
 from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES

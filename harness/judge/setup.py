@@ -7,15 +7,28 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.judge.progress import Progress, ignore
 from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
-from harness.verdict import DeviceKind, Effort
+from harness.verdict import DeviceKind, Effort, Stage
 from harness.verdict.roofline import Calibration
 
 if TYPE_CHECKING:
     from harness.judge.correctness.cases import OnFailure
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a grading: item `done` of `total` of a stage is about to begin."""
+
+    stage: Stage
+    done: int
+    total: int
+    label: str
+
+
+def ignore(_: Progress) -> None:
+    """The `on_progress` of a grading that is not watched."""
 
 
 @dataclass(frozen=True)

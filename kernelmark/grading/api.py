@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.judge.progress import ignore
+from harness.judge.setup import ignore
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Effort, Verdict

@@ -1,4 +1,4 @@
-"""What a grading is worth to whoever trains a model on it: `kernelmark.reward`. Pure; imports no torch.
+"""What a grading is worth to someone who trains a model on it: `kernelmark.reward`. Pure; imports no torch.
 
 The same verdict always has the same reward over the same baseline. Nothing else is looked at, since everything else
 that a trainer knows (how long a grading took, on which machine) says nothing about the answer.

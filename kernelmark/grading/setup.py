@@ -18,7 +18,7 @@ from harness import judge
 from harness.device import DEVICES
 from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.judge import Grader, Progress, Setup
-from harness.judge.progress import ignore
+from harness.judge.setup import ignore
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.sandbox import Provider

@@ -1,19 +1,22 @@
-"""The memory of a number of calls: how it is made and handed over, and where each tensor lies in it. Trusted."""
+"""The memory of a number of calls: how it is made, how a runner gets it, and where each tensor is in it. Trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from harness.arena import Arena, make_arena
 from harness.arena.shapes import viewed
 from harness.judge.correctness.layout import Layout, Place, Slot
+from harness.judge.session import Session
+from harness.judge.session.time_limit import TimeLimit
 from harness.verdict import DeviceKind
+from harness.wire import commands, replies
 
 
 def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> dict[Place, Arena]:
-    """Memory for the inputs and outputs of that many calls, to be handed over in this order.
+    """Memory for the inputs and outputs of that many calls, in the order in which a runner gets it.
 
     Raises:
         DeviceError: out of memory, or the device cannot read the host's.
@@ -31,8 +34,26 @@ def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True
 
 
 def descriptors(of: Mapping[Place, Arena]) -> tuple[int, ...]:
-    """Of arenas, to be handed over in their order."""
+    """The file descriptors of arenas, in the order in which a runner gets them."""
     return tuple(arena.descriptor() for arena in of.values())
+
+
+def bind(
+    session: Session,
+    bindings: Sequence[commands.Declare | commands.Bind],
+    arenas: Sequence[int],
+    *,
+    limit: TimeLimit,
+    doing: str,
+) -> None:
+    """Let a runner declare the tensors of its calls, and map the arenas with these descriptors.
+
+    Raises:
+        SubmissionFault, SandboxError: as for `Session.ask`.
+    """
+    for command in bindings:
+        attached = arenas if isinstance(command, commands.Bind) else ()
+        session.ask(command, replies.Done, limit=limit, doing=doing, descriptors=attached)
 
 
 def placed(slot: Slot, region: torch.Tensor) -> torch.Tensor:

@@ -2,10 +2,9 @@
 
 Declared fills follow from a seed that stays in the judge, so these inputs can be made twice: once into the arena that
 the runner sees, and once, after the runner has answered, into private memory. What a problem's `generate` makes need
-not come out the same again: it is made once, and a private copy is kept before the arena is handed over, as it is for
-small inputs on a CPU. Comparisons use
-the private copy alone. On the CPU the arena's seal keeps the inputs as they were; on a GPU a hostile runner can map its
-descriptor writable, so the two copies are compared there as well.
+not come out the same again: it is made once, and a private copy is kept before the runner gets the arena, as it is for
+small inputs on a CPU. Comparisons use the private copy alone. On the CPU the arena's seal keeps the inputs as they
+were; on a GPU a hostile runner can map its descriptor writable, so the two copies are compared there as well.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ from harness.arena import Arena
 from harness.arena.shapes import viewed
 from harness.device import DEVICES
 from harness.judge.correctness.arenas import arenas, descriptors, dtype_of, placed
-from harness.judge.correctness.bounds import OutOfBoundsWrite, written_to
+from harness.judge.correctness.bounds import OutOfBoundsWrite, poison, written_to
 from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
-from harness.judge.correctness.poison import poison
 from harness.judge.correctness.truth import Expected, Truth
 from harness.problem import Fill, ResolvedCase
 from harness.problem.dtypes import DTYPES
@@ -88,7 +86,7 @@ class Batch:
         self._pattern: torch.Tensor  # [16] uint8, which the poison repeats
         try:
             self.renew(filled=filled, seed=seed, values=values)
-        except BaseException:  # of `generate`: nobody else would give the memory back
+        except BaseException:  # of `generate`: otherwise the memory would not be given back
             self.close_arenas()
             raise
 
@@ -96,8 +94,8 @@ class Batch:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
     def renew(self, *, filled: bool = True, seed: int | None = None, values: Sequence[ResolvedCase] = ()) -> None:
-        """Draw new inputs, those of a seed if there is one, and new poison for the outputs; nobody else may still have
-        the arenas mapped.
+        """Draw new inputs, those of a seed if there is one, and new poison for the outputs; no other process may still
+        have the arenas mapped.
 
         `values`: cases of the same sizes, whose fills and options the calls get in turn, in place of their own.
         """

@@ -1,6 +1,12 @@
 """A write outside of a submission's outputs, and the message about it.
 
 `Batch` finds it in the red zones around them. Trusted: it looks at bytes alone.
+
+Outputs and red zones hold poison before a call: 16 random bytes, repeated, in each of which two bits are set. In every
+float format but float8_e8m0fnu and float4 these are the two highest bits of the exponent, so that each element is NaN,
+infinite, or at least 16 in magnitude (2⁶⁵ in bfloat16 and float32). Of numbers whose bits are all random, half are
+between -2 and 2: where the expected value is small, one in a hundred would pass for a right result that was not
+written.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ import torch
 
 from harness.judge.correctness.layout import RedZone
 
+_POISON = 0b0110_0000
 _MASK = "in Triton, does a `tl.store` lack its `mask=`?"
 
 
@@ -46,3 +53,9 @@ def _described(zone: RedZone, bad: torch.Tensor) -> str:
 
 def _counted(number: int, one: str) -> str:
     return f"{number:,} {one}{'' if number == 1 else 's'}"
+
+
+def poison(noise: bytes) -> torch.Tensor:
+    """The pattern to repeat, [16] uint8 on the CPU, from 16 random bytes."""
+    assert len(noise) == 16
+    return torch.tensor([byte | _POISON for byte in noise], dtype=torch.uint8)

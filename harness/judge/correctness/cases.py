@@ -130,7 +130,7 @@ def result(
 
 def _explained(fault: SubmissionFault, batch: Batch) -> SubmissionFault:
     """A memory fault with what was written outside the outputs before: a store that ran on until memory ended, or into
-    an input that follows them in the runner's memory. Then nobody need look for another reason.
+    an input that follows them in the runner's memory. Then no other reason need be looked for.
     """
     if not fault.memory_fault:
         return fault
@@ -165,7 +165,7 @@ class Findings:
     """The checks that a verdict keeps of a case's outputs: for a list of tensors, the first wrong ones and the right
     one nearest to its budget.
 
-    A list may have thousands of tensors: the verdict would hold megabytes that nobody reads, and explaining them all
+    A list may have thousands of tensors: the verdict would hold megabytes that are never read, and explaining them all
     takes minutes.
     """
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from torch import Tensor
 
 from harness.device import DEVICES
+from harness.judge.correctness.arenas import bind
 from harness.judge.correctness.batch import Batch, Generate
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.truth import Answers, Truth
@@ -84,14 +85,11 @@ class GradedCase:
         Raises:
             SubmissionFault: as for `Session.ask`.
         """
-        commands = self.layout.commands(
-            self.resolved,
-            self.problem.parameters,
-            batch.sets,
-            seed=self.reference.weights_seed,
-            inputs_writable=inputs_writable,
+        seed, parameters = self.reference.weights_seed, self.problem.parameters
+        bindings = self.layout.commands(
+            self.resolved, parameters, batch.sets, seed=seed, inputs_writable=inputs_writable
         )
-        session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+        bind(session, bindings, batch.descriptors, limit=limit, doing=doing)
 
     def time_limit(self) -> TimeLimit:
         """The time limit for all timing of the case."""

@@ -1,6 +1,6 @@
 """Whether all inputs of a foreign problem are known beforehand, so that answers can be looked up. Trusted.
 
-A problem of our own draws its declared fills from a secret seed of 63 bits. Somebody else's generator may take few
+A problem of our own draws its declared fills from a secret seed of 63 bits. Another author's generator may take few
 seeds, or draw the same inputs from every one.
 """
 

@@ -39,7 +39,7 @@ class Slot:
 
     @property
     def place(self) -> Place:
-        """The arena that it lies in."""
+        """The arena that it is in."""
         if self.writable:
             return "outputs"
         return "host" if self.tensor.memory == "host" else "inputs"
@@ -64,7 +64,7 @@ class RedZone:
     strides: tuple[int, ...]
     place: str
     element_bytes: int = 0
-    """Of the output that ends where it begins; 0: none does."""
+    """The size of an element of the output that ends where this begins; 0: no output does."""
 
     @property
     def nbytes(self) -> int:
@@ -101,12 +101,12 @@ class Layout:
         self.outputs = tuple(slot for slot in slots if slot.writable)
         self.input_stride = max(inputs["device"], ALIGNMENT)
         self.output_stride = outputs
-        self.host_stride = inputs["host"]  # 0: no input lies in the host's memory, and there is no arena for them
+        self.host_stride = inputs["host"]  # 0: no input is in the host's memory, and there is no arena for them
         self.keeps_copy = keeps_copy
 
     @property
     def strides(self) -> dict[Place, int]:
-        """The bytes of one set in each arena that a call has, in the order in which arenas are handed over."""
+        """The bytes of one set in each arena that a call has, in the order in which a runner gets them."""
         strides: dict[Place, int] = {"inputs": self.input_stride, "outputs": self.output_stride}
         return strides | {"host": self.host_stride} if self.host_stride else strides
 

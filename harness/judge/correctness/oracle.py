@@ -1,8 +1,8 @@
 """A foreign reference: it draws inputs, answers and may judge answers, in a sandbox of its own. Trusted; it is not.
 
-Its file is handed over as a submission would be, and called in the same style. What it says of an answer is believed,
-as the problem's author wished; what it does to this machine is as limited as what a submission does. A failure of the
-reference is an error of the problem, and never charged to a submission.
+A runner gets its file as it would a submission's, and calls it in the same style. What it says of an answer is
+believed, as the problem's author wished; what it does to this machine is as limited as what a submission does. A
+failure of the reference is an error of the problem, and never charged to a submission.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.arena import Arena, give_back
 from harness.arena.shapes import copied
 from harness.device import DEVICES
 from harness.errors import ProblemError
-from harness.judge.correctness.arenas import arenas, descriptors, placed
+from harness.judge.correctness.arenas import arenas, bind, descriptors, placed
 from harness.judge.correctness.layout import Layout, Place, Slot
 from harness.judge.correctness.truth import flatten, grouped
 from harness.judge.session import Handover, Session, SubmissionFault
@@ -139,7 +139,7 @@ class Oracle:
         return said.text or None
 
     def close(self) -> None:
-        """End the sandbox. Idempotent; whoever is asking gets an error of the sandbox."""
+        """End the sandbox. Idempotent; a thread that is asking gets an error of the sandbox."""
         session, bound = self._session, self._bound
         if session is not None:
             session.close()
@@ -163,7 +163,7 @@ class Oracle:
         bindings = layout.commands(case, parameters, 1, seed=self.weights_seed, inputs_writable=True)
         with self._blamed():
             limit = TimeLimit(self._problem.limits.build_s)
-            session.bind(bindings, descriptors(self._bound.arenas), limit=limit, doing="preparing a call")
+            bind(session, bindings, descriptors(self._bound.arenas), limit=limit, doing="preparing a call")
         return self._bound
 
     def _start(self) -> Session:

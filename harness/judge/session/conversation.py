@@ -130,8 +130,8 @@ class Session:
     def close(self) -> None:
         """End the runner and everything that it started, and remove what the session made. Idempotent.
 
-        Another thread may call it; whoever comes second waits for the first. This never costs a verdict: anything left
-        of the sandbox only gives a warning.
+        Another thread may call it; the second to come waits for the first. This never costs a verdict: anything left of
+        the sandbox only gives a warning.
         """
         with self._closing, contextlib.ExitStack() as stack:
             sandbox, self._sandbox = self._sandbox, None
@@ -305,23 +305,6 @@ class Session:
         if echoed != token:
             raise checks.WireError("a frame that answers no question")
         return reply  # type: ignore[no-any-return]  # decoded as one of REPLIES
-
-    def bind(
-        self,
-        bindings: Sequence[commands.Declare | commands.Bind],
-        descriptors: Sequence[int],
-        *,
-        limit: TimeLimit,
-        doing: str,
-    ) -> None:
-        """Declare the tensors of a call, and bind them to a pair of arenas.
-
-        Raises:
-            SubmissionFault, SandboxError: as for `ask`.
-        """
-        for command in bindings:
-            attached = descriptors if isinstance(command, commands.Bind) else ()
-            self.ask(command, replies.Done, limit=limit, doing=doing, descriptors=attached)
 
     def _receive(self, deadline: float, doing: str) -> bytes:
         """The next frame.

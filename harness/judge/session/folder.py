@@ -18,7 +18,7 @@ _FRESH_S = 10.0  # a folder is locked a moment after it is made
 def make() -> tuple[Path, int]:
     """Make a private folder, and a lock on it that lasts as long as this process.
 
-    First removes folders that killed judges left behind, which nobody holds a lock on any more.
+    First removes folders that killed judges left behind, on which no process holds a lock any more.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What a runner is given to build: the submission, and the files beside it. Trusted; no torch."""
+"""What a runner is given to build: the submission and its extra files. Trusted; no torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.wire import commands
 
 @dataclass(frozen=True)
 class Handover:
-    """A source with the command that builds it, and the files that go beside it, by name."""
+    """A source with the command that builds it, and its extra files, by name."""
 
     build: commands.Build
     source: bytes
@@ -38,7 +38,7 @@ class Handover:
 
         Raises:
             ProblemError: a file that submissions may import is not the one that was imported.
-            SubmissionError: a file beside the submission has the name of one that the problem puts there.
+            SubmissionError: an extra file has the name of one that the problem adds.
         """
         compiled = LANGUAGES[submission.language].compiler is not None
         command = commands.Build(

@@ -1,4 +1,4 @@
-"""Bytes handed over as a file descriptor. Trusted."""
+"""Bytes that another process gets as a file descriptor. Trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.errors import SandboxError
 
 @contextlib.contextmanager
 def memory_file(content: bytes = b"") -> Iterator[int]:
-    """A descriptor for the content; whoever is given it can also write.
+    """A descriptor for the content; a process that gets it can also write.
 
     Raises:
         SandboxError: out of memory or descriptors.

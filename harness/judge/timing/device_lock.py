@@ -38,14 +38,14 @@ def lock_alone(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None
 
 @contextlib.contextmanager
 def lock_shared(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
-    """Share the device with others that do not time anything on it; waits while somebody does."""
+    """Share the device with others that do not time anything on it; waits while another grading does."""
     with _locked(device, fcntl.LOCK_SH, waiting):
         yield
 
 
 @contextlib.contextmanager
 def lock_at_once(device: DeviceKind) -> Iterator[bool]:
-    """Hold the device as `lock_alone` does if nobody else has it or waits for it; yields whether it is held."""
+    """Hold the device as `lock_alone` does if no other grading has it or waits for it; yields whether it is held."""
 
     def waiting() -> None:
         raise _Busy
@@ -125,7 +125,7 @@ def _silent() -> None:
 
 @contextlib.contextmanager
 def _among_processes(which: str, how: int, waiting: Callable[[], None]) -> Iterator[None]:
-    # Whoever waits to be alone keeps the queue, so that those who share cannot overtake it for ever.
+    # A grading that waits to be alone keeps the queue, so that those that share cannot overtake it for ever.
     queue, lock = (_open(_DIRECTORY / name.format(which)) for name in (_QUEUE, _LOCK))
     try:
         _lock(lock, how, _lock(queue, fcntl.LOCK_EX, waiting))
@@ -148,7 +148,7 @@ def _lock(lock: int, how: int, waiting: Callable[[], None]) -> Callable[[], None
 
 
 def _open(path: Path) -> int:
-    """The lock file, which anybody may lock and nobody needs to write."""
+    """The lock file, which any user may lock and none needs to write."""
     with contextlib.suppress(FileExistsError):
         made = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o444)
         os.fchmod(made, 0o444)  # whatever the umask of its creator

@@ -1,6 +1,6 @@
 """Reasons to trust a time less, for either way of timing. Pure, trusted.
 
-A doubt is recorded and shown beside the number. It removes no sample and changes no outcome.
+A doubt is recorded, and shown next to the number. It removes no sample and changes no outcome.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import SubmissionError, UsageError, nearest
-from harness.judge.progress import ignore
+from harness.judge.setup import ignore
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.submission import Submission

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from harness.judge.progress import ignore
+from harness.judge.setup import ignore
 from harness.profiling.stacks import collapse, stacks_of
 from harness.verdict import Verdict
 from kernelmark.diagnostics.profiling import of_one_case

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ProblemError, UsageError, nearest
-from harness.judge.progress import ignore
+from harness.judge.setup import ignore
 from harness.problem import Problem
 from harness.verdict import Interval, Verdict
 from kernelmark.diagnostics.profiling import of_one_case

@@ -119,7 +119,7 @@ class Dispatch:
         finally:
             self._closed = True
             self._room.release()
-            for work in self._working.values():  # nobody records them any more
+            for work in self._working.values():  # they are not recorded any more
                 with self._in_flight.ending(work.use):
                     pass
             self._publisher.close()

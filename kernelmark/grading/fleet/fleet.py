@@ -130,7 +130,7 @@ class Fleet:
                 self._started, self._begun = True, time.monotonic()
 
     def close(self) -> None:
-        """End the workers, and the sandboxes of jobs that nobody waits for any more."""
+        """End the workers, and the sandboxes of jobs that are not waited for any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._pool.close()
         if self._cluster is not None:
@@ -227,7 +227,7 @@ class Fleet:
 
 
 class _Pulled:
-    """The jobs of an async iterable, for a thread beside its loop."""
+    """The jobs of an async iterable, for a thread that is not its loop's."""
 
     def __init__(self, jobs: AsyncIterable[Job], loop: asyncio.AbstractEventLoop) -> None:
         self._source, self._loop = aiter(jobs), loop

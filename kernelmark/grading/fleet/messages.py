@@ -93,7 +93,7 @@ class JobAnswer(Message):
 
     @classmethod
     def failed(cls, run: str, error: Exception) -> JobAnswer:
-        """The answer of a job that raised this; the traceback of an error that nobody foresaw is printed."""
+        """The answer of a job that raised this; the traceback of an error that was not foreseen is printed."""
         if isinstance(error, KernelmarkError | WorkerLost):
             return cls(run=run, error=str(error), error_class=type(error).__name__)
         return cls(run=run, error=unexpected(error), error_class=HarnessError.__name__)

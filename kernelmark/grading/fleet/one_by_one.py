@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from harness.errors import HarnessError, KernelmarkError
-from harness.judge.progress import ignore
+from harness.judge.setup import ignore
 from harness.kinds import DeviceKind, Effort, isolates
 from harness.sandbox import choose
 from kernelmark.grading.fleet.fleet import Fleet

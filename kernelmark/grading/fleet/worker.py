@@ -78,7 +78,7 @@ class Worker:
         self._threads.submit(self._work, request)
 
     def stop(self) -> None:
-        """End the sandboxes of all jobs, whose answers nobody waits for any more; returns when they are gone."""
+        """End the sandboxes of all jobs, whose answers are not waited for any more; returns when they are gone."""
         with self._lock:
             self._stopped = True
             self._watchdog.stop()
@@ -142,7 +142,7 @@ class Worker:
             return grader.check()
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
-        """Grade beside others; and again with the device to itself if we failed, or others may have had its memory."""
+        """Grade among others; and again with the device to itself if we failed, or others may have had its memory."""
         return twice(lambda again: self._once(job, run, alone=again))
 
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict | None:
@@ -289,7 +289,7 @@ def main() -> NoReturn:
 
 
 class _Stopped(Exception):
-    """Nobody waits for the answer any more."""
+    """The answer is not waited for any more."""
 
 
 class _EndOfRequests(Exception):

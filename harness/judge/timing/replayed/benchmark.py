@@ -174,7 +174,7 @@ class Replaying:
         return self._result(converged=converged)
 
     def _try_more_values(self) -> None:
-        """All that are left, as long as that takes little time beside the rest."""
+        """All that are left, as long as that takes little time compared with the rest."""
         allowed_ns = max(_VALUES_NS, self._fresh.checking_ns // 4)
         while not self._plan.values_once and self._tried_ns < allowed_ns and self._try_values(_VALUES_AT_ONCE):
             pass

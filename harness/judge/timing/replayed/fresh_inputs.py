@@ -31,7 +31,7 @@ _MOST_PLACES, _MOST_PLACED_BYTES = 4, 256 << 20
 
 
 class _Private:
-    """Memory that is never handed over, in the form of an arena."""
+    """Memory of the judge's own that no other process gets, in the form of an arena."""
 
     def __init__(self, nbytes: int, torch_device: str) -> None:
         self.nbytes, self.bytes = nbytes, torch.empty(nbytes, dtype=torch.uint8, device=torch_device)
@@ -81,7 +81,7 @@ class _Drawn(Batch):
         self._snapshot[k * stride : (k + 1) * stride].copy_(outputs[:stride])
 
     def _copy(self) -> None:
-        """None is needed: nobody else could change what was drawn."""
+        """None is needed: no other process could change what was drawn."""
 
     def _given(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
         return self._from(self._memory, chunk)

@@ -203,7 +203,7 @@ class LauncherSession:
     def _results(self, outputs: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The bytes of each returned result in the scratch, and those of its output."""
         for result in self._returned:
-            assert self._scratch is not None  # a result lies in it
+            assert self._scratch is not None  # a result is in it
             made, output = result.source - SCRATCH.start, result.target - OUTPUTS.start
             yield self._scratch.bytes[made : made + result.nbytes], outputs[output : output + result.nbytes]
 

@@ -160,7 +160,7 @@ class ReplayedTiming:
         """Nothing to measure in the runner."""
 
     def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> int:
-        """Record every case, and try each recording once; waits for nobody.
+        """Record every case, and try each recording once; waits for no other grading.
 
         Raises:
             SubmissionFault: the call fails, or a replay of it gives wrong results or does not end.
@@ -175,12 +175,12 @@ class ReplayedTiming:
                 except (SubmissionFault, *_NO_MEMORY) as error:
                     if not _is_short_of_memory(error):
                         raise
-                    wait(recording)  # once more, with nobody else recording
+                    wait(recording)  # once more, while nothing else is recorded
                     self._record(session, case)
         for baseline, recorded in zip(self.baselines, recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
             recorded.result()
-        for baseline in self.baselines:  # one after the other, with nobody else recording
+        for baseline in self.baselines:  # one after the other, while nothing else is recorded
             if baseline.lacks_memory:
                 baseline.record(benchmarks)
         return 0

@@ -28,7 +28,7 @@ from harness.verdict.roofline import Calibration
 
 @dataclass(frozen=True)
 class Turn:
-    """The turn of one grading, whose build and tests wait for nobody unless it is `held`."""
+    """The turn of one grading, whose build and tests wait for no other unless it is `held`."""
 
     device: DeviceKind
     waits: Callable[[], None]
@@ -43,7 +43,7 @@ class Turn:
         return nullcontext() if self.held else lock_alone(self.device, self.waits)
 
     def at_once(self) -> AbstractContextManager[bool]:
-        """Have it if nobody has to be waited for; gives whether."""
+        """Have it if there is no other grading to wait for; gives whether it has."""
         return nullcontext(True) if self.held else lock_at_once(self.device)
 
 

@@ -1,6 +1,6 @@
 """Where a fleet is, and who may use it: its address, and its token. ray is imported to probe another Ray alone.
 
-Anyone who has the token can run programs on all machines of the fleet, and nobody else may. Ray checks it on every
+Anyone who has the token can run programs on all machines of the fleet, and no one else may. Ray checks it on every
 connection if it runs with RAY_AUTH_MODE=token. A Ray without it answers everybody, even those who show a token, so
 `refuse_if_open` tries a connection without one.
 """
@@ -90,7 +90,7 @@ def make_token() -> Path:
 
 
 def refuse_if_open(address: str) -> None:
-    """Check that a Ray answers there, that it takes our token, and that it answers nobody without one.
+    """Check that a Ray answers there, that it takes our token, and that it answers no one without one.
 
     Raises:
         HarnessError: there is none.

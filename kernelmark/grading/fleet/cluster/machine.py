@@ -1,4 +1,4 @@
-"""This machine's part of a fleet: Ray's processes, started and ended. ray itself is not imported. Trusted."""
+"""This machine's part of a fleet: Ray's processes, started and ended. Trusted."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
     """
     made = None if has_token() else make_token()
     require_token()
-    address = f"{host or _own_address()}:{port}"
+    from ray.util import get_node_ip_address
+
+    address = f"{host or get_node_ip_address()}:{port}"  # type: ignore[no-untyped-call]
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -170,16 +172,6 @@ def _end(process: int) -> None:
             signal.pidfd_send_signal(own.fileno(), number)
             if select.select([own], [], [], seconds)[0]:  # it has ended
                 return
-
-
-def _own_address() -> str:
-    """The address of the interface that leads to other machines."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing; reserved for documents, so on no local network
-        except OSError:
-            return "127.0.0.1"
-        return str(probe.getsockname()[0])
 
 
 def ordinal(gpu: str, visible: str | None) -> int:
