@@ -48,8 +48,9 @@ class Known:
         """The newest verdict of this source by its author on this problem as it is now; None if there is none."""
         ledger, told = self.of(job.problem.slug), (job.submission.author, job.submission.sha256)
         alike = (each for each in reversed(ledger.gradings) if (each.author, each.sha256) == told)
+        settings = ((grading, grading.verdict.setting) for grading in alike)
         wanted = (job.problem.sha256, PROTOCOL)
-        found = next((each for each in alike if (each.verdict.problem.sha256, each.verdict.protocol) == wanted), None)
+        found = next((grading for grading, of in settings if (of.problem.sha256, of.protocol) == wanted), None)
         return ledger.graded(found, path) if found is not None else None
 
     def marks(self, slug: str) -> list[Marked]:
@@ -84,8 +85,8 @@ class _Ledger:
     def graded(self, grading: Grading, path: str) -> Graded:
         """A grading as the result of a command."""
         verdict = next(iter(self._ledger.at({grading.seq}))).verdict
-        key = grading.verdict.question
-        table = next((each for each in self._tables if each.key == each.key.of(key)), None) if verdict.score else None
+        key = grading.verdict.setting.key
+        table = next((table for table in self._tables if table.key == key), None) if verdict.score else None
         return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)
 
     def marks(self) -> Iterator[Marked]:

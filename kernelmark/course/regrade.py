@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from harness.verdict import Environment
     from leaderboard.record.current import Current
     from leaderboard.record.ledger import JsonlLedger
-    from leaderboard.standings.ranking import Row, SetAside, Table
+    from leaderboard.standings.ranking import Row, Table
 
 
 Kind = Literal["due", "failed", "other"]
@@ -59,7 +59,7 @@ class Due:
     """A source to be graded again, by its row or a run of it, and its ledger."""
 
     ledger: JsonlLedger
-    row: Row | SetAside | Grading
+    row: Row | Grading
     reason: str
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ def asked(settings: Settings, due: Due) -> Asked:
     return Asked(str(due), read)
 
 
-def _remark(row: Row | SetAside | Grading) -> Remark | None:
+def _remark(row: Row | Grading) -> Remark | None:
     """What is recorded with the new run of a late one: the same again."""
     said = next((event for event in reversed(row.moderation) if row.state == "late" and event.action == "late"), None)
     return Remark("late", said.actor, said.reason) if said is not None else None
@@ -136,7 +136,7 @@ def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
 _NEVER = "never"
 
 
-def _left_out(kind: Kind, row: Row | SetAside | Grading, where: Place, mine: Place, choice: Choice) -> str:
+def _left_out(kind: Kind, row: Row | Grading, where: Place, mine: Place, choice: Choice) -> str:
     """What a candidate that is not taken is, and what takes it, in words; empty for one that is."""
     if where != mine and kind != "due" and not (choice.every or (kind == "failed" and choice.failed)):
         return _NEVER  # nobody asked for such
@@ -153,7 +153,7 @@ def _left_out(kind: Kind, row: Row | SetAside | Grading, where: Place, mine: Pla
 
 def _by_place(
     ledger: JsonlLedger, known: Current, settings: Settings
-) -> dict[Place, list[tuple[Kind, Row | SetAside | Grading, str]]]:
+) -> dict[Place, list[tuple[Kind, Row | Grading, str]]]:
     """The candidates of a ledger by where they were graded, each source once: due rows, then the others."""
     tables: dict[Place, list[Table]] = {}
     for table in rank(ledger.facts(), known, settings.teams):
@@ -169,7 +169,7 @@ def _by_place(
         ranked = {row.author for table in tables.get(where, []) for row in table.rows}
         others = [each for each in newest(of) if (each.author, each.sha256) not in taken]
         others.sort(key=lambda each: (not _failed(each), each.author in ranked))
-        candidates: list[tuple[Kind, Row | SetAside | Grading, str]] = [("due", *each) for each in rows]
+        candidates: list[tuple[Kind, Row | Grading, str]] = [("due", *each) for each in rows]
         candidates += [("failed" if _failed(each) else "other", each, _told(each)) for each in others]
         found[where] = candidates
     return found
@@ -186,7 +186,7 @@ def _told(grading: Grading) -> str:
     return f"{outcome}; {grading.stale.reason}" if grading.stale else f"{outcome}, and up to date"
 
 
-def _ordered(tables: list[Table]) -> Iterator[tuple[Row | SetAside, str]]:
+def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
     """Rows that are due, with the reason, one per file: each author's first row, then all others, then late runs."""
     seen: set[tuple[str, str]] = set()
     authors: set[str] = set()
@@ -209,7 +209,7 @@ def _ordered(tables: list[Table]) -> Iterator[tuple[Row | SetAside, str]]:
             yield run, reason
 
 
-def _reason(row: Row | SetAside) -> str | None:
+def _reason(row: Row) -> str | None:
     """Why a row is due; None if it is not, or was graded again in another table."""
     if row.stale is not None:
         return row.stale.reason if row.stale.again is None else None

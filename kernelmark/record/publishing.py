@@ -25,13 +25,14 @@ from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledgers, tables
 from kernelmark.text.terminal import warn
 from leaderboard.publishing.markdown import FOLDER, board, spliced, write_board
-from leaderboard.publishing.problem_page import page
+from leaderboard.publishing.problem_page import DETAILED, page
 from leaderboard.record.archive import location
 from leaderboard.record.current import Current
 from leaderboard.record.durable import make_directory
+from leaderboard.record.fields import TableKey
 from leaderboard.record.ledger import JsonlLedger
-from leaderboard.standings.ranking import Table, TableKey, rank
-from leaderboard.standings.visibility import Rule, visible_source
+from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.visibility import Rule
 
 _EVERY_S = 1.0
 
@@ -58,7 +59,7 @@ def table_of(tables: Sequence[Table], verdict: Verdict) -> Table | None:
         warn(f"{slug} has results with private cases, but this one has none: is `private_cases` set?")
     if verdict.score is None:
         return None
-    key = TableKey.of_verdict(verdict)
+    key = TableKey.of(verdict)
     return next((table for table in tables if table.key == key), None)
 
 
@@ -144,14 +145,12 @@ def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: 
     """Write one problem's page; returns its tables."""
     slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
     standings, moment = rank(ledger.facts(), now, settings.teams), datetime.now(UTC)
-    rows = {row.seq: row for table in standings for row in table.rows}
-    entries = [*ledger.at(rows.keys())]
-    links = {}
-    for entry in entries:
-        row = rows[entry.seq]
-        if visible_source(entry, allowed.get(slug), moment):
+    links, rule = {}, allowed.get(slug)
+    if rule is not None and not rule.hidden(moment):
+        for row in (row for table in standings if table.key.problem == slug for row in table.rows):
             path = location(settings.locate("archive"), slug, row.author, row.sha256, row.submission)
             links[row.run] = Path(os.path.relpath(path, folder)).as_posix()
+    entries = ledger.at({row.seq for table in standings for row in table.rows[:DETAILED]})
     schedule = allowed[slug].schedule if slug in allowed else ""
     write_board(folder / f"{slug}.md", page(slug, standings, entries, links, schedule))
     return standings

@@ -125,7 +125,7 @@ def newest(
     now, standings, found = current(settings), dict[str, str](), list[tuple[datetime, int, JsonlLedger]]()
     for recorded in ledgers(settings, problem):
         facts = recorded.facts()
-        mine = (verdict for verdict in facts.verdicts if author in (None, verdict.submission.author))
+        mine = (verdict for verdict in facts.verdicts if author in (None, verdict.author))
         found += [(verdict.created_at, verdict.seq, recorded) for verdict in mine]
         for table in rank(facts, now, settings.teams):
             for row in table.rows:

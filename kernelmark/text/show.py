@@ -15,9 +15,9 @@ from harness.verdict import Verdict
 from kernelmark.text import findings, times
 from kernelmark.text.problem import open_now
 from kernelmark.text.terminal import INDENT, block, columns, counted, visible
+from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
 from leaderboard.standings.pooling import COMPARABLE, NO_RANK, WIDEST
-from leaderboard.standings.ranking import how_timed
 from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from harness.verdict.roofline import Calibration
     from leaderboard.record.moderation import Moderation
     from leaderboard.standings.pooling import Source
-    from leaderboard.standings.ranking import Row, SetAside, Table
+    from leaderboard.standings.ranking import Row, Table
 
 NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
@@ -153,7 +153,7 @@ def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
     return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
 
 
-def _because(aside: SetAside) -> str:
+def _because(aside: Row) -> str:
     """The last event that decided its state."""
     last = next(event for event in reversed(aside.moderation) if event.decides)
     return f" ({last.subject}{visible(last.reason)})"
@@ -203,7 +203,7 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
             yield f"{INDENT}{counted(table.private.cases, 'private case')}"
         if key.interpreted:
             yield f"{INDENT}semantics only, not a measure of speed"
-        baselines = table.baselines
+        baselines = table.baseline_names
         over = [f"× {visible(name)}" for name in baselines]
         how_names = () if alike else ("mode", "sandbox")
         rows = [("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")]
@@ -234,8 +234,7 @@ def _beside(table: Table) -> Iterator[str]:
         if row.stale is not None:
             again = f"; graded again as {row.stale.again}" if row.stale.again else ""
             yield f"{INDENT}{row.run} by {visible(row.author)} is stale: {visible(row.stale.reason)}{again}"
-    standings: list[Row | SetAside] = [*table.rows, *table.set_aside]
-    for standing in standings:
+    for standing in (*table.rows, *table.set_aside):
         if standing.moderation:
             yield f"{INDENT}{standing.run} by {visible(standing.author)}: {standing.state.replace('_', ' ')}"
             yield from (INDENT + line for line in moderation(standing.moderation))

@@ -22,7 +22,7 @@ from harness.verdict import Interval, Record, Verdict
 from leaderboard.record.durable import write_whole, writing
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.teams import NO_TEAMS, Teams
-from leaderboard.standings.ranking import Row, SetAside, Table
+from leaderboard.standings.ranking import Row, Table
 from leaderboard.text.metrics import METRICS, Column
 
 _BATCH = 4096
@@ -128,7 +128,7 @@ def export(
         LedgerError: an entry cannot be read by this version.
         OSError: a file cannot be written; an existing file of that name is left unchanged.
     """
-    standing: dict[str, Row | SetAside] = {}
+    standing: dict[str, Row] = {}
     for table in tables:
         standing.update({row.run: row for row in table.rows})
         standing.update({run.run: run for run in table.set_aside})
@@ -154,10 +154,10 @@ def _score(score: Interval | None) -> dict[str, Any]:
     return {key: getattr(score, key) if score is not None else None for key in keys}
 
 
-def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None, teams: Teams) -> Record:
+def _verdict(verdict: Verdict, seq: int, standing: Row | None, teams: Teams) -> Record:
     ran, submission = verdict.environment, verdict.submission
     team = teams.of(submission.author)
-    row = standing if isinstance(standing, Row) else None
+    row = standing if standing and standing.state not in ("disqualified", "late") else None
     names = ("device_kind", "device_name", "sandbox", "isolated", "interpreted", "driver", "cuda")
     more = ("python", "torch", "triton")
     return VerdictRow(
@@ -243,5 +243,5 @@ class _Sink:
 
 def _column(name: str, annotation: Any) -> Any:
     """The Parquet column of a field: its type, and whether it is nullable."""
-    types = [each for each in get_args(annotation) or (annotation,) if each is not type(None)]
+    types = [kind for kind in get_args(annotation) or (annotation,) if kind is not type(None)]
     return pa.field(name, _TYPES[types[0]], nullable=len(types) < len(get_args(annotation)))

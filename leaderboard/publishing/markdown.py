@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -19,9 +17,9 @@ from harness.errors import HarnessError
 from leaderboard.record.durable import write_whole
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.pooling import WIDEST
-from leaderboard.standings.ranking import Row, SetAside, Table
+from leaderboard.standings.ranking import Row, Table
 from leaderboard.text.plural import counted
-from leaderboard.text.units import interval, ratio
+from leaderboard.text.units import date, interval, ratio
 
 _COLUMNS = ("rank", "author", "submission", "language", "time per call")
 _MORE_COLUMNS = ("cases", "mode", "sandbox", "date (UTC)", "kernel", "run")
@@ -93,10 +91,10 @@ def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[s
     """The rows of a table, and the runs set aside; `more` adds a column of the caller's Markdown, keyed by run."""
     noted = any(map(_note, table.rows))
     if table.rows:
-        columns = [*_COLUMNS, *(f"× {escape(name)}" for name in table.baselines), *_MORE_COLUMNS]
+        columns = [*_COLUMNS, *(f"× {escape(name)}" for name in table.baseline_names), *_MORE_COLUMNS]
         columns += ["source"] if more is not None else []
         columns += ["note"] if noted else []
-        lines = [_cells(row, table.baselines) for row in table.rows]
+        lines = [_cells(row, table.baseline_names) for row in table.rows]
         for row, line in zip(table.rows, lines, strict=True):
             line += [more.get(row.run, "")] if more is not None else []
             line += [_note(row)] if noted else []
@@ -110,7 +108,7 @@ def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[s
 def grid(columns: Sequence[str], lines: Iterable[Sequence[str]], right: Container[int] = ()) -> str:
     """A table of cells that are already Markdown; numbers and the columns in `right` are right-aligned."""
     flushed = (name in _RIGHT or name.startswith("×") or place in right for place, name in enumerate(columns))
-    rules = ("---:" if each else ":---" for each in flushed)
+    rules = ("---:" if right_aligned else ":---" for right_aligned in flushed)
     rows = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     return f"| {' | '.join(columns)} |\n|{'|'.join(rules)}|\n{rows}"
 
@@ -170,15 +168,15 @@ def _cells(row: Row, baselines: Sequence[str]) -> list[str]:
         str(row.cases),
         ", ".join(row.modes),
         row.sandbox,
-        _date(row.created_at),
+        date(row.created_at),
         row.sha256[:12],
         row.run,
     ]
 
 
-def _aside(run: SetAside) -> list[str]:
+def _aside(run: Row) -> list[str]:
     who = (escape(run.who), escape(run.submission))
-    return [run.state, *who, interval(run.score), _date(run.created_at), run.run]
+    return [run.state, *who, interval(run.score), date(run.created_at), run.run]
 
 
 def rank_cell(row: Row) -> str:
@@ -201,9 +199,3 @@ def _said(events: Iterable[Moderation]) -> str:
     return "; ".join(
         f"{event.action}: {event.subject}{escape(event.reason)} ({escape(event.actor)})" for event in events
     )
-
-
-def _date(moment: datetime) -> str:
-    with suppress(OverflowError):  # in the first and last hours of the calendar, keep the original time zone
-        moment = moment.astimezone(UTC)
-    return f"{moment:%Y-%m-%d}"

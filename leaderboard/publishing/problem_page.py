@@ -17,7 +17,7 @@ from leaderboard.text.units import duration, interval, ratio
 _BASELINES = (
     "Rows in italics are the organizers' kernels, timed in alternation with the first row measured against them.\n"
 )
-_DETAILED = 100  # rows with a time per case: nobody reads more of them, and code hosts do not render longer pages
+DETAILED = 100  # rows with a time per case: nobody reads more of them, and code hosts do not render longer pages
 _Cell = Callable[[BenchmarkResult], str]
 
 
@@ -31,14 +31,14 @@ def page(
         LedgerError: a verdict in a table cannot be read by this version.
     """
     tables = list(tables)
-    standing = {row.seq for table in tables for row in table.rows[:_DETAILED]}
+    standing = {row.seq for table in tables for row in table.rows[:DETAILED]}
     verdicts = {e.seq: e.verdict for e in entries if e.seq in standing and e.kind == VERDICT}
     parts = [f"# {escape(problem)}\n", *([f"Open {escape(schedule)}.\n"] if schedule else []), LEGEND]
     for table in tables:
         parts.append(f"## {heading(table)}\n")
         sources = {row.run: f"[source]({links[row.run]})" for row in table.rows if row.run in links}
         parts += standings(table, sources if sources else None)
-        parts += _details(table, [(row, verdicts[row.seq]) for row in table.rows[:_DETAILED]])
+        parts += _details(table, [(row, verdicts[row.seq]) for row in table.rows[:DETAILED]])
     if not tables:
         parts.append("No submission has been accepted yet.\n")
     return "\n".join(parts)
@@ -47,8 +47,8 @@ def page(
 def _details(table: Table, rows: list[tuple[Row, Verdict]]) -> Iterator[str]:
     if not rows:
         return
-    baselines = [name for name in table.baselines if any(row.over(name) for row, _ in rows)]
-    first = f" (the first {_DETAILED} of {len(table.rows)} rows)" if len(rows) < len(table.rows) else ""
+    baselines = [name for name in table.baseline_names if any(row.over(name) for row, _ in rows)]
+    first = f" (the first {DETAILED} of {len(table.rows)} rows)" if len(rows) < len(table.rows) else ""
     newest = ", in the newest grading of each" if any(row.gradings > 1 for row, _ in rows) else ""
     yield f"Time per call, case by case{newest}{first}:\n"
     yield _by_case(rows, lambda case: interval(case.score), extra=_baseline_times(baselines, rows))
@@ -80,9 +80,9 @@ def _baseline_times(names: Iterable[str], rows: list[tuple[Row, Verdict]]) -> It
     for name in names:
         first = next((verdict for row, verdict in rows if row.over(name) and verdict.ranks), None)
         if first is not None:
-            paired = ((case.name, each) for case in first.benchmarks for each in case.baselines if each.name == name)
-            yield name, {case: duration(each.time_ns) for case, each in paired}
+            paired = ((case.name, other) for case in first.benchmarks for other in case.baselines if other.name == name)
+            yield name, {case: duration(other.time_ns) for case, other in paired}
 
 
 def _speedup(case: BenchmarkResult, name: str) -> str:
-    return next((ratio(each.speedup) for each in case.baselines if each.name == name), "")
+    return next((ratio(other.speedup) for other in case.baselines if other.name == name), "")

@@ -1,4 +1,4 @@
-"""What is ranked by: the few values of a verdict that decide its place and fill its row, flat and quick to make.
+"""The values of a verdict that the standings follow from: flat, and quick to make from a row of the index.
 
 The index keeps them, so that a ledger of a hundred thousand lines is parsed once. Trusted, over intact documents: their
 hashes were checked.
@@ -6,12 +6,14 @@ hashes were checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple, Self
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError, model_validator
 
+from harness.stats import geometric_mean
 from harness.verdict import (
     DeviceKind,
     Effort,
@@ -20,17 +22,27 @@ from harness.verdict import (
     Outcome,
     ProblemId,
     ReadableVersion,
+    Record,
+    Roofline,
     Speedup,
     SubmissionId,
     Timing,
+    Verdict,
 )
 from harness.verdict.doubt import NoRank, no_rank
 from leaderboard.record.entry import EXEMPT, MODERATION, VERDICT, Entry, unreadable
 from leaderboard.record.moderation import Events
 
+_HOW_TIMED: Mapping[Timing, str] = {"replayed": "replayed", "calls": "plain calls", "sealed": "sealed rounds"}
 
-class Question(NamedTuple):
-    """Which table a time belongs to: the fields of `ranking.TableKey`, hashable and quick to make."""
+
+def how_timed(timing: Timing, device_kind: DeviceKind) -> str:
+    """The name of a timing in a table's title; empty on a CPU, where there is only one."""
+    return _HOW_TIMED[timing] if device_kind == "cuda" else ""
+
+
+class TableKey(Record):
+    """What the rows of one table have in common."""
 
     problem: str
     problem_sha256: str
@@ -41,44 +53,69 @@ class Question(NamedTuple):
     isolated: bool
     interpreted: bool
 
-
-class SubmissionFields(NamedTuple):
-    """A submission, as a row names it."""
-
-    sha256: str
-    name: str
-    author: str
-    language: str
-
-
-class Score(NamedTuple):
-    """The values of an `Interval`."""
-
-    median_ns: int
-    low_ns: int
-    high_ns: int
-    confidence: float
+    @classmethod
+    def of(cls, verdict: Verdict | Setting) -> TableKey:
+        """The key of the table in which a verdict is, if it has a time."""
+        ran, problem = verdict.environment, verdict.problem
+        return cls(
+            problem=problem.slug,
+            problem_sha256=problem.sha256,
+            protocol=verdict.protocol,
+            timing=verdict.ranked_timing or verdict.timing,
+            device_kind=ran.device_kind,
+            device_name=ran.device_name,
+            isolated=ran.isolated,
+            interpreted=ran.interpreted,
+        )
 
     @property
-    def interval(self) -> Interval:
-        return Interval(**self._asdict())
+    def how_timed(self) -> str:
+        """The name of its timing; empty on a CPU."""
+        return how_timed(self.timing, self.device_kind)
+
+    @property
+    def title(self) -> str:
+        """The device, and what distinguishes its tables: `NVIDIA H200, replayed`, `AMD EPYC, Triton interpreter`."""
+        return ", ".join(filter(None, (self.device_name, self.variant)))
+
+    @property
+    def variant(self) -> str:
+        """The title without the device: the timing, and how the runs were made; often empty."""
+        isolation, triton = "" if self.isolated else "not isolated", "Triton interpreter" if self.interpreted else ""
+        return ", ".join(filter(None, (self.how_timed, isolation, triton)))
+
+
+class Setting(Record):
+    """What many verdicts have in common: the problem, the environment, and how times were and must be taken."""
+
+    problem: ProblemId
+    environment: Environment
+    protocol: int
+    timing: Timing
+    ranked_timing: Timing | None
+
+    @cached_property
+    def key(self) -> TableKey:
+        """The key of the table that times of this setting belong to."""
+        return TableKey.of(self)
 
 
 class VerdictFields(NamedTuple):
-    """A verdict's fields of these names, and those of its line; `problem` and `environment` may be shared by many."""
+    """A verdict's values, with the number and the hash of its line; `setting` is one object for many verdicts."""
 
     seq: int
     hash: str
     run: str
-    outcome: Outcome
-    problem: ProblemId
-    submission: SubmissionFields
-    environment: Environment
-    protocol: int
-    created_at: datetime
-    timing: Timing
-    ranked_timing: Timing | None
-    score: Score | None
+    author: str
+    name: str
+    language: str
+    sha256: str
+    median_ns: int | None
+    low_ns: int | None
+    high_ns: int | None
+    confidence: float | None
+    share: float | None
+    """The geometric mean of the cases' shares of the roofline; None unless every case has one."""
     doubts: str
     """The codes of its doubts, with commas between them."""
     effort: Effort
@@ -88,11 +125,22 @@ class VerdictFields(NamedTuple):
     cases: int
     """How many benchmark cases it has."""
     speedups_json: str
+    outcome: Outcome
+    created_at: datetime
+    setting: Setting
+
+    @property
+    def problem(self) -> ProblemId:
+        return self.setting.problem
+
+    @property
+    def environment(self) -> Environment:
+        return self.setting.environment
 
     @property
     def accepted(self) -> bool:
         """Whether it has a time: it is a right answer that was timed."""
-        return self.score is not None and self.outcome is Outcome.ACCEPTED
+        return self.median_ns is not None and self.outcome is Outcome.ACCEPTED
 
     @property
     def ranks(self) -> bool:
@@ -102,42 +150,43 @@ class VerdictFields(NamedTuple):
     @property
     def no_rank(self) -> NoRank | None:
         """As `Verdict.no_rank`."""
-        as_required = self.ranked_timing in (None, self.timing)
+        as_required = self.setting.ranked_timing in (None, self.setting.timing)
         return no_rank(as_required, self.doubts.split(",")) if self.doubts or not as_required else None
 
     @property
-    def speedups(self) -> tuple[Speedup, ...]:
-        return _SPEEDUPS.validate_json(self.speedups_json)
+    def score(self) -> Interval:
+        """The time of an accepted verdict."""
+        median_ns, low_ns, high_ns, confidence = self.median_ns, self.low_ns, self.high_ns, self.confidence
+        assert median_ns is not None
+        assert low_ns is not None
+        assert high_ns is not None
+        assert confidence is not None
+        return Interval(median_ns=median_ns, low_ns=low_ns, high_ns=high_ns, confidence=confidence)
 
     @property
-    def question(self) -> Question:
-        ran, problem = self.environment, self.problem
-        return Question(
-            problem.slug,
-            problem.sha256,
-            self.protocol,
-            self.ranked_timing or self.timing,
-            ran.device_kind,
-            ran.device_name,
-            ran.isolated,
-            ran.interpreted,
-        )
+    def speedups(self) -> tuple[Speedup, ...]:
+        return _SPEEDUPS.validate_json(self.speedups_json) if self.speedups_json != "[]" else ()
+
+    @property
+    def age(self) -> tuple[datetime, str]:
+        """A key that sorts verdicts, oldest first."""
+        return self.created_at, self.run
 
 
 class Facts(NamedTuple):
-    """What the standings of one problem follow from, oldest first: events, and what is ranked by of each verdict."""
+    """What the standings of one problem follow from, oldest first: events, and the fields of each verdict."""
 
     events: Sequence[Entry]
     verdicts: Sequence[VerdictFields]
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Facts:
-        """Those of entries.
+        """The facts in some entries.
 
         Raises:
             LedgerError: as for `fields_of`.
         """
-        held = [*entries]
+        held = sorted(entries, key=lambda entry: entry.seq)
         events = [entry for entry in held if entry.kind in (MODERATION, EXEMPT)]
         return cls(events, [fields_of(entry) for entry in held if entry.kind == VERDICT])
 
@@ -160,6 +209,8 @@ class _Doubt(BaseModel):
 
 class _Benchmark(BaseModel):
     mode: str
+    weight: float | None = None
+    roofline: Roofline | None = None
 
 
 class _Parsed(BaseModel):
@@ -204,26 +255,38 @@ def fields_of(entry: Entry) -> VerdictFields:
         raise unreadable(entry, error) from error
     submission, score = parsed.submission, parsed.score
     return VerdictFields(
-        entry.seq,
-        entry.hash,
-        parsed.run,
-        parsed.outcome,
-        parsed.problem,
-        SubmissionFields(submission.sha256, submission.name, submission.author, submission.language),
-        parsed.environment,
-        parsed.protocol,
-        parsed.created_at,
-        parsed.timing,
-        parsed.ranked_timing,
-        None if score is None else Score(score.median_ns, score.low_ns, score.high_ns, score.confidence),
-        _listed(doubt.code for doubt in parsed.doubts),
-        parsed.effort,
-        parsed.duration_ns,
-        _listed(sorted({benchmark.mode for benchmark in parsed.benchmarks})),
-        len(parsed.benchmarks),
-        _SPEEDUPS.dump_json(parsed.speedups).decode() if parsed.speedups else "[]",
+        seq=entry.seq,
+        hash=entry.hash,
+        run=parsed.run,
+        outcome=parsed.outcome,
+        author=submission.author,
+        name=submission.name,
+        language=submission.language,
+        sha256=submission.sha256,
+        created_at=parsed.created_at,
+        median_ns=score.median_ns if score else None,
+        low_ns=score.low_ns if score else None,
+        high_ns=score.high_ns if score else None,
+        confidence=score.confidence if score else None,
+        share=_share(parsed.benchmarks),
+        doubts=",".join(doubt.code for doubt in parsed.doubts),
+        effort=parsed.effort,
+        duration_ns=parsed.duration_ns,
+        modes=",".join(sorted({benchmark.mode for benchmark in parsed.benchmarks})),
+        cases=len(parsed.benchmarks),
+        speedups_json=_SPEEDUPS.dump_json(parsed.speedups).decode(),
+        setting=Setting(
+            problem=parsed.problem,
+            environment=parsed.environment,
+            protocol=parsed.protocol,
+            timing=parsed.timing,
+            ranked_timing=parsed.ranked_timing,
+        ),
     )
 
 
-def _listed(words: Iterable[str]) -> str:
-    return ",".join(words)
+def _share(cases: Sequence[_Benchmark]) -> float | None:
+    shares = [case.roofline.share for case in cases if case.roofline is not None]
+    if not shares or len(shares) < len(cases):
+        return None
+    return geometric_mean(shares, [case.weight or 1.0 for case in cases])

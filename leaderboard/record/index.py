@@ -28,33 +28,31 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
 from harness.errors import LedgerError
-from harness.verdict import Effort, Environment, Outcome, ProblemId, Record
+from harness.verdict import Effort, Outcome
 from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
-from leaderboard.record.fields import Facts, Score, SubmissionFields, VerdictFields, fields_of
+from leaderboard.record.fields import Facts, Setting, VerdictFields, fields_of
 
 _TABLES = """
 CREATE TABLE ledger (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, device INTEGER NOT NULL, inode INTEGER NOT NULL,
   size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL
 );
-CREATE TABLE shared (id INTEGER PRIMARY KEY, json TEXT NOT NULL UNIQUE);
+CREATE TABLE setting (id INTEGER PRIMARY KEY, json TEXT NOT NULL UNIQUE);
 CREATE TABLE line (
   ledger INTEGER NOT NULL, seq INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, hash TEXT NOT NULL,
   kind TEXT NOT NULL, event TEXT, fault TEXT, remedy TEXT,
-  run TEXT, outcome TEXT, problem INTEGER, sha256 TEXT, name TEXT, author TEXT, language TEXT, environment INTEGER,
-  protocol INTEGER, created_at TEXT, timing TEXT, ranked_timing TEXT,
-  median_ns INTEGER, low_ns INTEGER, high_ns INTEGER, confidence REAL,
-  doubts TEXT, effort TEXT, duration_ns INTEGER, modes TEXT, cases INTEGER, speedups TEXT,
+  run TEXT, author TEXT, name TEXT, language TEXT, sha256 TEXT,
+  median_ns INTEGER, low_ns INTEGER, high_ns INTEGER, confidence REAL, share REAL, doubts TEXT, effort TEXT,
+  duration_ns INTEGER, modes TEXT, cases INTEGER, speedups_json TEXT, outcome TEXT, created_at TEXT,
+  setting INTEGER,
   PRIMARY KEY (ledger, seq)
 ) WITHOUT ROWID;
 CREATE INDEX line_run ON line (ledger, run) WHERE run IS NOT NULL;
 """
 _WAIT_S = 30.0  # for another process that reads a large ledger into the index
 _AT_ONCE = 1000  # lines that are inserted together
-_FIELDS = """seq, hash, run, outcome, problem, sha256, name, author, language, environment, protocol, created_at,
-  timing, ranked_timing, median_ns, low_ns, high_ns, confidence, doubts, effort, duration_ns, modes, cases, speedups"""
-_COLUMNS = 31
-_REST = VerdictFields._fields.index("doubts")
+_FIELDS = ", ".join(VerdictFields._fields)  # the columns have their names
+_COLUMNS = 28
 
 
 class Place(NamedTuple):
@@ -121,13 +119,10 @@ class Lines:
         return [*self._made(self._rows(_FIELDS, where, "ORDER BY seq DESC LIMIT ?", *kind, most))]
 
     def _made(self, rows: sqlite3.Cursor) -> Iterator[VerdictFields]:
-        problems, environments = cache(self._problem), cache(self._environment)
-        outcomes = {outcome.value: outcome for outcome in Outcome}
-        moment = datetime.fromisoformat
+        outcomes, moment = {str(outcome): outcome for outcome in Outcome}, datetime.fromisoformat
+        settings = self._settings()
         for row in rows:
-            score = None if row[14] is None else Score(*row[14:18])
-            parts = (outcomes[row[3]], problems(row[4]), SubmissionFields(*row[5:9]), environments(row[9]), row[10])
-            yield VerdictFields._make((*row[:3], *parts, moment(row[11]), row[12], row[13], score, *row[18:]))
+            yield VerdictFields._make((*row[:-3], outcomes[row[-3]], moment(row[-2]), settings[row[-1]]))
 
     def _refuse_unreadable(self) -> None:
         for fault, remedy in self._rows("fault, remedy", "AND fault IS NOT NULL", "LIMIT 1"):
@@ -137,14 +132,9 @@ class Lines:
         query = f"SELECT {columns} FROM line {by} WHERE ledger = ? AND +seq <= ? {where} {then}"
         return self._database.execute(query, (self._ledger, self._upto, *values))
 
-    def _problem(self, number: int) -> ProblemId:
-        return ProblemId.model_validate_json(self._shared(number))
-
-    def _environment(self, number: int) -> Environment:
-        return Environment.model_validate_json(self._shared(number))
-
-    def _shared(self, number: int) -> str:
-        return str(self._database.execute("SELECT json FROM shared WHERE id = ?", (number,)).fetchone()[0])
+    def _settings(self) -> dict[int, Setting]:
+        rows = self._database.execute("SELECT id, json FROM setting")
+        return {number: Setting.model_validate_json(document) for number, document in rows}
 
 
 class Reading(Protocol):
@@ -253,7 +243,7 @@ class _Update:
     def __init__(self, database: sqlite3.Connection, ledger: Reading) -> None:
         self._database, self._ledger = database, ledger
         self._name = os.path.abspath(ledger.path)  # noqa: PTH100 - links are kept: a ledger may be one
-        self._shared = dict[str, int]()
+        self._settings = dict[str, int]()
 
     def lines(self) -> Lines:
         try:
@@ -332,21 +322,24 @@ class _Update:
             event = entry.document.decode() if entry.kind in (MODERATION, EXEMPT) else None
             return (*head, event, *[None] * (_COLUMNS - len(head) - 2))
         try:
-            f = fields_of(entry)
+            fields = fields_of(entry)
         except LedgerError as error:
             return (*head, None, error.what, error.remedy, *[None] * (_COLUMNS - len(head) - 4))
-        values = (f.run, f.outcome.value, self._number(f.problem), *f.submission, self._number(f.environment))
-        moments = (f.protocol, f.created_at.isoformat(), f.timing, f.ranked_timing, *(f.score or [None] * 4))
-        return (*head, None, None, None, *values, *moments, *f[_REST:])
+        values = fields._replace(
+            outcome=fields.outcome.value,  # type: ignore[arg-type]
+            created_at=fields.created_at.isoformat(),  # type: ignore[arg-type]
+            setting=self._number(fields.setting),  # type: ignore[arg-type]
+        )
+        return (*head, None, None, None, *values[2:])  # without `seq` and `hash`, which `head` has
 
-    def _number(self, part: Record) -> int:
-        """The number of a part that many verdicts have in common."""
-        text = part.model_dump_json(exclude_unset=True)
-        if text not in self._shared:
-            self._database.execute("INSERT OR IGNORE INTO shared (json) VALUES (?)", (text,))
-            row = self._database.execute("SELECT id FROM shared WHERE json = ?", (text,)).fetchone()
-            self._shared[text] = row[0]
-        return self._shared[text]
+    def _number(self, setting: Setting) -> int:
+        """The number of a setting, which many verdicts have in common."""
+        text = setting.model_dump_json(exclude_unset=True)
+        if text not in self._settings:
+            self._database.execute("INSERT OR IGNORE INTO setting (json) VALUES (?)", (text,))
+            row = self._database.execute("SELECT id FROM setting WHERE json = ?", (text,)).fetchone()
+            self._settings[text] = row[0]
+        return self._settings[text]
 
 
 def _state(file: BinaryIO) -> tuple[int, int, int, int]:

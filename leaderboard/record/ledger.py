@@ -127,7 +127,7 @@ class JsonlLedger:
         """
         with self._lines() as lines:
             places = lines.places(run_prefix)
-        return [*self._at(places)]
+        return [*self.read_at(places)]
 
     def verdicts(self, since: int = 0) -> list[VerdictFields]:
         """What is ranked by of every verdict, oldest first; of those after line `since`.
@@ -248,11 +248,23 @@ class JsonlLedger:
         Raises:
             LedgerError: the file cannot be read, or one of these lines was changed after it was written.
         """
-        with self._lines() as lines:
-            places = lines.at(numbers)
-        return self._at(places)
+        return self.read_at(self.places(numbers))
 
-    def _at(self, places: Iterable[Place]) -> Iterator[Entry]:
+    def places(self, numbers: Collection[int]) -> list[Place]:
+        """Where some lines, counted from 1, are in the file, in order.
+
+        Raises:
+            LedgerError: the file cannot be read, or the chain is broken.
+        """
+        with self._lines() as lines:
+            return lines.at(numbers)
+
+    def read_at(self, places: Iterable[Place]) -> Iterator[Entry]:
+        """The entries at some places.
+
+        Raises:
+            LedgerError: as for `at`.
+        """
         if not (wanted := [*places]):
             return
         with self._readable(), self.opened() as file:

@@ -29,15 +29,15 @@ class Grading:
 
     @property
     def author(self) -> str:
-        return self.verdict.submission.author
+        return self.verdict.author
 
     @property
     def submission(self) -> str:
-        return self.verdict.submission.name
+        return self.verdict.name
 
     @property
     def sha256(self) -> str:
-        return self.verdict.submission.sha256
+        return self.verdict.sha256
 
     @property
     def state(self) -> State:
@@ -50,21 +50,17 @@ def gradings(facts: Facts, current: Current) -> list[Grading]:
     Raises:
         LedgerError: an event was written by a version that this one cannot read.
     """
-    events, present = facts.moderation(), Present(current)
-    for verdict in facts.verdicts:
-        present.add(verdict)
-    return [
-        Grading(v, v.seq, events.of((v.run,), v.submission.sha256, v.submission.author), present.mark(v))
-        for v in facts.verdicts
-    ]
+    events, present = facts.moderation(), Present(current, facts.verdicts)
+    return [Grading(v, v.seq, events.of((v.run,), v.sha256, v.author), present.mark(v)) for v in facts.verdicts]
 
 
 def newest(of: Iterable[Grading]) -> list[Grading]:
     """The newest grading of each author's source; none of a source of which a grading is disqualified."""
     last: dict[tuple[str, str], Grading] = {}
     out: set[tuple[str, str]] = set()
-    for each in sorted(of, key=lambda each: each.verdict.created_at):
-        last[each.author, each.sha256] = each
-        if each.state == "disqualified":
-            out.add((each.author, each.sha256))
-    return [each for file, each in last.items() if file not in out]
+    for grading in sorted(of, key=lambda grading: grading.verdict.created_at):
+        file = grading.author, grading.sha256
+        last[file] = grading
+        if grading.state == "disqualified":
+            out.add(file)
+    return [grading for file, grading in last.items() if file not in out]

@@ -16,15 +16,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from harness import stats
 from harness.verdict import Interval
-from leaderboard.record.fields import Score, VerdictFields
+from leaderboard.record.fields import VerdictFields
 from leaderboard.standings.staleness import SOFTWARE
 
 WIDEST = 1.5  # maximum ratio of an interval's upper end to its lower end for a result to rank
-RowState = Literal["ranks", "too_wide", "not_replayed", "known_inputs"]
+RowState = Literal["ranks", "too_wide", "not_replayed", "known_inputs", "disqualified", "late"]
 COMPARABLE: frozenset[RowState] = frozenset({"ranks", "too_wide"})
 """The states of rows whose times may be compared with each other's."""
 NO_RANK: Mapping[RowState, str] = {
@@ -69,8 +69,9 @@ class Source:
         """The gradings that are pooled, oldest first."""
         if len(self._added) == 1:
             return (self.verdict,)
-        now = _software(self.verdict.environment)
-        return tuple(sorted((v for v in self._added if _software(v.environment) == now), key=_age))
+        setting, now = self.verdict.setting, _software(self.verdict.environment)
+        same = (v for v in self._added if v.setting is setting or _software(v.environment) == now)
+        return tuple(sorted(same, key=_age))
 
     @cached_property
     def first(self) -> VerdictFields:
@@ -80,8 +81,8 @@ class Source:
     @cached_property
     def score(self) -> Interval:
         """The pooled time."""
-        times = [_time(v.score) for v in self.gradings if v.score is not None]
-        pooled = stats.pool(times)
+        pooled = stats.pool([_Time(v.median_ns or 1, v.low_ns or 1, v.high_ns or 1, v.confidence or 0.95)
+                             for v in self.gradings])  # fmt: skip
         return Interval(
             median_ns=round(pooled.median),
             low_ns=math.floor(pooled.low),
@@ -89,7 +90,7 @@ class Source:
             confidence=pooled.confidence,
         )
 
-    @property
+    @cached_property
     def state(self) -> RowState:
         """Whether it may rank, and if not, why; `NO_RANK` says it in words."""
         return self.verdict.no_rank or ("too_wide" if too_wide(self.score) else "ranks")
@@ -97,34 +98,8 @@ class Source:
     @property
     def order(self) -> tuple[int, datetime, str]:
         """Faster first, then earlier; the run breaks ties, so that the order never depends on the ledger's."""
-        return self.score.median_ns, self.first.created_at, self.first.run
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The fields of its row that are taken from it."""
-        return {**identity(self.verdict), "score": self.score, "seq": self.verdict.seq}
+        return self.score.median_ns, *self.first.age
 
 
-def _time(score: Score) -> _Time:
-    return _Time(score.median_ns or 1, score.low_ns or 1, score.high_ns or 1, score.confidence)
-
-
-def _age(verdict: VerdictFields) -> tuple[datetime, str]:
-    return verdict.created_at, verdict.run
-
-
+_age = attrgetter("created_at", "run")
 _software = attrgetter(*SOFTWARE)
-
-
-def identity(verdict: VerdictFields) -> Mapping[str, Any]:
-    """The fields that rows and runs set aside have in common."""
-    submission = verdict.submission
-    return {
-        "author": submission.author,
-        "submission": submission.name,
-        "language": submission.language,
-        "sha256": submission.sha256,
-        "run": verdict.run,
-        "sandbox": verdict.environment.sandbox,
-        "created_at": verdict.created_at,
-    }

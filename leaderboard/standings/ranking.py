@@ -22,86 +22,29 @@ for each of its rows: "not shown to be slower than the first of them".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from harness.verdict import (
-    DeviceKind,
-    Effort,
-    Interval,
-    PrivateId,
-    Ratio,
-    Record,
-    SandboxName,
-    Speedup,
-    Timing,
-    Verdict,
-)
+from harness.verdict import Effort, Interval, PrivateId, Ratio, Record, SandboxName, Speedup
+from leaderboard.record import moderation
 from leaderboard.record.current import Current
 from leaderboard.record.entry import Entry
-from leaderboard.record.fields import Facts, Question, VerdictFields
-from leaderboard.record.moderation import Events, Moderation, State, state
+from leaderboard.record.fields import Facts, TableKey, VerdictFields
+from leaderboard.record.moderation import Events, Moderation
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
-from leaderboard.standings.pooling import COMPARABLE, NO_RANK, RowState, Source, identity
+from leaderboard.standings.pooling import COMPARABLE, NO_RANK, RowState, Source
 from leaderboard.standings.staleness import Present, Stale
-
-_HOW_TIMED: Mapping[Timing, str] = {"replayed": "replayed", "calls": "plain calls", "sealed": "sealed rounds"}
-
-
-def how_timed(timing: Timing, device_kind: DeviceKind) -> str:
-    """The name of a timing in a table's title; empty on a CPU, where there is only one."""
-    return _HOW_TIMED[timing] if device_kind == "cuda" else ""
-
-
-class TableKey(Record):
-    """What the rows of one table have in common."""
-
-    problem: str
-    problem_sha256: str
-    protocol: int
-    timing: Timing
-    device_kind: DeviceKind
-    device_name: str
-    isolated: bool
-    interpreted: bool
-
-    @classmethod
-    def of(cls, question: Question) -> TableKey:
-        return cls(**question._asdict())
-
-    @classmethod
-    def of_verdict(cls, verdict: Verdict) -> TableKey:
-        """That of the table in which a verdict is, if it has a time."""
-        ran, problem = verdict.environment, verdict.problem
-        timing = verdict.ranked_timing or verdict.timing
-        place = (ran.device_kind, ran.device_name, ran.isolated, ran.interpreted)
-        return cls.of(Question(problem.slug, problem.sha256, verdict.protocol, timing, *place))
-
-    @property
-    def how_timed(self) -> str:
-        """As the function of that name."""
-        return how_timed(self.timing, self.device_kind)
-
-    @property
-    def title(self) -> str:
-        """The device, and what distinguishes its tables: `NVIDIA H200, replayed`, `AMD EPYC, Triton interpreter`."""
-        return ", ".join(filter(None, (self.device_name, self.variant)))
-
-    @property
-    def variant(self) -> str:
-        """The title without the device: the timing, and how the runs were made; often empty."""
-        isolation, triton = "" if self.isolated else "not isolated", "Triton interpreter" if self.interpreted else ""
-        return ", ".join(filter(None, (self.how_timed, isolation, triton)))
 
 
 class Row(Record):
-    """An author's or a team's best source, or one that has no rank, for the reason that its `state` gives.
+    """One line of a board: an author's or a team's best source, or a run without a rank, for the reason in its `state`.
 
     `author` wrote it; `team` is the one that the author is in, which has no other ranked row.
     `score` is pooled over its `gradings`. Everything else is of the newest of them, which `run` names: `seq` is its
-    line in the ledger, `modes` are the timing modes of its `cases` benchmark cases, and the speedups are its own.
+    line in the ledger, `modes` are the timing modes of its `cases` benchmark cases, `share` is its share of the
+    roofline (the geometric mean over the cases), and the speedups are its own.
     `moderation` has the events that concern any of the gradings, oldest first.
     """
 
@@ -119,6 +62,7 @@ class Row(Record):
     cases: int
     effort: Effort
     speedups: tuple[Speedup, ...] = ()
+    share: float | None = None
     created_at: datetime
     seq: int
     state: RowState = "ranks"
@@ -131,9 +75,19 @@ class Row(Record):
         return shown(self.author, self.team)
 
     @property
+    def name(self) -> str:
+        """The name that it ranks under: the team's, else the author's."""
+        return self.team.name if self.team else self.author
+
+    @property
     def no_rank(self) -> str:
         """Why it has no rank; empty if it has one."""
         return NO_RANK.get(self.state, "")
+
+    @property
+    def comparable(self) -> bool:
+        """Whether it was timed as the table requires."""
+        return self.state in COMPARABLE
 
     def belongs_to(self, author: str) -> bool:
         """Whether it is an author's row: their own, or that of their team."""
@@ -144,38 +98,16 @@ class Row(Record):
         return next((speedup.ratio for speedup in self.speedups if speedup.baseline == baseline), None)
 
 
-class SetAside(Record):
-    """An accepted verdict that does not rank; `moderation` contains the event that decided so."""
-
-    state: State
-    author: str
-    team: Team | None = None
-    submission: str
-    language: str
-    sha256: str
-    run: str
-    score: Interval
-    sandbox: SandboxName
-    created_at: datetime
-    seq: int
-    moderation: tuple[Moderation, ...]
-    stale: Stale | None = None
-
-    @property
-    def who(self) -> str:
-        """As `Row.who`."""
-        return shown(self.author, self.team)
-
-
 class Table(Record):
     """Standings: rows by score with ranks from 1, shared if intervals overlap the leader's; then rows without a rank.
 
-    `private` identifies and counts the private cases, if there were any.
+    `set_aside` are runs that organizers disqualified, or that were late. `private` identifies and counts the private
+    cases, if there were any.
     """
 
     key: TableKey
     rows: tuple[Row, ...]
-    set_aside: tuple[SetAside, ...] = ()
+    set_aside: tuple[Row, ...] = ()
     private: PrivateId | None = None
 
     @property
@@ -186,10 +118,10 @@ class Table(Record):
     @property
     def comparable(self) -> tuple[Row, ...]:
         """The rows that were timed as the table requires: those that have a rank, and those too wide for one."""
-        return tuple(row for row in self.rows if row.state in COMPARABLE)
+        return tuple(row for row in self.rows if row.comparable)
 
     @property
-    def baselines(self) -> tuple[str, ...]:
+    def baseline_names(self) -> tuple[str, ...]:
         """The names of all baselines that a row of the table was measured against."""
         return tuple(sorted({speedup.baseline for row in self.rows for speedup in row.speedups}))
 
@@ -208,9 +140,10 @@ class _Collected:
     events: Events
     present: Present | None
     teams: Teams
-    sources: dict[Question, dict[tuple[str, str, bool], Source]] = field(default_factory=dict)
-    aside: dict[Question, list[VerdictFields]] = field(default_factory=dict)
+    sources: dict[TableKey, dict[tuple[str, str, bool], Source]] = field(default_factory=dict)
+    aside: dict[TableKey, list[VerdictFields]] = field(default_factory=dict)
     appeared: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By problem and hash, the line of its first accepted verdict."""
 
 
 def rank(facts: Facts | Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
@@ -235,9 +168,9 @@ def rankings(facts: Facts | Iterable[Entry], current: Current | None = None, tea
     """
     collected = _collect(facts if isinstance(facts, Facts) else Facts.of(facts), current, teams)
     made = []
-    for question in {**collected.sources, **collected.aside}:
-        sources = tuple(collected.sources.get(question, {}).values())
-        made.append(Ranking(_table(question, collected, tuple(_chosen(sources, teams))), sources))
+    for key in {**collected.sources, **collected.aside}:
+        sources = tuple(collected.sources.get(key, {}).values())
+        made.append(Ranking(_table(key, collected, tuple(_chosen(sources, teams))), sources))
     return sorted(made, key=lambda ranking: _place(ranking.table.key, collected.appeared))
 
 
@@ -247,24 +180,22 @@ def overlap(one: Interval, other: Interval) -> bool:
 
 
 def _collect(facts: Facts, current: Current | None, teams: Teams) -> _Collected:
-    collected = _Collected(facts.moderation(), Present(current) if current is not None else None, teams)
-    questions: dict[tuple[object, ...], Question] = {}  # few, of many verdicts with the same parts
+    present = Present(current, facts.verdicts) if current is not None else None
+    collected = _Collected(facts.moderation(), present, teams)
+    tables: dict[int, tuple[TableKey, dict[tuple[str, str, bool], Source]]] = {}  # by the setting, of which few are
     for verdict in facts.verdicts:
-        if collected.present is not None:
-            collected.present.add(verdict)
         if not verdict.accepted:
             continue
-        parts = (id(verdict.environment), id(verdict.problem), verdict.protocol, verdict.ranked_timing, verdict.timing)
-        if (question := questions.get(parts)) is None:
-            question = questions[parts] = verdict.question
-        submission = verdict.submission
-        version = question[:2]
-        collected.appeared[version] = min(verdict.seq, collected.appeared.get(version, verdict.seq))
-        if collected.events.state(verdict.run, submission.sha256, submission.author) != "ranks":
-            collected.aside.setdefault(question, []).append(verdict)
+        if (found := tables.get(id(verdict.setting))) is None:
+            key = verdict.setting.key
+            found = tables[id(verdict.setting)] = key, collected.sources.setdefault(key, {})
+            version = key.problem, key.problem_sha256
+            collected.appeared[version] = min(verdict.seq, collected.appeared.get(version, verdict.seq))
+        key, sources = found
+        if collected.events.state(verdict.run, verdict.sha256, verdict.author) != "ranks":
+            collected.aside.setdefault(key, []).append(verdict)
             continue
-        sources = collected.sources.setdefault(question, {})
-        alike = (submission.author, submission.sha256, verdict.ranks)
+        alike = (verdict.author, verdict.sha256, verdict.ranks)
         if (source := sources.get(alike)) is None:
             source = sources[alike] = Source()
         source.add(verdict)
@@ -277,43 +208,24 @@ def _chosen(sources: Iterable[Source], teams: Teams) -> Iterator[Source]:
     """
     first: dict[RowState, dict[str, Source]] = {"ranks": {}, **{state: {} for state in NO_RANK}}
     for source in sources:
-        kind, who = first[source.state], teams.name_of(source.verdict.submission.author)
+        kind, who = first[source.state], teams.name_of(source.verdict.author)
         if who not in kind or source.order < kind[who].order:
             kind[who] = source
     best, wide, plain, known = (first[state] for state in ("ranks", "too_wide", "not_replayed", "known_inputs"))
     faster = (source for who, source in wide.items() if who not in best or source.order < best[who].order)
     others = (source for who, source in (known | plain).items() if who not in best and who not in wide)
-    for each in (best.values(), faster, others):
-        yield from sorted(each, key=lambda source: source.order)
+    for group in (best.values(), faster, others):
+        yield from sorted(group, key=lambda source: source.order)
 
 
-def _table(question: Question, collected: _Collected, sources: Sequence[Source]) -> Table:
-    aside = sorted(collected.aside.get(question, ()), key=_order)
+def _table(key: TableKey, collected: _Collected, sources: Sequence[Source]) -> Table:
+    aside = sorted(collected.aside.get(key, ()), key=lambda verdict: (verdict.median_ns, *verdict.age))
     return Table(
-        key=TableKey.of(question),
+        key=key,
         rows=tuple(_rows(sources, collected)),
-        set_aside=tuple(_set_aside(verdict, collected) for verdict in aside),
+        set_aside=tuple(_row(verdict, verdict.score, (verdict,), None, None, collected) for verdict in aside),
         private=(sources[0].verdict if sources else aside[0]).problem.private,
     )
-
-
-def _set_aside(verdict: VerdictFields, collected: _Collected) -> SetAside:
-    assert verdict.score is not None
-    said = collected.events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
-    return SetAside(
-        **identity(verdict),
-        team=collected.teams.of(verdict.submission.author),
-        score=verdict.score.interval,
-        seq=verdict.seq,
-        state=state(said),
-        moderation=said,
-        stale=collected.present.mark(verdict) if collected.present is not None else None,
-    )
-
-
-def _order(verdict: VerdictFields) -> tuple[int, datetime, str]:
-    assert verdict.score is not None
-    return verdict.score.median_ns, verdict.created_at, verdict.run
 
 
 def _rows(sources: Iterable[Source], collected: _Collected) -> Iterator[Row]:
@@ -323,20 +235,38 @@ def _rows(sources: Iterable[Source], collected: _Collected) -> Iterator[Row]:
         score, state = source.score, source.state
         if state == "ranks" and (leader is None or not overlap(leader, score)):
             shared, leader = above + 1, score
-        verdict, runs = source.verdict, [grading.run for grading in source.gradings]
-        yield Row(
-            **source.identity,
-            team=collected.teams.of(verdict.submission.author),
-            rank=shared if state == "ranks" else None,
-            state=state,
-            gradings=len(runs),
-            modes=tuple(filter(None, verdict.modes.split(","))),
-            cases=verdict.cases,
-            effort=verdict.effort,
-            speedups=verdict.speedups,
-            moderation=collected.events.of(runs, verdict.submission.sha256, verdict.submission.author),
-            stale=collected.present.mark(verdict) if collected.present is not None else None,
-        )
+        rank = shared if state == "ranks" else None
+        yield _row(source.verdict, score, source.gradings, rank, state, collected)
+
+
+def _row(
+    verdict: VerdictFields, score: Interval, gradings: Sequence[VerdictFields], rank: int | None,
+    state: RowState | None, collected: _Collected,
+) -> Row:  # fmt: skip
+    """A row; one without a `state` has that which its events result in."""
+    said = collected.events.of([grading.run for grading in gradings], verdict.sha256, verdict.author)
+    return Row(
+        rank=rank,
+        author=verdict.author,
+        team=collected.teams.of(verdict.author),
+        submission=verdict.name,
+        language=verdict.language,
+        sha256=verdict.sha256,
+        run=verdict.run,
+        score=score,
+        gradings=len(gradings),
+        sandbox=verdict.environment.sandbox,
+        modes=tuple(filter(None, verdict.modes.split(","))),
+        cases=verdict.cases,
+        effort=verdict.effort,
+        speedups=verdict.speedups,
+        share=verdict.share,
+        created_at=verdict.created_at,
+        seq=verdict.seq,
+        state=state or moderation.state(said),
+        moderation=said,
+        stale=collected.present.mark(verdict) if collected.present is not None else None,
+    )
 
 
 def _place(key: TableKey, appeared: dict[tuple[str, str], int]) -> tuple[str | int, ...]:

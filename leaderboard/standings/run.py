@@ -20,7 +20,7 @@ def moderation(facts: Facts, verdict: Verdict) -> tuple[Moderation, ...]:
 def pooled(facts: Facts, verdict: Verdict) -> Source | None:
     """The pooled gradings of a verdict's source in its table; None if this verdict is not among them."""
     sha256 = verdict.submission.sha256
-    same = Facts(facts.events, [fields for fields in facts.verdicts if fields.submission.sha256 == sha256])
+    same = Facts(facts.events, [fields for fields in facts.verdicts if fields.sha256 == sha256])
     matching = (
         source
         for ranking in rankings(same)

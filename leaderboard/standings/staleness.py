@@ -6,12 +6,12 @@ changed. It keeps its rank, which was right when it was given; the mark says wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from harness.verdict import Environment, ProblemId, Record
 from leaderboard.record.current import Current
-from leaderboard.record.fields import VerdictFields
+from leaderboard.record.fields import Setting, VerdictFields
 
 # What can change while a device keeps its name. The rest of an environment identifies the device and the sandbox.
 SOFTWARE = ("driver", "cuda", "torch", "triton", "python", "image_digest", "power_limit_mw")
@@ -25,66 +25,78 @@ class Stale(Record):
 
 
 class Present:
-    """The present state according to a ledger and `Current`: `add` every verdict, then ask `mark` for each row."""
+    """What is current according to a ledger and `Current`; `mark` says of a verdict whether it is out of date."""
 
-    def __init__(self, current: Current) -> None:
-        self._current = current
-        self._newest: dict[tuple[str, ...], tuple[datetime, Environment]] = {}
-        self._again: dict[tuple[str, ...], tuple[datetime, str, Environment, str]] = {}
+    def __init__(self, current: Current, verdicts: Sequence[VerdictFields]) -> None:
+        self._current, self._verdicts = current, verdicts
+        newest: dict[int, VerdictFields] = {}  # by the setting, of which there are few
+        for verdict in verdicts:
+            if (known := newest.get(id(verdict.setting))) is None or known.created_at < verdict.created_at:
+                newest[id(verdict.setting)] = verdict
+        self._newest = sorted(newest.values(), key=lambda verdict: verdict.created_at, reverse=True)
         self._now: dict[str, Current] = {}
-        self._stale: dict[tuple[int, int, int], bool] = {}
-        self._private: dict[str, tuple[datetime, str]] = {}
-        """The hash of the newest private cases of each problem, for a machine that does not have them."""
-
-    def add(self, verdict: VerdictFields) -> None:
-        """Remember the newest environment of the verdict's device, and whether its file was graded again."""
-        ran, slug = verdict.environment, verdict.problem.slug
-        where, at = (slug, *place(ran)), verdict.created_at
-        if (newest := self._newest.get(where)) is None or newest[0] < at:
-            self._newest[where] = (at, ran)
-        parts = (id(verdict.problem), verdict.protocol, id(ran))  # shared by many verdicts, which outlive this object
-        if parts not in self._stale:
-            self._stale[parts] = stale(verdict.problem, verdict.protocol, ran, self._current) is not None
-        if not self._stale[parts]:
-            file, private = _file(verdict), _private(verdict)
-            if (again := self._again.get(file)) is None or again[0] < at:
-                self._again[file] = (at, verdict.run, ran, private)
-            if private and ((known := self._private.get(slug)) is None or known[0] < at):
-                self._private[slug] = (at, private)
+        self._reasons: dict[int, str | None] = {}
 
     def mark(self, verdict: VerdictFields) -> Stale | None:
-        """Why a grading is out of date; None if it is not. Call it only after every verdict was added."""
-        slug = verdict.problem.slug
-        if slug not in self._now:
-            self._now[slug] = self._of(slug)
-        now = self._now[slug]
-        reason = stale(verdict.problem, verdict.protocol, verdict.environment, now)
-        if reason is None:
-            reason = self._other_private(slug, verdict.created_at, _private(verdict))
+        """Why a grading is out of date; None if it is not."""
+        reason = self._reason(verdict)
         if reason is None:
             return None
         again = self._again.get(_file(verdict))
-        problem = verdict.problem.model_copy(update={"sha256": now.sha256(verdict.problem) or ""})
-        if again is None or self._other_private(slug, again[0], again[3]) is not None:
-            return Stale(reason=reason)
-        if stale(problem, now.protocol, again[2], now) is not None:
-            return Stale(reason=reason)
-        return Stale(reason=reason, again=again[1])
+        return Stale(reason=reason, again=again.run if again is not None and self._reason(again) is None else None)
 
-    def _other_private(self, slug: str, at: datetime, private: str) -> str | None:
+    def _reason(self, verdict: VerdictFields) -> str | None:
+        setting = verdict.setting
+        if id(setting) not in self._reasons:
+            now = self._of(setting.problem.slug)
+            self._reasons[id(setting)] = stale(setting.problem, setting.protocol, setting.environment, now)
+        return self._reasons[id(setting)] or self._other_private(verdict)
+
+    @cached_property
+    def _again(self) -> dict[tuple[str, ...], VerdictFields]:
+        """The newest grading of every file on every device that is not out of date by itself."""
+        current, newest = dict[int, bool](), dict[tuple[str, ...], VerdictFields]()
+        for verdict in self._verdicts:
+            setting = verdict.setting
+            if id(setting) not in current:
+                reason = stale(setting.problem, setting.protocol, setting.environment, self._current)
+                current[id(setting)] = reason is None
+            if current[id(setting)]:
+                known = newest.get(_file(verdict))
+                if known is None or known.created_at < verdict.created_at:
+                    newest[_file(verdict)] = verdict
+        return newest
+
+    def _other_private(self, verdict: VerdictFields) -> str | None:
         """Why a grading with these private cases is out of date; None if it is not, as far as the ledger can tell.
 
-        One without any, but newer, is of a machine that does not have them, and is told apart by its table.
+        One without any, but newer, is of a machine that does not have them, and has another table.
         """
-        since, newest = self._private.get(slug, (at, ""))
-        if private == newest or (not private and at >= since):
+        newest, private = self._private.get(verdict.problem.slug), _private(verdict.setting)
+        if newest is None or private == _private(newest.setting):
             return None
-        return f"the private cases changed, {private[:12] or 'none'} is now {newest[:12]}"
+        if not private and verdict.created_at >= newest.created_at:
+            return None
+        return f"the private cases changed, {private[:12] or 'none'} is now {_private(newest.setting)[:12]}"
+
+    @cached_property
+    def _private(self) -> dict[str, VerdictFields]:
+        """The newest current grading of each problem with private cases, for a machine that does not have those."""
+        found: dict[str, VerdictFields] = {}
+        for verdict in reversed(self._newest):
+            setting = verdict.setting
+            changed = stale(setting.problem, setting.protocol, setting.environment, self._current)
+            if setting.problem.private is not None and changed is None:
+                found[verdict.problem.slug] = verdict
+        return found
 
     def _of(self, slug: str) -> Current:
         """The current state for one problem; environments in `Current` take precedence over those in the ledger."""
-        recorded = tuple(ran for where, (_, ran) in self._newest.items() if where[0] == slug)
-        return self._current.model_copy(update={"environments": (*self._current.environments, *recorded)})
+        if slug not in self._now:
+            recorded = [verdict.environment for verdict in self._newest if verdict.problem.slug == slug]
+            environments = (*self._current.environments, *recorded)
+            self._now[slug] = self._current.model_copy(update={"environments": environments})
+        return self._now[slug]
 
 
 def newest_environment(verdicts: Iterable[VerdictFields], where: tuple[str, str, str]) -> Environment | None:
@@ -106,15 +118,15 @@ def stale(problem: ProblemId, protocol: int, ran: Environment, current: Current)
     return next((_changed(fact, ran, here) for fact in SOFTWARE if getattr(ran, fact) != getattr(here, fact)), None)
 
 
-def _private(verdict: VerdictFields) -> str:
+def _private(setting: Setting) -> str:
     """The hash of its private cases; empty if it had none."""
-    return verdict.problem.private.sha256 if verdict.problem.private is not None else ""
+    return setting.problem.private.sha256 if setting.problem.private is not None else ""
 
 
 def _file(verdict: VerdictFields) -> tuple[str, ...]:
     """What a repeated grading must have in common: the author's file, the device, and whether it is isolated."""
-    ran, submission = verdict.environment, verdict.submission
-    return (verdict.problem.slug, submission.author, submission.sha256, *place(ran)[:2], str(ran.isolated))
+    ran = verdict.environment
+    return (verdict.problem.slug, verdict.author, verdict.sha256, *place(ran)[:2], str(ran.isolated))
 
 
 def same_place(ran: Environment, environments: Iterable[Environment]) -> Environment | None:
@@ -128,7 +140,7 @@ def place(ran: Environment) -> tuple[str, str, str]:
 
 
 def _changed(fact: str, ran: Environment, here: Environment) -> str:
-    before, now = (_shown(getattr(each, fact)) for each in (ran, here))
+    before, now = (_shown(getattr(environment, fact)) for environment in (ran, here))
     return f"{fact.replace('_', ' ')} {before}, now {now}"
 
 

@@ -31,5 +31,5 @@ def uses(facts: Facts, now: datetime) -> list[Use]:
     """
     exempt = {entry.exemption.run for entry in facts.events if entry.kind == EXEMPT}
     counted = (v for v in facts.verdicts if v.created_at > now - DAY and v.run not in exempt)
-    found = (Use(v.submission.author, v.created_at, v.duration_ns) for v in counted)
+    found = (Use(v.author, v.created_at, v.duration_ns) for v in counted)
     return sorted(found, key=lambda use: use.at)

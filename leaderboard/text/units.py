@@ -1,4 +1,4 @@
-"""Times, ratios and shares for people: the one place where a number of nanoseconds gets a unit.
+"""Times, ratios, shares and dates for people: the one place where a number of nanoseconds gets a unit.
 
 The board and the command line call it. Trusted. Everywhere else a time is an integer in nanoseconds.
 """
@@ -6,6 +6,7 @@ The board and the command line call it. Trusted. Everywhere else a time is an in
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 from harness.verdict import Interval, Ratio
 
@@ -49,13 +50,26 @@ def ratio(value: Ratio) -> str:
     """
     decimals = 3 if value.median < 9.9995 else 2 if value.median < 99.995 else 1
     digits = "#.4g" if value.median < 0.5 else f".{decimals}f"
-    median, low, high = (f"{each:{digits}}" for each in (value.median, value.low, value.high))
+    median, low, high = (f"{number:{digits}}" for number in (value.median, value.low, value.high))
     return f"{median} [{low}, {high}]"
 
 
 def percent(share: float) -> str:
     """A share of 1: "91 %"; below a tenth with two significant digits, "7.3 %"."""
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+
+
+def utc(moment: datetime) -> datetime:
+    """A moment in UTC; in the first and last hours of the calendar it keeps its own time zone."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return moment
+
+
+def date(moment: datetime) -> str:
+    """The day of a moment in UTC: `2026-01-31`."""
+    return f"{utc(moment):%Y-%m-%d}"
 
 
 def _scale(ns: int) -> tuple[str, int, int]:

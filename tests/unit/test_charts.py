@@ -8,22 +8,17 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from harness.verdict import Interval, Roofline
+from harness.verdict import BenchmarkResult, Interval, Roofline, Verdict
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.boards import CaseTimes
 from leaderboard.publishing.site.charts import cases, figure
 from leaderboard.publishing.site.charts.palette import COLOURS, Palette
 from leaderboard.publishing.site.charts.tiny import spark
-from leaderboard.publishing.site.digest import Run, Step, TimedCase
-from leaderboard.standings.ranking import TableKey
+from leaderboard.publishing.site.document import Step
 from tests.sites import CALIBRATION
-from tests.verdicts import EPOCH, interval, sha256
+from tests.verdicts import EPOCH, accepted, interval
 
 SVG = "{http://www.w3.org/2000/svg}"
-TABLE = TableKey(
-    problem="softmax", problem_sha256="0" * 64, protocol=4, timing="replayed", device_kind="cuda",
-    device_name="NVIDIA H200", isolated=True, interpreted=False,
-)  # fmt: skip
 PALETTE = Palette(["ada", "bob"], ["half", "single", "copy"])
 
 
@@ -40,14 +35,16 @@ def test_an_author_keeps_a_colour_and_a_case_its_shape() -> None:
     ]
 
 
-def run(author: str, *timed: TimedCase) -> Run:
-    return Run(
-        hash=sha256(author), key=TABLE, ranks=True, run="a" * 16, author=author, name="k.py", language="py",
-        sha256=sha256(author), size_bytes=1, created_at=EPOCH, score=interval(1000), cases=timed,
-    )  # fmt: skip
+def run(author: str, *timed: BenchmarkResult) -> Verdict:
+    return accepted(author=author, run="a" * 16).model_copy(update={"benchmarks": timed})
 
 
-def timed(name: str, calibration: Calibration, dtype: str, limit: str, share: float) -> TimedCase:
+def case(name: str, **changes: object) -> BenchmarkResult:
+    nothing = {"roofline": None, "minimum_bytes": None, "minimum_flops": None}
+    return accepted().benchmarks[0].model_copy(update={**nothing, "name": name, **changes})
+
+
+def timed(name: str, calibration: Calibration, dtype: str, limit: str, share: float) -> BenchmarkResult:
     """A case that reaches this share of what the calibration allows it."""
     flops = 10**9
     peak = calibration.throughput(dtype)
@@ -56,7 +53,7 @@ def timed(name: str, calibration: Calibration, dtype: str, limit: str, share: fl
     least_s = max(flops / peak, nbytes / calibration.copy_bytes_per_s)
     roof = Roofline.model_validate({"share": share, "limit": limit})
     score = interval(round(least_s / share * 1e9))
-    return TimedCase(name=name, score=score, roofline=roof, minimum_bytes=nbytes, minimum_flops=flops)
+    return case(name, score=score, roofline=roof, minimum_bytes=nbytes, minimum_flops=flops)
 
 
 @pytest.mark.parametrize("calibrated", [True, False])
@@ -99,7 +96,7 @@ def test_what_reaches_the_roofline_lies_on_the_roof_of_its_dtype(calibrated: boo
 
 
 def test_no_cost_or_no_roof_draws_none() -> None:
-    bare = TimedCase(name="half", score=interval(1000))
+    bare = case("half", score=interval(1000))
     assert figure.roofline([run("ada", bare)], "d", CALIBRATION, {"half": "float16"}, PALETTE, "") is None
     costly = bare.model_copy(update={"minimum_bytes": 8, "minimum_flops": 8})
     assert figure.roofline([run("ada", costly)], "d", None, {}, PALETTE, "") is None

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from harness.errors import LedgerError
 from harness.verdict import Doubt, DoubtCode, Outcome, Verdict
 from leaderboard.record.entry import NO_HASH, Entry, encode
+from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.teams import Teams
 from leaderboard.standings.pooling import too_wide
-from leaderboard.standings.ranking import Table, how_timed, overlap, rank, rankings
+from leaderboard.standings.ranking import Table, overlap, rank, rankings
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed, version_1
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
@@ -15,9 +14,9 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from harness.errors import HarnessError, LedgerError, UsageError
+from harness.errors import LedgerError, UsageError
 from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, ReplayedCalls, Roofline, Telemetry
-from leaderboard.publishing.site import digest, processes
+from leaderboard.publishing.site import book
 from leaderboard.publishing.site.charts.plot import logarithmic
 from leaderboard.publishing.site.charts.trace import over_time, sensors
 from leaderboard.record.ledger import JsonlLedger
@@ -213,7 +212,7 @@ def test_records_and_the_newest_runs_of_each_author_keep_their_pages(
     for day, run in enumerate("345678"):
         project.add(run_of("bob", 58_000, run, created_at=EPOCH + timedelta(days=9 + day)), "another")
     assert kept() == {*"abcde", *"45678"}, "a was the record, e stands on another board, 3 is neither that nor new"
-    monkeypatch.setattr(digest, "_ACCEPTED_OF_ALL", 4)
+    monkeypatch.setattr(book, "_ACCEPTED_OF_ALL", 4)
     project.add(wrong(author="eve", run="9" * 16))
     assert kept() == {*"abcde", *"78"}, "c, d and 8 are their authors' newest, and 7 is the newest of the others"
 
@@ -991,7 +990,6 @@ def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(folder, "_put", killed)
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})  # all pages in this process, in their order
     with pytest.raises(KeyboardInterrupt):
         project.build()
     assert (project.out / "index.html").is_file()
@@ -1066,32 +1064,6 @@ def test_pages_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has an index\.html that no build wrote"):
         project.build()
     assert project.html("index.html") == "mine"
-
-
-def test_two_builds_in_other_processes_and_orders_give_the_same_bytes(
-    project: SiteProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = {path: content for path, (_, content) in project.files().items()}
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    monkeypatch.setattr("leaderboard.publishing.site.folder._SHARE", 1)
-    project.out = tmp_path / "other"
-    project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
-    project.build()
-    assert {path: content for path, (_, content) in project.files().items()} == one
-
-
-def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    here = os.getpid()
-
-    def work(tasks: object) -> object:
-        assert os.getpid() == here, "a fault in the child"
-        return tasks
-
-    with pytest.raises(HarnessError, match="failed"):
-        processes.share([1, 2], work)
-    assert "a fault in the child" in capfd.readouterr().err
-    assert sorted(processes.share([1, 2], lambda tasks: list(tasks))) == [[1], [2]]
 
 
 def test_outcomes_are_counted_by_problem(project: SiteProject) -> None:

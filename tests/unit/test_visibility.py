@@ -13,16 +13,14 @@ import kernelmark
 from harness.verdict import Verdict
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import rules
-from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
-from leaderboard.standings.visibility import Rule, visible_source
+from leaderboard.standings.visibility import Rule
 from tests.unit.conftest import Command, Judge
 from tests.verdicts import accepted
 
 DEADLINE = datetime(2026, 12, 1, 22, 59, 59, tzinfo=UTC)
 AFTER, AT = DEADLINE + timedelta(seconds=1), DEADLINE
 HOUR = timedelta(hours=1)
-ENTRY = encode(None, accepted(problem="double").to_json().encode())[0]
 
 
 def rule(visibility: str, deadline: datetime | None = DEADLINE, problem: str = "double", **schedule: object) -> Rule:
@@ -42,22 +40,11 @@ def rule(visibility: str, deadline: datetime | None = DEADLINE, problem: str = "
         (rule("after_deadline", late={"days": 2, "penalty_per_day": 0.1}), DEADLINE + 48 * HOUR, False),
         (rule("after_deadline", late={"days": 2, "penalty_per_day": 0.1}), AFTER + 48 * HOUR, True),
         (rule("never"), AFTER, False),
-        (None, AFTER, False),
-        (rule("public", problem="other"), AFTER, False),
         (rule("public"), AFTER.replace(tzinfo=None), False),
     ],
 )
-def test_a_source_is_shown_only_where_that_is_known_to_be_allowed(
-    found: Rule | None, now: datetime, visible: bool
-) -> None:
-    assert visible_source(ENTRY, found, now) is visible
-
-
-def test_what_is_no_verdict_has_no_source() -> None:
-    other = Entry(1, "0" * 64, "0" * 64, "moderation", ENTRY.document)
-    broken = Entry(1, "0" * 64, "0" * 64, "verdict", b"{}")
-    assert not visible_source(other, rule("public"), AFTER)
-    assert not visible_source(broken, rule("public"), AFTER)
+def test_a_source_is_shown_only_where_that_is_known_to_be_allowed(found: Rule, now: datetime, visible: bool) -> None:
+    assert (found.hidden(now) == "") is visible
 
 
 def set_rules(competition: Path, text: str) -> None:
@@ -73,7 +60,7 @@ def test_a_deadline_that_cannot_be_read_closes_the_problem(competition: Path, co
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert "problem.toml" in said.err
     assert not (competition / "leaderboard").exists()
-    assert not visible_source(ENTRY, rules(Settings.load()).get("double"), AFTER)
+    assert "double" not in rules(Settings.load())
 
 
 def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(

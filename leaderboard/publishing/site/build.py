@@ -1,4 +1,4 @@
-"""Builds the whole site: ledgers are digested, digests become pages, and pages are written to the folder.
+"""Builds the whole site: ledgers become books, books become pages, and pages are written to the folder.
 
 `kernelmark` calls `build`. Trusted. Nothing on a page depends on the time of day, except which problems are closed, and
 so which sources are shown and which final tests count: else the same ledgers give the same bytes.
@@ -17,13 +17,13 @@ import harness
 from harness.errors import HarnessError
 from harness.files.identity import length_prefixed_sha256
 from harness.verdict import Record
-from leaderboard.publishing.site.digest import LedgerDigest
+from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
 from leaderboard.publishing.site.inputs import Site, SiteInputs
 from leaderboard.publishing.site.markup import HERE, keep_compiled
 from leaderboard.publishing.site.pages import KINDS
-from leaderboard.publishing.site.reading import Reader
 from leaderboard.publishing.site.statement import Statement
+from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.visibility import Rule
 
 _STATIC = ("site.css", "site.js", "plots.js", "favicon.svg", "social.png")
@@ -42,22 +42,19 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
 
 
 def _site(material: SiteInputs, memory: Path) -> Site:
-    version = _version()
-    reader = Reader(memory, version, material.current, material.teams, material.index)
-    paths = {path.stem: path for path in sorted(material.ledgers)}
     try:
         keep_compiled(memory / "templates")
-        books = tuple(reader.read(path) for path in paths.values())
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
+    ledgers = (JsonlLedger(path, material.index) for path in sorted(material.ledgers))
+    books = tuple(Book(ledger, material.current, material.teams) for ledger in ledgers)
     return Site(
         material=material,
         books=books,
-        version=version,
+        version=_version(),
         runs=frozenset(run for book in books for run in book.runs),
         problems=_problems(material, books),
         menu=tuple(link for kind in KINDS for link in kind.menu),
-        fetch=lambda problem, run: reader.verdict(paths[problem], run),
     )
 
 
@@ -66,20 +63,19 @@ def _pages(site: Site) -> Iterator[Page]:
         yield from kind.pages(site)
     for name in _STATIC:
         yield _file(f"static/{name}", (HERE / "static" / name).read_bytes())
-    for document in (each for kind in KINDS for each in kind.documents):
+    for document in (document for kind in KINDS for document in kind.documents):
         name = f"schema/{document.model_fields['kind'].default}.json"
         yield Page((name,), key(site.version, name), partial(_schema, name, document))
 
 
-def _problems(material: SiteInputs, books: Sequence[LedgerDigest]) -> tuple[Statement, ...]:
+def _problems(material: SiteInputs, books: Sequence[Book]) -> tuple[Statement, ...]:
     """The problems that are there, and those that only a ledger knows any more, by their slugs."""
-    by_slug = {each.slug: each for each in material.statements}
+    by_slug = {statement.slug: statement for statement in material.statements}
     for book in books:
-        keys = [board.table.key for board in book.boards]
-        sha256 = keys[0].problem_sha256 if keys else "0" * 64
+        sha256 = book.boards[0].key.problem_sha256 if book.boards else "0" * 64
         gone = Statement(slug=book.problem, title=book.problem, sha256=sha256, rule=Rule(problem=book.problem))
         by_slug.setdefault(book.problem, gone)
-    return tuple(each for _, each in sorted(by_slug.items()))
+    return tuple(statement for _, statement in sorted(by_slug.items()))
 
 
 def _file(path: str, content: bytes) -> Page:
@@ -117,7 +113,7 @@ def _absent_is_absent(schema: object) -> None:
 def _version() -> str:
     """The hash of the code, the templates and the library versions; when it changes, every page is rebuilt."""
     libraries = [distribution_version(name).encode() for name in _LIBRARIES]
-    return length_prefixed_sha256(*(each.read_bytes() for each in _code()), *libraries)[:16]
+    return length_prefixed_sha256(*(file.read_bytes() for file in _code()), *libraries)[:16]
 
 
 def _code() -> list[Path]:
@@ -126,7 +122,7 @@ def _code() -> list[Path]:
     In a clone `leaderboard/` holds results, too: only folders that are packages are code.
     """
     packages = [HERE.parents[1], Path(harness.__file__).parent]
-    folders = [package.parent for each in packages for package in each.glob("*/__init__.py")]
+    folders = [found.parent for package in packages for found in package.glob("*/__init__.py")]
     modules = [*packages[1].glob("*.py"), *(module for folder in folders for module in folder.rglob("*.py"))]
-    assets = [each for name in ("templates", "static") for each in (HERE / name).iterdir()]
-    return sorted(each for each in (*modules, *assets) if each.is_file())
+    assets = [file for name in ("templates", "static") for file in (HERE / name).iterdir()]
+    return sorted(file for file in (*modules, *assets) if file.is_file())

@@ -11,77 +11,52 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.verdict import (
-    Interval,
-    LaunchedKernel,
-    PrivateId,
-    Ratio,
-    Record,
-    SandboxName,
-    Sha256,
-    Speedup,
-    Timing,
-    Verdict,
-)
+from harness.verdict import Interval, LaunchedKernel, Mismatch, Outcome, Ratio, Record, Timing, Verdict
 from harness.verdict.roofline import Calibration
-from leaderboard.publishing.site.digest import Failure, Step
 from leaderboard.publishing.site.statement import Statement
-from leaderboard.record.moderation import Moderation
+from leaderboard.record.fields import TableKey
 from leaderboard.record.profile import StoredProfile
-from leaderboard.record.teams import Team
-from leaderboard.standings.pooling import COMPARABLE, RowState
-from leaderboard.standings.ranking import SetAside, TableKey
+from leaderboard.record.teams import Team, shown
+from leaderboard.standings.pooling import RowState
+from leaderboard.standings.ranking import Row, Table
 from leaderboard.standings.staleness import Stale
 
 
-class Standing(Record):
-    """A row of a board, or a baseline, which has no rank, run or interval of its own.
+class Step(Record):
+    """A record: a new source whose interval is entirely below those of all earlier sources on its board.
 
-    `score` is pooled over `gradings` of the source; a row whose `state` is not "ranks" has no rank.
+    `run` and `at` are those of its first grading; `score_ns` is pooled over all its gradings.
     """
 
-    rank: int | None
+    run: str
     author: str
     team: Team | None = None
-    submission: str
-    language: str
-    run: str | None
-    sha256: Sha256 | None
-    score: Interval
-    speedups: tuple[Speedup, ...] = ()
-    share: float | None = None
-    modes: tuple[str, ...] = ()
-    sandbox: SandboxName | None = None
-    created_at: datetime | None = None
-    gradings: int = 1
-    state: RowState = "ranks"
-    moderation: tuple[Moderation, ...] = ()
-    stale: Stale | None = None
-
-
-class BoardDocument(Record):
-    """One table: `key` is what its rows have in common; `current` is false for an older problem version or protocol."""
-
-    key: TableKey
-    current: bool
-    rows: tuple[Standing, ...]
-    baselines: tuple[Standing, ...] = ()
-    records: tuple[Step, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
-    private: PrivateId | None = None
+    at: datetime
+    score_ns: int
 
     @property
-    def comparable(self) -> tuple[Standing, ...]:
-        """As `Table.comparable`."""
-        return tuple(row for row in self.rows if row.state in COMPARABLE)
+    def who(self) -> str:
+        """Author and team, as a board names them."""
+        return shown(self.author, self.team)
+
+
+class Board(Table):
+    """A table with its records; `current` is false for an older version of the problem or of the protocol.
+
+    A row of `baselines` is that of the run which a baseline alternated with, with the baseline's name and time.
+    """
+
+    current: bool
+    baselines: tuple[Row, ...] = ()
+    records: tuple[Step, ...] = ()
 
 
 class Leader(Record):
-    """The first row of a board, which may have no rank, and the board's records; `current` as in `BoardDocument`."""
+    """The first row of a board, which may have no rank, and the board's records; `current` as in `Board`."""
 
     key: TableKey
     current: bool
-    row: Standing
+    row: Row
     records: tuple[Step, ...] = ()
 
 
@@ -155,7 +130,7 @@ class ProblemDocument(Record):
 
     kind: Literal["problem"] = "problem"
     statement: Statement
-    boards: tuple[BoardDocument, ...]
+    boards: tuple[Board, ...]
 
 
 class RunDocument(Record):
@@ -192,18 +167,6 @@ class ProfileDocument(Record):
     profile: StoredProfile
 
 
-class Side(Record):
-    """One of the two rows of a comparison: `score` is pooled over the gradings of the source, `run` is the newest."""
-
-    run: str
-    author: str
-    team: Team | None = None
-    submission: str
-    language: str
-    score: Interval
-    gradings: int = 1
-
-
 class CaseKernels(Record):
     """What a call of one case launches in both runs, the longest kernels first."""
 
@@ -230,8 +193,8 @@ class ComparisonDocument(Record):
     kind: Literal["comparison"] = "comparison"
     problem: str
     key: TableKey
-    one: Side
-    other: Side
+    one: Row
+    other: Row
     faster: Ratio | None = None
     """The second's pooled time over the first's."""
     paired: Ratio | None = None
@@ -244,17 +207,20 @@ class ComparisonDocument(Record):
 
 
 class Place(Record):
-    """An author's or a team's place on one board; `current` as in `BoardDocument`."""
+    """An author's or a team's place on one board; `current` as in `Board`."""
 
     problem: str
     key: TableKey
     of: int
-    row: Standing
+    row: Row
     current: bool = True
 
 
+Counts = Literal["itself", "newer_grading", "other_source"]
+
+
 class AcceptedRun(Record):
-    """An accepted run, and where it stands on its board; `current` as in `BoardDocument`, `state` as in `RunDocument`.
+    """An accepted run, and where it stands on its board; `current` as in `Board`, `state` as in `RunDocument`.
 
     What `counts` there is the run itself, a newer grading of its source, or another source of the author or the team:
     `row` is the run that does, and `rank` and `of` are its rank and the number of ranks.
@@ -267,7 +233,7 @@ class AcceptedRun(Record):
     submission: str
     score: Interval
     created_at: datetime
-    counts: Literal["itself", "newer_grading", "other_source"]
+    counts: Counts
     row: str
     rank: int | None = None
     state: RowState = "ranks"
@@ -275,13 +241,37 @@ class AcceptedRun(Record):
     current: bool
 
 
+class Reason(Record):
+    """Where a failed run was wrong: a case, and the mismatch if an output was compared."""
+
+    case: str
+    message: str
+    mismatch: Mismatch | None = None
+
+
+class Failure(Record):
+    """A run that was not accepted, with a report for its author."""
+
+    hash: str
+    """The hash of its line in the ledger."""
+    run: str
+    name: str
+    language: str
+    outcome: Outcome
+    message: str
+    device_name: str
+    created_at: datetime
+    reasons: tuple[Reason, ...]
+
+
 class Attempts(Record):
-    """An author's results on one problem."""
+    """An author's or a team's results on one problem."""
 
     problem: str
     outcomes: dict[str, int]
     latest: datetime
-    failures: tuple[Failure, ...]
+    failures: tuple[Failure, ...] = ()
+    """The newest."""
 
 
 class AuthorDocument(Record):

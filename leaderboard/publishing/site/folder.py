@@ -20,11 +20,9 @@ from typing import NamedTuple
 from pydantic_core import to_json
 
 from harness.errors import HarnessError, UsageError
-from leaderboard.publishing.site.processes import share
 from leaderboard.record.durable import write_whole
 
 _LIST = "written.json"
-_SHARE, _BLOCKS = 8, 16  # minimum pages per block; maximum number of blocks that pages are divided into
 
 Files = Mapping[str, bytes]
 Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash
@@ -122,19 +120,7 @@ def _size(path: str) -> int:
 
 
 def _made(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
-    """Render and write the pages that are due, in several processes if there are many: pages are independent.
-
-    Neighbours stay together, since they are made from the same ledger.
-    """
-    size = max(_SHARE, -(-len(due) // _BLOCKS))
-    blocks = [due[start : start + size] for start in range(0, len(due), size)]
-    new: Kept = {}
-    for answer in share(blocks, lambda own: _share(folder, [page for block in own for page in block], old)):
-        new.update({path: (page_key, size, digest) for path, (page_key, size, digest) in answer.items()})
-    return new
-
-
-def _share(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
+    """Render the pages that are due, and write those of their files that changed."""
     new: Kept = {}
     for page in due:
         for path, content in page.make().items():

@@ -15,21 +15,20 @@ from typing import Any, NamedTuple
 
 from harness.errors import HarnessError
 from harness.submission import Submission
-from harness.verdict import Record, Verdict
+from harness.verdict import Record, SubmissionId
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import boards, paths
-from leaderboard.publishing.site.boards import Stand
-from leaderboard.publishing.site.digest import LedgerDigest, Run
-from leaderboard.publishing.site.document import Standing
-from leaderboard.publishing.site.folder import Files, Page, as_text, key
+from leaderboard.publishing.site.book import Book
+from leaderboard.publishing.site.document import AcceptedRun
+from leaderboard.publishing.site.folder import Files, Page, key
 from leaderboard.publishing.site.markup import page as render
 from leaderboard.publishing.site.sources import Sources
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.current import Current
+from leaderboard.record.fields import VerdictFields
 from leaderboard.record.index import Index
 from leaderboard.record.profile import StoredProfile, profile_name, stored_profile
 from leaderboard.record.teams import NO_TEAMS, Teams
-from leaderboard.standings.ranking import Row
 from leaderboard.standings.visibility import Rule
 
 
@@ -85,45 +84,36 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Site:
-    """What every page may read: the inputs, the digests of the ledgers, and the version of the code."""
+    """What every page may read: the inputs, the ledgers, and the version of the code."""
 
     material: SiteInputs
-    books: tuple[LedgerDigest, ...]
+    books: tuple[Book, ...]
     version: str
     runs: frozenset[str]
-    """Those that have a page."""
+    """The runs that have a page."""
     problems: tuple[Statement, ...]
-    """Those that have a page, by their slugs: also the ones that only a ledger knows any more."""
+    """The problems that have a page, by their slugs: also the ones that only a ledger knows any more."""
     menu: tuple[Link, ...]
-    fetch: Callable[[str, str], Verdict]
-    """Returns a whole verdict, given its problem and its run."""
 
     @cached_property
     def titles(self) -> Mapping[str, str]:
-        return {each.slug: each.title for each in self.problems}
+        return {statement.slug: statement.title for statement in self.problems}
 
     @cached_property
-    def statements(self) -> Mapping[str, Statement]:
-        """The problems that are there, by their slugs."""
-        return {each.slug: each for each in self.material.statements}
-
-    def sha256(self, problem: str) -> str | None:
-        """A problem's current hash; None if only its ledger is left."""
-        known = self.statements.get(problem)
-        return known.sha256 if known else None
+    def _rules(self) -> Mapping[str, Rule]:
+        return {statement.slug: statement.rule for statement in self.material.statements}
 
     def hidden(self, problem: str) -> str:
         """Why the sources of a problem may not be shown now; empty if they may."""
-        known = self.statements.get(problem)
-        return (known.rule if known else Rule(problem=problem)).hidden(self.material.now)
+        return self._rules.get(problem, Rule(problem=problem)).hidden(self.material.now)
 
     @cached_property
     def _sources(self) -> Sources:
         return Sources(self.material.archive, self.material.reference)
 
-    def sources(self, problem: str, run: Run) -> dict[str, str] | None:
-        """A run's files by name, its own first; None if they may not be shown or were not found."""
-        return None if self.hidden(problem) else self._sources.of(problem, run.submission)
+    def sources(self, problem: str, submission: SubmissionId) -> dict[str, str] | None:
+        """A submission's files by name, its own first; None if they may not be shown or were not found."""
+        return None if self.hidden(problem) else self._sources.of(problem, submission)
 
     def kernel(self, problem: str, sha256: str) -> Submission | None:
         """The organizers' kernel with this hash; None if sources may not be shown or `reference/` does not have it."""
@@ -135,47 +125,43 @@ class Site:
         return rule.schedule_at(now) if rule.closed(now) else ""
 
     @cached_property
-    def stands(self) -> Mapping[str, tuple[Stand, ...]]:
+    def stands(self) -> Mapping[str, tuple[AcceptedRun, ...]]:
         """Where the runs stand that have a page, by problem."""
-        teams = self.material.teams
-        return {each.problem: tuple(boards.stands(each, self.sha256(each.problem), teams)) for each in self.books}
+        return {book.problem: tuple(boards.stands(book, self.material.teams)) for book in self.books}
 
-    def source_mark(self, problem: str, run: Run) -> str:
+    def source_mark(self, problem: str, line: VerdictFields) -> str:
         """Whether and where a run's source is found, as part of the page's key."""
-        return "" if self.hidden(problem) else self._sources.mark(problem, run.submission)
+        return "" if self.hidden(problem) else self._sources.mark(problem, line)
 
-    def profile(self, problem: str, run: Run) -> StoredProfile | None:
+    def profile(self, book: Book, run: str) -> StoredProfile | None:
         """A run's profile; None if it has none, or if its source, which the profile quotes, is not shown.
 
         Raises:
             HarnessError: it is there, and cannot be read.
         """
-        if self.hidden(problem) or profile_name(run.run) not in self._sources.archived(problem, run.author):
+        problem, line = book.problem, book.runs[run]
+        if self.hidden(problem) or profile_name(run) not in self._sources.archived(problem, line.author):
             return None
-        found = stored_profile(self.material.archive, problem, run.submission, run.run)
-        return found if found is not None and self.sources(problem, run) is not None else None
+        submission = book.verdict(line).submission
+        found = stored_profile(self.material.archive, problem, submission, run)
+        return found if found is not None and self.sources(problem, submission) is not None else None
 
     @cached_property
     def profiles(self) -> Mapping[str, Profiled]:
         """The profiles that may be shown, by run."""
         made = {}
         for book in self.books:
-            for run in book.runs.values():
+            for run in book.runs:
                 try:
-                    found = self.profile(book.problem, run)
+                    found = self.profile(book, run)
                 except HarnessError:
-                    made[run.run] = Profiled("", ())
+                    made[run] = Profiled("", ())
                     continue
                 if found is not None:
                     kinds = {"stacks": found.stacks, "tables": found.tables, "files": found.files}
                     parts = tuple((kind, name) for kind, section in kinds.items() for name in section)
-                    made[run.run] = Profiled(key(found.model_dump_json()), parts)
+                    made[run] = Profiled(key(found.model_dump_json()), parts)
         return made
-
-    def marks(self, row: Row | Standing) -> str:
-        """What a page shows of a row besides its run, as part of the page's key."""
-        linked = row.stale is not None and row.stale.again in self.runs
-        return as_text([row.run, row.team, row.score, row.gradings, row.state, row.stale, linked, row.moderation])
 
     def page(
         self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]
@@ -185,12 +171,13 @@ class Site:
         def files() -> Files:
             document, values = make()
             shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu}
-            names = {"site_url": told.url, "site_name": told.name, "course": told.title}
+            names = {"site_url": inputs.url, "site_name": inputs.name, "course": inputs.title}
             html = render(template, path, page=document, **shared, **names, **values)
             return {path: html, paths.document(path): published(document, path)}
 
-        told = self.material
-        return Page((path, paths.document(path)), key(self.version, told.url, told.title, path, *key_parts), files)
+        inputs = self.material
+        made_from = key(self.version, inputs.url, inputs.title, path, *key_parts)
+        return Page((path, paths.document(path)), made_from, files)
 
 
 def published(document: Record, path: str) -> bytes:

@@ -11,7 +11,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,17 @@ from pygments.util import ClassNotFound
 from harness.languages import LANGUAGES
 from harness.problem import schedule
 from leaderboard.publishing.site import paths
+from leaderboard.publishing.site.boards import speedup
 from leaderboard.publishing.site.charts.tiny import bar, spark
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.text.kernels import HEAD, LEFT
 from leaderboard.text.plural import counted
-from leaderboard.text.units import duration, interval, percent, ratio
+from leaderboard.text.units import date, duration, interval, percent, ratio, utc
 from leaderboard.text.visible import escaped, parameters, visible
 
 HERE = Path(__file__).parent
 _LONGEST = 400  # maximum length of one value, in characters: nothing honest is longer
-_LEXERS = {each.suffix: each.lexer for each in LANGUAGES.values()}
+_LEXERS = {language.suffix: language.lexer for language in LANGUAGES.values()}
 _SOURCE_BYTES = 160_000  # maximum size of highlighted HTML: the page's JSON has the whole source
 
 
@@ -172,7 +173,7 @@ def _environment() -> Environment:
         ratio=ratio,
         ratio_median=lambda value: ratio(value).partition(" [")[0],
         ratio_bounds=lambda value: "[" + ratio(value).partition(" [")[2],
-        date=_date,
+        date=date,
         moment=_moment,
         deadline=schedule.shown,
         words=lambda value: str(value).replace("_", " "),
@@ -190,6 +191,7 @@ def _environment() -> Environment:
         bar=bar,
         counted=counted,
         spark=spark,
+        speedup=speedup,
     )
     return environment
 
@@ -206,16 +208,5 @@ def code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_shown(text)))))
 
 
-def _utc(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:  # in the first and last hours of the calendar, keep the original time zone
-        return moment
-
-
-def _date(moment: datetime) -> str:
-    return f"{_utc(moment):%Y-%m-%d}"
-
-
 def _moment(moment: datetime) -> str:
-    return f"{_utc(moment):%Y-%m-%d %H:%M} UTC"
+    return f"{utc(moment):%Y-%m-%d %H:%M} UTC"

@@ -14,7 +14,8 @@ from harness.errors import KernelmarkError
 from harness.languages import LANGUAGES
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from leaderboard.record.archive import listing, present, source_name, stored
+from leaderboard.record.archive import listing, source_name, stored
+from leaderboard.record.fields import VerdictFields
 
 
 class Sources:
@@ -24,14 +25,15 @@ class Sources:
         self._archive = archive
         self._reference = reference
         self._kernels = cache(self._read)  # every run of a problem looks among the same few files
+        self._known = cache(self._listed)
         self._names = cache(partial(listing, archive))
 
-    def of(self, problem: str, told: SubmissionId) -> dict[str, str] | None:
+    def of(self, problem: str, submission: SubmissionId) -> dict[str, str] | None:
         """A submission's files by name, its own first; None if no file has its hash or one is not UTF-8."""
         with suppress(KernelmarkError, UnicodeDecodeError):
-            return {name: content.decode() for name, content in stored(self._archive, problem, told).files}
-        found = self.kernel(problem, told.sha256)
-        return {told.name: found.source.decode()} if found is not None else None
+            return {name: content.decode() for name, content in stored(self._archive, problem, submission).files}
+        found = self.kernel(problem, submission.sha256)
+        return {submission.name: found.source.decode()} if found is not None else None
 
     def kernel(self, problem: str, sha256: str) -> Submission | None:
         """The organizers' kernel with this hash."""
@@ -41,14 +43,13 @@ class Sources:
         """The names of what the archive has of an author's runs on a problem; it is read once for all runs."""
         return self._names(problem, author)
 
-    def mark(self, problem: str, told: SubmissionId) -> str:
-        """Changes when a source appears or disappears; the archive's is not read for it."""
-        found = self.kernel(problem, told.sha256)
-        if told.beside:
-            there = present(self._archive, problem, told)
-        else:
-            there = source_name(told.sha256, told.name) in self.archived(problem, told.author)
-        return f"{there} {found.name if found is not None else ''}"
+    def mark(self, problem: str, line: VerdictFields) -> str:
+        """Changes when a source appears or disappears, or an organizers' kernel does; no source is read for it."""
+        there = source_name(line.sha256, line.name) in self.archived(problem, line.author)
+        return f"{there} {self._known(problem)}"
+
+    def _listed(self, problem: str) -> str:
+        return str(sorted((kernel.name, sha256) for sha256, kernel in self._kernels(problem).items()))
 
     def _read(self, problem: str) -> Mapping[str, Submission]:
         if self._reference is None:

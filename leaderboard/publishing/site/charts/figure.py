@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import NamedTuple
 
 from markupsafe import Markup
 
+from harness.verdict import BenchmarkResult, Verdict
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import paths
+from leaderboard.publishing.site.book import Bests
 from leaderboard.publishing.site.charts.palette import Palette
 from leaderboard.publishing.site.charts.plot import Axis, Mark, Note, Point, Series, logarithmic, plot, ratios
-from leaderboard.publishing.site.digest import Board, Run, TimedCase, moment
+from leaderboard.publishing.site.document import Board
 from leaderboard.text.units import duration, percent
 from leaderboard.text.visible import visible
 
 _AUTHORS = 12  # the first authors of a board, whose personal bests are drawn
-RUNS = 8  # the first rows of a board, whose cases lie under the roofline
+RUNS = 8  # the first rows of a board, whose cases are drawn under the roofline
 _DAY_S = 86_400.0
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class Figure(NamedTuple):
@@ -33,12 +36,12 @@ class Figure(NamedTuple):
     caption: str
 
 
-def records(board: Board, palette: Palette, root: str) -> Figure | None:
+def records(board: Board, bests_of: Bests, palette: Palette, root: str) -> Figure | None:
     """The record as a step line, over the personal bests of the first authors; None if there is no record."""
     if not board.records:
         return None
-    shown = [row.author for row in board.table.rows[:_AUTHORS]]
-    bests = {author: board.bests[author] for author in shown if author in board.bests}
+    shown = [row.author for row in board.rows[:_AUTHORS]]
+    bests = {author: bests_of[author] for author in shown if author in bests_of}
     moments = [at for best in bests.values() for at, _ in best] + [step.at for step in board.records]
     first, last = board.records[0], board.records[-1]
     now_ns = max(1, last.score_ns)
@@ -76,7 +79,7 @@ class _Roofs(NamedTuple):
 
 
 def roofline(
-    runs: Sequence[Run], device: str, calibration: Calibration | None, dtypes: Mapping[str, str], palette: Palette,
+    runs: Sequence[Verdict], device: str, calibration: Calibration | None, dtypes: Mapping[str, str], palette: Palette,
     root: str,
 ) -> Figure | None:  # fmt: skip
     """FLOP per second over FLOP per byte, under a roof for each dtype; None if no case states its cost and a roof.
@@ -85,18 +88,19 @@ def roofline(
     the roofs follow from the shares in the verdicts.
     """
     marks = []
-    for run in runs[:RUNS]:
-        for case in run.cases:
+    for run in runs:
+        author = run.submission.author
+        for case in run.benchmarks:
             number = palette.case(case.name)
             if number is not None and case.minimum_bytes and case.minimum_flops and case.score.median_ns:
                 rate = case.minimum_flops / case.score.median_ns * 1e9
                 share = f", {percent(case.roofline.share)} of the roof" if case.roofline is not None else ""
-                label = f"{visible(run.author)}, {visible(case.name)}: {_rate(rate)}{share}"
+                label = f"{visible(author)}, {visible(case.name)}: {_rate(rate)}{share}"
                 at = (case.minimum_flops / case.minimum_bytes, rate)
                 link = root + paths.run(run.run)
-                short = f"{run.author} {_rate(rate)}"
-                marks.append(Mark(at, label, short, link, palette.style(run.author), number, number))
-    roofs = _roofs([case for run in runs[:RUNS] for case in run.cases], calibration, dtypes)
+                short = f"{author} {_rate(rate)}"
+                marks.append(Mark(at, label, short, link, palette.style(author), number, number))
+    roofs = _roofs([case for run in runs for case in run.benchmarks], calibration, dtypes)
     if not marks or not (roofs.memory or roofs.arithmetic):
         return None
     intensities = [mark.at[0] for mark in marks]
@@ -106,7 +110,7 @@ def roofline(
     x = logarithmic([low, high], lambda value: f"{value:g}", "FLOP per byte")
     rates = [mark.at[1] for mark in marks] + [at[1] for line in lines for at in line]
     y = logarithmic([*rates, 1.3 * max(rates)], _rate, "FLOP per second")  # with room for the highest roof's name
-    title = f"Roofline of {visible(device)}: {len(marks)} cases of the first {len(runs[:RUNS])} rows"
+    title = f"Roofline of {visible(device)}: {len(marks)} cases of the first {len(runs)} rows"
     picture = plot(title, x, y, [Series("roof", line) for line in lines], marks, list(_names(roofs, x, y)), height=260)
     named = [f"memory {_rate(roofs.memory, 'B')}"] if roofs.memory else []
     named += [f"{name} {_rate(rate)}" for rate, name in roofs.arithmetic.items()]
@@ -114,7 +118,7 @@ def roofline(
     return Figure(picture, f"Roofline of {visible(device)}{measured}: {'; '.join(named)}.")
 
 
-def _roofs(cases: Sequence[TimedCase], calibration: Calibration | None, dtypes: Mapping[str, str]) -> _Roofs:
+def _roofs(cases: Sequence[BenchmarkResult], calibration: Calibration | None, dtypes: Mapping[str, str]) -> _Roofs:
     memory, arithmetic = None, dict[str, float]()
     if calibration is not None:
         memory = float(calibration.copy_bytes_per_s)
@@ -178,9 +182,12 @@ def _dates(moments: Sequence[datetime]) -> Axis:
     step = max(1, -(-int(high - low) // 4))
     days = range(int(low), int(high) + 1, step)
     room = 0.1 * (high - low)  # for the last label
-    return Axis(
-        low * _DAY_S, (high + room) * _DAY_S, [(day * _DAY_S, f"{moment(day * _DAY_S):%Y-%m-%d}") for day in days]
-    )
+    return Axis(low * _DAY_S, (high + room) * _DAY_S, [(day * _DAY_S, _day(day)) for day in days])
+
+
+def _day(day: int) -> str:
+    """The date of a day, counted from 1970; that of the calendar's last day for later ones."""
+    return f"{date.fromordinal(min(_EPOCH + day, date.max.toordinal())):%Y-%m-%d}"
 
 
 def _rate(value: float, of: str = "FLOP") -> str:

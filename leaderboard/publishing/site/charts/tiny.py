@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from leaderboard.publishing.site.digest import Step
+from leaderboard.publishing.site.document import Step
 from leaderboard.text.units import duration, percent
 
 _WIDTH, _HEIGHT = 72, 16

@@ -1,6 +1,6 @@
 """Two runs of one board side by side: intervals case by case, and the diff of their sources.
 
-Each row of a board has one with its neighbour, and one with the first. Trusted; pure.
+Each row that a problem's page shows is compared with the next, and with the first. Trusted; pure.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from typing import Any
 
 from markupsafe import Markup
 
-from harness.verdict import Interval, Ratio
+from harness.verdict import BenchmarkResult, Interval, LaunchedKernel, Ratio, Verdict
 from leaderboard.publishing.site import boards, markup, paths, profiles
-from leaderboard.publishing.site.digest import KERNELS, Board, LedgerDigest, Run, TimedCase
-from leaderboard.publishing.site.document import CaseKernels, Compared, ComparisonDocument, Side
+from leaderboard.publishing.site.book import Book
+from leaderboard.publishing.site.document import Board, CaseKernels, Compared, ComparisonDocument
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
-from leaderboard.standings.ranking import Row, TableKey
+from leaderboard.standings.ranking import Row
 from leaderboard.text import kernels as kernel_table
+from leaderboard.text.visible import shortened
 
 _LINES = 1200  # maximum number of lines of a diff, which keeps a page below 300 KB
 _FLAMES, _FLAME_BYTES, _ROWS_BYTES = 2, 24_000, 12_000  # of a side's profile, for the same reason
 _KERNELS, _LETTERS = 120, 60  # rows of the table of kernels and length of a name, for the same reason
+_OF_CASE, _KEPT, _TAIL = 4, 120, 40  # kernels of a case, and letters of a name in the JSON, those at its end included
 _LONGEST = 400_000  # maximum length of a source, in characters: difflib takes quadratic time
 
 Shown = Markup | profiles.Table
@@ -31,39 +33,39 @@ Shown = Markup | profiles.Table
 
 def pages(site: Site) -> Iterator[Page]:
     for book in site.books:
-        current = boards.current(book, site.sha256(book.problem))
-        for board in book.boards:
-            if board.table.key in current:
-                for pair in pairs(board):
-                    yield _page(site, book, board.table.key, pair)
+        for board in book.current:
+            for pair in pairs(board, boards.shown_rows(book)):
+                yield _page(site, book, board, pair)
 
 
-def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
-    """The pairs of rows that are compared: each with the next, and each with the first; the better one comes first.
+def pairs(board: Board, shown: int) -> Iterator[tuple[Row, Row]]:
+    """The pairs of rows that are compared, among the first `shown`: each with the next, and each with the first; the
+    better one comes first.
 
     Rows that were not timed as the board requires are compared with none.
     """
-    rows = board.table.comparable
+    alone = {"rank": None, "stale": None}  # a page of two runs does not change with the rest of the board
+    rows = [row.model_copy(update=alone) for row in board.rows[:shown] if row.comparable]
     yield from pairwise(rows)
     yield from ((rows[0], other) for other in rows[2:])
 
 
-def _page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) -> Page:
-    """The page of two rows of the board with this key."""
-    one, other = (book.runs[row.run] for row in rows)
-    path = paths.comparison(one.run, other.run)
+def _page(site: Site, book: Book, board: Board, rows: tuple[Row, Row]) -> Page:
+    """The page of two rows of a board."""
+    path = paths.comparison(rows[0].run, rows[1].run)
     hidden = site.hidden(book.problem)
 
     def make() -> tuple[ComparisonDocument, dict[str, Any]]:
+        one, other = book.of(rows)
         cases = tuple(compared(one, other))
-        baseline, paired = _paired_over_all(rows)
+        baseline, ratio = _paired_over_all(rows)
         document = ComparisonDocument(
             problem=book.problem,
-            key=key,
-            one=_side(rows[0]),
-            other=_side(rows[1]),
+            key=board.key,
+            one=rows[0],
+            other=rows[1],
             faster=_ratio(rows[0].score, rows[1].score),
-            paired=paired,
+            paired=ratio,
             baseline=baseline,
             cases=cases,
             kernels=tuple(_kernels(one, other)),
@@ -74,33 +76,34 @@ def _page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) 
             "title": site.titles.get(book.problem, book.problem),
             "wins": _wins(cases),
             "kernels": list(_launched(document.kernels))[:_KERNELS],
-            "most_kernels": KERNELS,
+            "most_kernels": _OF_CASE,
             "paired": any(case.paired is not None for case in cases),
             "shown": _LINES,
-            "profiles": list(_profiles(site, book.problem, one, other)),
+            "profiles": list(_profiles(site, book, rows)),
         }
 
-    scores = as_text([(row.score, row.gradings, row.speedups, row.team) for row in rows])
-    profiled = as_text([site.profiles.get(run.run) for run in (one, other)])
-    key_parts = (one.hash, other.hash, scores, hidden, profiled, site.titles.get(book.problem, ""))
-    return site.page(path, "comparison.html", key_parts, make)
+    marks = as_text([rows, [site.profiles.get(row.run) for row in rows]])
+    hashes = (book.runs[row.run].hash for row in rows)
+    return site.page(path, "comparison.html", (*hashes, marks, hidden, site.titles.get(book.problem, "")), make)
 
 
-def compared(one: Run, other: Run) -> Iterator[Compared]:
+def compared(one: Verdict, other: Verdict) -> Iterator[Compared]:
     """Every case that both runs have."""
-    cases = {case.name: case for case in other.cases}
-    for case in one.cases:
-        against = cases.get(case.name)
-        if against is not None:
-            name, paired = _paired(case, against)
-            yield Compared(
-                case=case.name,
-                one=case.score,
-                other=against.score,
-                faster=_ratio(case.score, against.score),
-                paired=paired,
-                baseline=name,
-            )
+    for case, against in _common(one, other):
+        name, ratio = _paired(case, against)
+        yield Compared(
+            case=case.name,
+            one=case.score,
+            other=against.score,
+            faster=_ratio(case.score, against.score),
+            paired=ratio,
+            baseline=name,
+        )
+
+
+def _common(one: Verdict, other: Verdict) -> Iterator[tuple[BenchmarkResult, BenchmarkResult]]:
+    cases = {case.name: case for case in other.benchmarks}
+    yield from ((case, cases[case.name]) for case in one.benchmarks if case.name in cases)
 
 
 def _wins(cases: Iterable[Compared]) -> dict[str, int]:
@@ -109,13 +112,19 @@ def _wins(cases: Iterable[Compared]) -> dict[str, int]:
     return {"A": sum(ratio.low > 1 for ratio in judged), "B": sum(ratio.high < 1 for ratio in judged)}
 
 
-def _kernels(one: Run, other: Run) -> Iterator[CaseKernels]:
+def _kernels(one: Verdict, other: Verdict) -> Iterator[CaseKernels]:
     """What a call launches, for the cases that both runs have, if the calls of either were replayed."""
-    cases = {case.name: case for case in other.cases}
-    for case in one.cases:
-        against = cases.get(case.name)
-        if against is not None and (case.kernels or against.kernels):
-            yield CaseKernels(case=case.name, one=case.kernels, other=against.kernels)
+    for case, against in _common(one, other):
+        mine, theirs = _longest(case), _longest(against)
+        if mine or theirs:
+            yield CaseKernels(case=case.name, one=mine, other=theirs)
+
+
+def _longest(case: BenchmarkResult) -> tuple[LaunchedKernel, ...]:
+    """The kernels that take longest, with shortened names; none if the calls were not replayed."""
+    kernels = case.kernels if case.mode == "replayed" else ()
+    first = sorted(kernels, key=lambda kernel: -(kernel.time_ns or 0))[:_OF_CASE]
+    return tuple(kernel.model_copy(update={"name": shortened(kernel.name, _KEPT, _TAIL)}) for kernel in first)
 
 
 def _launched(cases: Iterable[CaseKernels]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -136,12 +145,12 @@ def _ratio(one: Interval, other: Interval) -> Ratio | None:
     )
 
 
-def _paired(one: TimedCase, other: TimedCase) -> tuple[str | None, Ratio | None]:
+def _paired(one: BenchmarkResult, other: BenchmarkResult) -> tuple[str | None, Ratio | None]:
     """The ratio through the first baseline that both alternated with, if its source is the same in both."""
-    for name, mine in sorted(one.baselines.items()):
-        theirs = other.baselines.get(name)
+    for mine in sorted(one.baselines, key=lambda baseline: baseline.name):
+        theirs = boards.paired(other.baselines, mine.name)
         if theirs is not None and theirs.sha256 == mine.sha256:
-            return name, _over(mine.speedup, theirs.speedup)
+            return mine.name, _over(mine.speedup, theirs.speedup)
     return None, None
 
 
@@ -149,8 +158,8 @@ def _paired_over_all(rows: tuple[Row, Row]) -> tuple[str | None, Ratio | None]:
     """The same over all cases, by the rows' speedups; none if one of them pools gradings, which its speedups do not."""
     if max(row.gradings for row in rows) > 1:
         return None, None
-    others = {each.baseline: each for each in rows[1].speedups}
-    for mine in sorted(rows[0].speedups, key=lambda each: each.baseline):
+    others = {speedup.baseline: speedup for speedup in rows[1].speedups}
+    for mine in sorted(rows[0].speedups, key=lambda speedup: speedup.baseline):
         theirs = others.get(mine.baseline)
         if theirs is not None and theirs.sha256 == mine.sha256:
             return mine.baseline, _over(mine.ratio, theirs.ratio)
@@ -167,7 +176,8 @@ def _over(one: Ratio, other: Ratio) -> Ratio:
     )
 
 
-def _difference(site: Site, problem: str, one: Run, other: Run) -> tuple[str, ...] | None:
+def _difference(site: Site, problem: str, *sides: Verdict) -> tuple[str, ...] | None:
+    one, other = (side.submission for side in sides)
     sources = site.sources(problem, one), site.sources(problem, other)
     if sources[0] is None or sources[1] is None:
         return None
@@ -184,37 +194,25 @@ def _joined(sources: Mapping[str, str]) -> str:
     return "\n".join([own, *(f"==== {name} ====\n{text}" for name, text in zip(names, others, strict=True))])
 
 
-def _profiles(site: Site, problem: str, one: Run, other: Run) -> Iterator[tuple[str, Run, str, Shown]]:
+def _profiles(site: Site, book: Book, rows: tuple[Row, Row]) -> Iterator[tuple[str, Row, str, Shown]]:
     """The flame graphs and small tables of both runs' profiles, those with the same name one after the other."""
     sides = []
-    for mark, run in (("A", one), ("B", other)):
-        profiled = site.profiles.get(run.run)
-        found = site.profile(problem, run) if profiled is not None and profiled.digest else None
+    for mark, row in zip("AB", rows, strict=True):
+        profiled = site.profiles.get(row.run)
+        found = site.profile(book, row.run) if profiled is not None and profiled.digest else None
         if found is not None:
-            sides.append((mark, run, found, profiles.tables(found, _ROWS_BYTES)))
+            sides.append((mark, row, found, profiles.tables(found, _ROWS_BYTES)))
     for name in _names([list(found.stacks) for _, _, found, _ in sides])[:_FLAMES]:
-        for mark, run, found, _ in sides:
+        for mark, row, found, _ in sides:
             if name in found.stacks:
-                yield mark, run, name, profiles.flame(found, name, max_bytes=_FLAME_BYTES, style=False)
+                yield mark, row, name, profiles.flame(found, name, max_bytes=_FLAME_BYTES, style=False)
     for name in _names([[table.name for table in tables] for *_, tables in sides]):
-        for mark, run, _, tables in sides:
-            yield from ((mark, run, name, table) for table in tables if table.name == name)
+        for mark, row, _, tables in sides:
+            yield from ((mark, row, name, table) for table in tables if table.name == name)
 
 
 def _names(of_sides: Iterable[Iterable[str]]) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(of_sides)))
-
-
-def _side(row: Row) -> Side:
-    return Side(
-        run=row.run,
-        author=row.author,
-        team=row.team,
-        submission=row.submission,
-        language=row.language,
-        score=row.score,
-        gradings=row.gradings,
-    )
 
 
 KIND = Kind(pages, (ComparisonDocument,))

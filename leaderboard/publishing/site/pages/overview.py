@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.accuracy import tables
+from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
-from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.document import (
     Device,
     DevicesDocument,
@@ -48,34 +48,32 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
         for day, (all_, good) in book.activity.items():
             known = activity.get(day, (0, 0))
             activity[day] = known[0] + all_, known[1] + good
-    summaries = (_summary(site, each, books.get(each.slug)) for each in site.problems)
+    summaries = (_summary(site, statement, books.get(statement.slug)) for statement in site.problems)
     document = FrontDocument(
-        problems=tuple(sorted(summaries, key=lambda each: (not each.verdicts, not each.leaders))),
-        overall=boards.overall((book, site.sha256(book.problem)) for book in site.books),
+        problems=tuple(sorted(summaries, key=lambda summary: (not summary.verdicts, not summary.leaders))),
+        overall=boards.overall(site.books),
         devices=devices,
         records=boards.holders(site.books, _RECORDS),
         activity=dict(sorted(activity.items())),
     )
 
     def make() -> tuple[FrontDocument, dict[str, Any]]:
-        leaders = [leader for each in document.problems for leader in each.leaders]
+        leaders = [leader for problem in document.problems for leader in problem.leaders]
         return document, {
             "activity": _activity(document.activity),
             "shares": any(leader.row.share is not None for leader in leaders),
             "faster": any(boards.speedup(leader.row) is not None for leader in leaders),
             "courses": any(len(leader.records) > 1 for leader in leaders),
-            "deadlines": any(each.deadline is not None for each in document.problems),
-            "speedup": boards.speedup,
+            "deadlines": any(problem.deadline is not None for problem in document.problems),
             "most": _OVERALL,
         }
 
-    marks = [site.marks(leader.row) for problem in document.problems for leader in problem.leaders]
-    parts = (document.model_dump_json(), as_text(sorted(site.titles.items())), *marks)
+    parts = (document.model_dump_json(), as_text(sorted(site.titles.items())))
     return site.page(paths.FRONT, "front.html", parts, make)
 
 
-def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Summary:
-    told: dict[str, Any] = {
+def _summary(site: Site, statement: Statement, book: Book | None) -> Summary:
+    facts: dict[str, Any] = {
         "slug": statement.slug,
         "title": statement.title,
         "tags": statement.tags,
@@ -83,36 +81,33 @@ def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Sum
         "closed": bool(site.closed(statement)),
     }
     if book is None:
-        return Summary(**told, verdicts=0, accepted=0, authors=0)
-    sha256 = site.sha256(statement.slug)
-    newest = boards.current(book, sha256)
-    current = [board.table for board in book.boards if board.table.key in newest and board.table.rows]
+        return Summary(**facts, verdicts=0, accepted=0, authors=0)
+    current = [board for board in book.current if board.rows]
     return Summary(
-        **told,
+        **facts,
         verdicts=sum(all_ for all_, _ in book.activity.values()),
         accepted=sum(good for _, good in book.activity.values()),
         authors=len(book.authors),
-        leaders=boards.leaders(book, sha256),
-        interpreted=bool(current) and all(table.key.interpreted for table in current),
+        leaders=boards.leaders(book),
+        interpreted=bool(current) and all(board.key.interpreted for board in current),
     )
 
 
 def _devices(site: Site, devices: tuple[Device, ...]) -> Page:
     document = DevicesDocument(
         devices=devices,
-        firsts=tuple(boards.firsts((book, site.sha256(book.problem)) for book in site.books)),
+        firsts=tuple(boards.firsts(site.books)),
     )
 
     def make() -> tuple[DevicesDocument, dict[str, Any]]:
-        return document, {"speedup": boards.speedup, "shown": _FIRSTS}
+        return document, {"shown": _FIRSTS}
 
-    marks = [site.marks(each.leader.row) for each in document.firsts]
-    parts = (document.model_dump_json(), str(sorted(site.titles.items())), *marks)
+    parts = (document.model_dump_json(), as_text(sorted(site.titles.items())))
     return site.page(paths.DEVICES, "devices.html", parts, make)
 
 
 def _method(site: Site) -> Page:
-    keys = [board.table.key for book in site.books for board in book.boards]
+    keys = [board.key for book in site.books for board in book.boards]
     document = MethodDocument(
         protocols=tuple(sorted({key.protocol for key in keys})),
         timings=tuple(sorted({key.timing for key in keys})),
@@ -128,8 +123,8 @@ def _method(site: Site) -> Page:
 def _feed(site: Site) -> Page:
     entries = boards.holders(site.books, _FEED)
     oldest = min((step.run for book in site.books for board in book.boards for step in board.records[:1]), default="")
-    ids = {each.step.run: uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark {each.step.run}").urn for each in entries}
-    stamps = {each.step.run: _stamp(each.step.at) for each in entries}
+    ids = {entry.step.run: uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark {entry.step.run}").urn for entry in entries}
+    stamps = {entry.step.run: _stamp(entry.step.at) for entry in entries}
     values = {
         "title": site.material.name,
         "entries": entries,
@@ -142,8 +137,8 @@ def _feed(site: Site) -> Page:
     parts = (
         site.version,
         site.material.name,
-        str([each.model_dump_json() for each in entries]),
-        str(sorted(site.titles.items())),
+        as_text(entries),
+        as_text(sorted(site.titles.items())),
         oldest,
     )
 

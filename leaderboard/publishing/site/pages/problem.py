@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from harness.verdict.roofline import choose
 from leaderboard.publishing.site import boards, markup, paths
+from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts import cases, figure
 from leaderboard.publishing.site.charts.figure import Figure
 from leaderboard.publishing.site.charts.palette import Key, Palette
-from leaderboard.publishing.site.digest import Board, LedgerDigest
-from leaderboard.publishing.site.document import BoardDocument, ProblemDocument, Standing
-from leaderboard.publishing.site.folder import Page
+from leaderboard.publishing.site.document import Board, ProblemDocument
+from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.publishing.site.statement import Statement
+from leaderboard.standings.ranking import Row
 
-_ROWS, _OLD_ROWS = 150, 10  # maximum rows of a current and of an old board, which keeps a page below 300 KB
-_OLD_BOARDS = 6
+_OLD_ROWS, _OLD_BOARDS = 10, 6  # maximum rows of an old board, and of these boards, which keeps a page below 300 KB
 _MARKS = 800  # maximum of marks in all plots of a page, for the same reason: each takes some 230 bytes
 _TEXT = 40_000
 
@@ -29,9 +29,11 @@ class ShownBoard(NamedTuple):
     """A board as the template shows it."""
 
     id: str
-    document: BoardDocument
+    document: Board
     baselines: tuple[str, ...]
-    rows: tuple[Standing, ...]
+    rows: tuple[Row, ...]
+    comparable: int
+    """How many of these rows are compared."""
     more: int
     shares: bool
     authors: list[Key]
@@ -51,24 +53,15 @@ def pages(site: Site) -> Iterator[Page]:
         yield _page(site, statement, books.get(statement.slug))
 
 
-def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
+def _page(site: Site, statement: Statement, book: Book | None) -> Page:
     path = paths.problem(statement.slug)
     hidden, closed = site.hidden(statement.slug), site.closed(statement)
+    ordered = sorted(book.boards, key=lambda board: not board.current) if book else []
 
     def make() -> tuple[ProblemDocument, dict[str, Any]]:
-        documents = boards.documents(book, site.sha256(statement.slug)) if book else ()
-        ordered = sorted(zip(documents, book.boards if book else (), strict=True), key=lambda pair: not pair[0].current)
-        document = ProblemDocument(statement=statement, boards=tuple(each for each, _ in ordered))
-        current = sum(each.current for each in documents)
-        room = _ROWS if current < 4 else 4 * _ROWS // current
-        shown, marks = list[ShownBoard](), _MARKS
-        for number, (each, board) in enumerate(ordered[: current + _OLD_BOARDS], start=1):
-            if book:
-                drawn = _drawn(each, book, marks) if each.current else []
-                marks -= len(drawn) * _marks_a_case(each)
-                shown.append(_shown(site, statement, number, each, board, book, path, room, drawn))
-        return document, {
-            "boards": shown,
+        documents = [_with_baselines(board, book) for board in ordered] if book else []
+        return ProblemDocument(statement=statement, boards=tuple(documents)), {
+            "boards": list(_shown_boards(site, statement, book, documents)) if book else [],
             "hidden": hidden,
             "closed": closed,
             "how_to_submit": site.material.how_to_submit,
@@ -76,63 +69,72 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
             "reference": markup.source(statement.reference, "py")[0] if statement.reference else "",
         }
 
-    marks = [site.marks(row) for board in (book.boards if book else ()) for row in board.table.rows]
-    roofs = [each.model_dump_json() for each in site.material.calibrations]
     parts = (
         statement.model_dump_json(),
-        book.source if book else "",
+        *(board.model_dump_json() for board in ordered),
+        as_text([book.bests[board.key] for board in ordered if book]),
         hidden,
         closed,
         site.material.how_to_submit,
-        *roofs,
-        *marks,
+        *(calibration.model_dump_json() for calibration in site.material.calibrations),
     )
     return site.page(path, "problem.html", parts, make)
 
 
-def _marks_a_case(document: BoardDocument) -> int:
-    return figure.RUNS + 2 * boards.CASE_ROWS + len(document.baselines)
+def _with_baselines(board: Board, book: Book) -> Board:
+    return board.model_copy(update={"baselines": tuple(boards.baselines(board, book))})
 
 
-def _drawn(document: BoardDocument, book: LedgerDigest, marks: int) -> list[str]:
+def _shown_boards(site: Site, statement: Statement, book: Book, ordered: Sequence[Board]) -> Iterator[ShownBoard]:
+    """All current boards and a few old ones; plots are drawn as long as there is room."""
+    marks = _MARKS
+    for number, board in enumerate(ordered[: len(book.current) + _OLD_BOARDS], start=1):
+        drawn = _drawn(board, book, marks) if board.current else []
+        marks -= len(drawn) * _marks_a_case(board)
+        yield _shown(site, statement, number, board, book, drawn)
+
+
+def _marks_a_case(board: Board) -> int:
+    return figure.RUNS + 2 * boards.CASE_ROWS + len(board.baselines)
+
+
+def _drawn(board: Board, book: Book, marks: int) -> list[str]:
     """The cases of a board for whose plots there is room, if there is for all of them or if it is the first board."""
-    first = next((book.runs[row.run] for row in document.comparable if row.run in book.runs), None)
-    names = list(dict.fromkeys(case.name for case in first.cases)) if first is not None else []
-    room = marks // _marks_a_case(document)
+    names = [case.name for verdict in book.of(board.comparable[:1]) for case in verdict.benchmarks]
+    names = list(dict.fromkeys(names))
+    room = marks // _marks_a_case(board)
     return names[:room] if len(names) <= room or marks == _MARKS else []
 
 
-def _shown(
-    site: Site, statement: Statement, number: int, document: BoardDocument, board: Board, book: LedgerDigest,
-    path: str, room: int, names: list[str],
-) -> ShownBoard:  # fmt: skip
-    rows = document.rows[: room if document.current else _OLD_ROWS]
-    root = paths.root(path)
-    runs = [book.runs[row.run] for row in document.comparable if row.run in book.runs]
-    by_case = boards.by_case(document, book.runs, names)
-    palette = Palette([run.author for run in runs], names)
-    device = document.key.device_name
+def _shown(site: Site, statement: Statement, number: int, board: Board, book: Book, names: list[str]) -> ShownBoard:
+    rows = board.rows[: boards.shown_rows(book) if board.current else _OLD_ROWS]
+    root = paths.root(paths.problem(statement.slug))
+    by_case = boards.by_case(board, book, names)
+    palette = Palette([row.author for row in board.comparable], names)
+    device = board.key.device_name
     figures = []
     if names:
         roofs = choose(site.material.calibrations, device, None)
+        runs = book.of(board.comparable[: figure.RUNS])
         figures = [
-            figure.records(board, palette, root),
+            figure.records(board, book.bests[board.key], palette, root),
             figure.roofline(runs, device, roofs, _dtypes(statement), palette, root),
             cases.overview(names, by_case, palette, root),
         ]
     return ShownBoard(
         id=f"board-{number}",
-        document=document,
-        baselines=board.table.baselines[:6],
+        document=board,
+        baselines=board.baseline_names[:6],
         rows=rows,
-        more=len(document.rows) - len(rows),
-        shares=any(row.share is not None for row in document.rows),
+        comparable=sum(row.comparable for row in rows),
+        more=len(board.rows) - len(rows),
+        shares=any(row.share is not None for row in board.rows),
         authors=palette.authors(),
         cases=palette.cases(),
         by_case=by_case,
-        figures=[each for each in figures if each is not None],
+        figures=[picture for picture in figures if picture is not None],
         bars=[cases.case(at, name, by_case, palette, root) for at, name in enumerate(names)],
-        slowest_ns=max((row.score.median_ns for row in (*rows, *document.baselines)), default=0),
+        slowest_ns=max((row.score.median_ns for row in (*rows, *board.baselines)), default=0),
     )
 
 

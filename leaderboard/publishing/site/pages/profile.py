@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.errors import HarnessError
 from leaderboard.publishing.site import paths, profiles
-from leaderboard.publishing.site.digest import Run
+from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.document import ProfileDocument
 from leaderboard.publishing.site.folder import Files, Page
 from leaderboard.publishing.site.inputs import Profiled, Site
@@ -23,27 +23,27 @@ _MISSING, _KERNELS = 15, 60
 
 def pages(site: Site) -> Iterator[Page]:
     for book in site.books:
-        for run in book.runs.values():
-            profiled = site.profiles.get(run.run)
+        for run in book.runs:
+            profiled = site.profiles.get(run)
             if profiled is not None and profiled.digest:
-                yield _page(site, book.problem, run, profiled)
+                yield _page(site, book, run, profiled)
 
 
-def _page(site: Site, problem: str, run: Run, profiled: Profiled) -> Page:
-    path = paths.profile(run.run)
+def _page(site: Site, book: Book, run: str, profiled: Profiled) -> Page:
+    path, line, problem = paths.profile(run), book.runs[run], book.problem
 
     def read() -> StoredProfile:
-        found = site.profile(problem, run)
+        found = site.profile(book, run)
         if found is None:
-            raise HarnessError(f"the profile of run {run.run} was removed while the site was built", "build it again")
+            raise HarnessError(f"the profile of run {run} was removed while the site was built", "build it again")
         return found
 
     def make() -> tuple[ProfileDocument, dict[str, Any]]:
-        profile, verdict = read(), site.fetch(problem, run.run)
-        document = ProfileDocument(problem=problem, author=run.author, submission=run.name, profile=profile)
+        profile, verdict = read(), book.verdict(line)
+        document = ProfileDocument(problem=problem, author=line.author, submission=line.name, profile=profile)
         return document, {
             "device": verdict.environment.device_name,
-            "kernels": [each for each in launched(verdict) if each.case == profile.case][:_KERNELS],
+            "kernels": [kernel for kernel in launched(verdict) if kernel.case == profile.case][:_KERNELS],
             "flames": [
                 (name, profiles.flame(profile, name, max_bytes=_FLAME_BYTES, style=False) if at < _FLAMES else "")
                 for at, name in enumerate(profile.stacks)
@@ -57,8 +57,8 @@ def _page(site: Site, problem: str, run: Run, profiled: Profiled) -> Page:
             "missing": profile.missing[:_MISSING],
         }
 
-    page = site.page(path, "profile.html", (run.hash, profiled.digest, site.titles.get(problem, "")), make)
-    beside = {paths.profile_part(run.run, kind, name): (kind, name) for kind, name in profiled.parts}
+    page = site.page(path, "profile.html", (line.hash, profiled.digest, site.titles.get(problem, "")), make)
+    beside = {paths.profile_part(run, kind, name): (kind, name) for kind, name in profiled.parts}
 
     def files() -> Files:
         profile = read()

@@ -12,15 +12,16 @@ from markupsafe import Markup
 from harness import stats
 from harness.errors import HarnessError
 from harness.verdict import BenchmarkResult, Doubt, Outcome, Verdict
-from leaderboard.publishing.site import boards, markup, paths
+from leaderboard.publishing.site import markup, paths
+from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts import trace
-from leaderboard.publishing.site.digest import LedgerDigest, Run
-from leaderboard.publishing.site.document import RunDocument
+from leaderboard.publishing.site.document import AcceptedRun, RunDocument
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.record.archive import beside, location, present
-from leaderboard.standings.ranking import Row, how_timed
+from leaderboard.record.fields import how_timed
+from leaderboard.standings.ranking import Row
 from leaderboard.text import kernels as kernel_table
 from leaderboard.text.metrics import METRICS, Column
 
@@ -69,30 +70,29 @@ class Kernel(NamedTuple):
 
 def pages(site: Site) -> Iterator[Page]:
     for book in site.books:
-        rows = {row.run: row for board in book.boards for row in board.table.rows}
-        stands = {each.run.run: each for each in site.stands[book.problem] if each.counts != "itself"}
-        for each in book.runs.values():
-            yield _page(site, book, each, rows.get(each.run), stands.get(each.run))
+        rows = {row.run: row for board in book.boards for row in board.rows}
+        stands = {stand.run: stand for stand in site.stands[book.problem] if stand.counts != "itself"}
+        for run in book.runs:
+            yield _page(site, book, run, rows.get(run), stands.get(run))
 
 
-def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boards.Stand | None) -> Page:
+def _page(site: Site, book: Book, run: str, row: Row | None, stand: AcceptedRun | None) -> Page:
     """The page of a run, and of its row if it is on a board; `stand` says what counts there instead of it."""
-    path = paths.run(run.run)
-    hidden = site.hidden(book.problem)
-    on_board, profiled = _on_board(row) | _instead(stand), site.profiles.get(run.run)
-    alternated = {name: each.sha256 for case in run.cases for name, each in case.baselines.items()}
-    baselines = {name: found for name, sha256 in alternated.items() if (found := site.kernel(book.problem, sha256))}
+    path, line, hidden = paths.run(run), book.runs[run], site.hidden(book.problem)
+    on_board, profiled = _on_board(row) | _instead(stand), site.profiles.get(run)
 
     def make() -> tuple[RunDocument, dict[str, Any]]:
-        verdict = site.fetch(book.problem, run.run)
-        sources = site.sources(book.problem, run)
-        baseline_sources = {name: each.source.decode() for name, each in sorted(baselines.items())}
+        verdict = book.verdict(line)
+        sources = site.sources(book.problem, verdict.submission)
+        alternated = {other.name: other.sha256 for case in verdict.benchmarks for other in case.baselines}
+        baselines = {name: found for name, sha256 in alternated.items() if (found := site.kernel(book.problem, sha256))}
+        baseline_sources = {name: kernel.source.decode() for name, kernel in sorted(baselines.items())}
         if sources is None:  # the log and the traceback can quote it
             verdict = verdict.model_copy(update={"log": "", "traceback": ""})
         document = RunDocument(
             verdict=verdict,
-            source=(sources or {}).get(run.name),
-            beside={name: text for name, text in (sources or {}).items() if name != run.name} or None,
+            source=(sources or {}).get(line.name),
+            beside={name: text for name, text in (sources or {}).items() if name != line.name} or None,
             hidden=hidden,
             command=command(site, verdict),
             baseline_sources=baseline_sources or None,
@@ -110,27 +110,27 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boar
             "kernels_left_out": len(kernels[_KERNELS:]),
             "over_time": _over_time(verdict),
             "samples": [
-                (trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES] if each.mode == "replayed"
+                (trace.samples(case), case.name) for case in verdict.benchmarks[:_CASES] if case.mode == "replayed"
             ],
             "environment": list(_environment(verdict)),
             "profiled": profiled,
             "outputs": [output for case in verdict.tests for output in case.outputs if output.max_error],
             "right": sum(case.outcome is Outcome.ACCEPTED for case in verdict.tests),
-            "share": run.share,
+            "share": line.share,
             "limits": " and ".join(sorted({b.roofline.limit for b in verdict.benchmarks if b.roofline})),
             "uncalibrated": any(b.roofline is None and _states_cost(b) for b in verdict.benchmarks),
             "title": site.titles.get(book.problem, book.problem),
-            "sources": markup.sources(sources or {}, run.language),
+            "sources": markup.sources(sources or {}, line.language),
             "baseline_sources": [
                 (name, *markup.source(text, baselines[name].language, _BASELINE_BYTES))
                 for name, text in [*baseline_sources.items()][:_BASELINES]
             ],
         }
 
-    there = site.source_mark(book.problem, run) + str([(name, each.sha256) for name, each in baselines.items()])
+    there = site.source_mark(book.problem, line)
     linked = row is not None and row.stale is not None and row.stale.again in site.runs
     marks = as_text([on_board, row.state if row else None, linked, profiled])
-    return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
+    return site.page(path, "run.html", (line.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
 
 
 def _on_board(row: Row | None) -> dict[str, Any]:
@@ -141,24 +141,25 @@ def _on_board(row: Row | None) -> dict[str, Any]:
     return {**pooled, "stale": row.stale}
 
 
-def _instead(stand: boards.Stand | None) -> dict[str, Any]:
+def _instead(stand: AcceptedRun | None) -> dict[str, Any]:
     if stand is None:
         return {}
-    return {"instead": stand.row.run, "graded_again": stand.counts == "newer_grading"}
+    return {"instead": stand.row, "graded_again": stand.counts == "newer_grading"}
 
 
 def command(site: Site, verdict: Verdict) -> str:
     """The command that grades the same source again, from the project's root."""
-    told, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
-    kernel = site.kernel(verdict.problem.slug, told.sha256)
+    submission, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
+    slug = verdict.problem.slug
+    kernel = site.kernel(slug, submission.sha256)
     try:
-        file = location(archive, verdict.problem.slug, told.author, told.sha256, told.name).as_posix()
-        others = [path.as_posix() for path in beside(archive, verdict.problem.slug, told)]
+        file = location(archive, slug, submission.author, submission.sha256, submission.name).as_posix()
+        others = [path.as_posix() for path in beside(archive, slug, submission)]
     except HarnessError:  # its slug or author is not a valid archive path
-        file, others = "FILE", list(told.beside or ())
-    if kernel is not None and not present(site.material.archive, verdict.problem.slug, told):
-        file, others = f"{site.material.reference_name}/{verdict.problem.slug}/{kernel.name}", []
-    words = ["submit", verdict.problem.slug, file]
+        file, others = "FILE", list(submission.beside or ())
+    if kernel is not None and not present(site.material.archive, slug, submission):
+        file, others = f"{site.material.reference_name}/{slug}/{kernel.name}", []
+    words = ["submit", slug, file]
     for other in others:
         words += ["--with", other]
     words += ["--device", ran.device_kind, "--sandbox", ran.sandbox]
