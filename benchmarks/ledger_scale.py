@@ -109,7 +109,7 @@ def measure(root: Path, lines: int) -> dict[str, float | int]:
         "index_s": first,
         "rank_s": fastest(lambda: rank(JsonlLedger(path, Index(file)).facts())),
         "rank_with_stale_marks_s": fastest(lambda: rank(JsonlLedger(path, Index(file)).facts(), current)),
-        "find_s": fastest(lambda: JsonlLedger(path, Index(file)).get(run)),
+        "find_s": fastest(lambda: JsonlLedger(path, Index(file)).find(run)),
         "record_s": fastest(recorded),
         "verify_s": seconds(JsonlLedger(path).verify),
         "site_s": seconds(built),

@@ -34,7 +34,7 @@ def show(run: str, other: str | None, changes: bool, form: str) -> None:
     from kernelmark.record.records import find_run
     from kernelmark.text import colours
     from kernelmark.text import show as text
-    from leaderboard.standings.run import moderation, pooled
+    from leaderboard.standings.gradings import moderation, pooled
 
     ledger, entry = find_run(load_settings(), run)
     if form == "json":

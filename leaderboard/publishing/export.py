@@ -155,37 +155,29 @@ def _score(score: Interval | None) -> dict[str, Any]:
 
 
 def _verdict(verdict: Verdict, seq: int, standing: Row | None, teams: Teams) -> Record:
-    ran, submission = verdict.environment, verdict.submission
-    team = teams.of(submission.author)
+    submission, team = verdict.submission, teams.of(verdict.submission.author)
     row = standing if standing and standing.state not in ("disqualified", "late") else None
-    names = ("device_kind", "device_name", "sandbox", "isolated", "interpreted", "driver", "cuda")
-    more = ("python", "torch", "triton")
+    named_alike = (
+        (part, name) for part in (verdict, verdict.environment, submission) for name in VerdictRow.model_fields
+    )
     return VerdictRow(
-        problem=verdict.problem.slug,
-        problem_sha256=verdict.problem.sha256,
-        seq=seq,
-        run=verdict.run,
-        created_at=verdict.created_at,
-        outcome=verdict.outcome.value,
-        message=verdict.message,
-        author=submission.author,
-        team=team.name if team else None,
-        submission=submission.name,
-        language=submission.language,
-        submission_sha256=submission.sha256,
-        size_bytes=submission.size_bytes,
-        protocol=verdict.protocol,
-        timing=verdict.timing,
-        ranked_timing=verdict.ranked_timing,
-        effort=verdict.effort,
-        duration_ns=verdict.duration_ns,
-        rank=row.rank if row else None,
-        state=standing.state if standing else None,
-        gradings=row.gradings if row else None,
-        stale=row.stale.reason if row and row.stale else None,
-        **{name: getattr(ran, name) for name in (*names, *more)},
-        **_score(verdict.score),
-        **{f"pooled_{key}": value for key, value in _score(row.score if row else None).items()},
+        **{
+            **{name: getattr(part, name) for part, name in named_alike if name in type(part).model_fields},
+            **_score(verdict.score),
+            **{f"pooled_{key}": value for key, value in _score(row.score if row else None).items()},
+            "problem": verdict.problem.slug,
+            "problem_sha256": verdict.problem.sha256,
+            "seq": seq,
+            "outcome": verdict.outcome.value,
+            "isolated": verdict.environment.isolated,
+            "team": team.name if team else None,
+            "submission": submission.name,
+            "submission_sha256": submission.sha256,
+            "rank": row.rank if row else None,
+            "state": standing.state if standing else None,
+            "gradings": row.gradings if row else None,
+            "stale": row.stale.reason if row and row.stale else None,
+        }
     )
 
 

@@ -30,22 +30,27 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
         HarnessError: the slug or the author is not a valid path component, the path holds other content, or it cannot
             be written.
     """
-    told = SubmissionId.of(submission)
-    path = location(root, slug, told.author, told.sha256, told.name)
+    path, *others = _paths(root, slug, submission)
     contents = (submission.source, *(content for _, content in submission.beside))
     # The source last: where it is, the others are.
-    for each, content in reversed([*zip((path, *beside(root, slug, told)), contents, strict=True)]):
+    for file, content in reversed([*zip((path, *others), contents, strict=True)]):
         try:
             with suppress(FileExistsError):  # archived before, or just now by another process
-                write_whole(each, content, replace=False)
-            stored = outside.read(each, MAX_SOURCE_BYTES)
+                write_whole(file, content, replace=False)
+            stored = outside.read(file, MAX_SOURCE_BYTES)
         except outside.TooLarge:
             stored = b""
         except OSError as error:
-            raise HarnessError(f"{each}: the submission cannot be archived ({error.strerror})") from error
+            raise HarnessError(f"{file}: the submission cannot be archived ({error.strerror})") from error
         if stored != content:
-            raise HarnessError(f"{each}: holds something other than what was submitted", "restore or remove that file")
+            raise HarnessError(f"{file}: holds something other than what was submitted", "restore or remove that file")
     return path
+
+
+def _paths(root: Path, slug: str, submission: Submission) -> list[Path]:
+    """The archive paths of a submission's source and of the files beside it."""
+    named = SubmissionId.of(submission)
+    return [location(root, slug, named.author, named.sha256, named.name), *beside(root, slug, named)]
 
 
 def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
@@ -55,8 +60,7 @@ def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
         HarnessError: the slug or the author is not a valid path component.
         UsageError: it cannot be written.
     """
-    told = SubmissionId.of(submission)
-    for path in (location(root, slug, told.author, told.sha256, told.name), *beside(root, slug, told)):
+    for path in _paths(root, slug, submission):
         if folder := unwritable(path):
             raise UsageError(str(path), f"the submission cannot be archived in {folder}", UNRECORDED)
 
@@ -78,7 +82,7 @@ def source_name(sha256: str, name: str) -> str:
 def listing(root: Path, slug: str, author: str) -> frozenset[str]:
     """The names of what an author's runs on a problem left; none if the slug or the author is not a valid component."""
     with suppress(OSError, HarnessError):
-        return frozenset(each.name for each in folder(root, slug, author).iterdir())
+        return frozenset(file.name for file in folder(root, slug, author).iterdir())
     return frozenset()
 
 

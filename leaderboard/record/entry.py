@@ -13,7 +13,9 @@ body. The ledger writes lines; the ranking reads them. Trusted.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -22,6 +24,8 @@ from harness.files.identity import length_prefixed_sha256
 from harness.verdict import Verdict
 from leaderboard.record.exemption import Exemption
 from leaderboard.record.moderation import Moderation
+
+P = TypeVar("P")
 
 NO_HASH = "0" * 64
 VERDICT = "verdict"
@@ -51,38 +55,23 @@ class Entry:
         Raises:
             LedgerError: the entry is of another kind, or its verdict is of a version that this one cannot read.
         """
-        if self.kind != VERDICT:
-            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "only a verdict can be read as one")
-        try:
-            return Verdict.from_json(self.document)
-        except ValidationError as error:
-            raise unreadable(self, error) from error
+        return self._parsed(VERDICT, Verdict.from_json)
 
     @property
     def moderation(self) -> Moderation:
-        """The moderation event, parsed anew on each access.
-
-        Raises:
-            LedgerError: the entry is of another kind, or its event is of a version that this one cannot read.
-        """
-        if self.kind != MODERATION:
-            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "it is not a moderation event")
-        try:
-            return Moderation.model_validate_json(self.document)
-        except ValidationError as error:
-            raise unreadable(self, error) from error
+        """The moderation event, parsed anew on each access; raises as `verdict` does."""
+        return self._parsed(MODERATION, Moderation.model_validate_json)
 
     @property
     def exemption(self) -> Exemption:
-        """The exemption, parsed anew on each access.
+        """The exemption, parsed anew on each access; raises as `verdict` does."""
+        return self._parsed(EXEMPT, Exemption.model_validate_json)
 
-        Raises:
-            LedgerError: the entry is of another kind, or of a version that this one cannot read.
-        """
-        if self.kind != EXEMPT:
-            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "it is not an exemption")
+    def _parsed(self, kind: str, parse: Callable[[bytes], P]) -> P:
+        if self.kind != kind:
+            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", f"it cannot be read as {kind}")
         try:
-            return Exemption.model_validate_json(self.document)
+            return parse(self.document)
         except ValidationError as error:
             raise unreadable(self, error) from error
 

@@ -17,6 +17,7 @@ rollback journal needs no shared memory, so the file may be on a network file sy
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import sqlite3
 import threading
@@ -25,10 +26,12 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO
 
 from harness.errors import LedgerError
 from harness.verdict import Effort, Outcome
+from leaderboard.record import chain
+from leaderboard.record.chain import Place
 from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
 from leaderboard.record.fields import Facts, Setting, VerdictFields, fields_of
 
@@ -53,14 +56,6 @@ _WAIT_S = 30.0  # for another process that reads a large ledger into the index
 _AT_ONCE = 1000  # lines that are inserted together
 _FIELDS = ", ".join(VerdictFields._fields)  # the columns have their names
 _COLUMNS = 28
-
-
-class Place(NamedTuple):
-    """Where a line is in its ledger's file: its number, counted from 1, its first byte, and how many it has."""
-
-    seq: int
-    start: int
-    length: int
 
 
 class Lines:
@@ -88,8 +83,9 @@ class Lines:
 
     def at(self, numbers: Iterable[int]) -> list[Place]:
         """Where the lines of these numbers are, in order."""
-        found = (self._rows("seq, start, length", "AND seq = ?", "", number) for number in sorted({*numbers}))
-        return [Place(*row) for rows in found for row in rows]
+        wanted = json.dumps([*numbers])
+        rows = self._rows("seq, start, length", "AND seq IN (SELECT value FROM json_each(?))", "ORDER BY seq", wanted)
+        return [Place(*row) for row in rows]
 
     def events(self) -> list[Entry]:
         """The moderation events and exemptions, oldest first; the index does not keep what they follow (`prev`)."""
@@ -137,29 +133,6 @@ class Lines:
         return {number: Setting.model_validate_json(document) for number, document in rows}
 
 
-class Reading(Protocol):
-    """A ledger whose file is read into an index."""
-
-    path: Path
-
-    def opened(self) -> BinaryIO:
-        """The file.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
-
-    def walk(self, file: BinaryIO, after: Place | None, prev: str) -> Iterator[tuple[Entry, Place]]:
-        """The entries after a line whose hash is `prev`, or all, and where they are; checks that each follows.
-
-        Raises:
-            LedgerError: one does not.
-        """
-
-    def whole(self, file: BinaryIO) -> int:
-        """Where its last whole line ends, in bytes."""
-
-
 class Index:
     """One database for any number of ledgers; without a file it is in memory, and each thread has its own."""
 
@@ -167,7 +140,7 @@ class Index:
         self._file, self._own = file, threading.local()
 
     @contextmanager
-    def lines(self, ledger: Reading) -> Iterator[Lines]:
+    def lines(self, ledger: Path) -> Iterator[Lines]:
         """The lines of a ledger as it is now, to be read within the block.
 
         Raises:
@@ -177,8 +150,8 @@ class Index:
         with ExitStack() as opened:  # a connection refers to itself: the garbage collector would close it much later
             yield self._updated(ledger, opened)
 
-    def _updated(self, ledger: Reading, opened: ExitStack) -> Lines:
-        if self._file is not None and ledger.path.exists():  # what reads nothing writes nothing
+    def _updated(self, ledger: Path, opened: ExitStack) -> Lines:
+        if self._file is not None and ledger.exists():  # what reads nothing writes nothing
             for _ in range(2):
                 try:
                     connection = opened.enter_context(closing(_connected(self._file)))
@@ -240,14 +213,14 @@ def _expected() -> list[tuple[str, ...]]:
 class _Update:
     """Brings the index of one ledger up to date."""
 
-    def __init__(self, database: sqlite3.Connection, ledger: Reading) -> None:
+    def __init__(self, database: sqlite3.Connection, ledger: Path) -> None:
         self._database, self._ledger = database, ledger
-        self._name = os.path.abspath(ledger.path)  # noqa: PTH100 - links are kept: a ledger may be one
+        self._name = os.path.abspath(ledger)  # noqa: PTH100 - links are kept: a ledger may be one
         self._settings = dict[str, int]()
 
     def lines(self) -> Lines:
         try:
-            file = self._ledger.opened()
+            file = chain.opened(self._ledger)
         except FileNotFoundError:
             return Lines(self._database, 0, 0)
         with file:
@@ -271,12 +244,12 @@ class _Update:
 
     def _read(self, file: BinaryIO) -> Lines:
         """Read what was appended, or else everything, and remember the state of the file."""
-        state, whole, row = _state(file), self._ledger.whole(file), self._row()
+        state, whole, row = _state(file), chain.end(file), self._row()
         last = self._of(row[0]).last() if row is not None else None
         if row is not None and last is not None and row[1:3] == state[:2]:
             place, prev = last
             appended = whole > place.start + place.length and self._stands(file, row[0])
-            if appended and self._insert(row[0], self._ledger.walk(file, place, prev)):
+            if appended and self._insert(row[0], chain.walk(self._ledger, file, place, prev)):
                 self._database.execute("UPDATE ledger SET size = ?, mtime_ns = ? WHERE id = ?", (*state[2:], row[0]))
                 return self._of(row[0])
         if row is not None:
@@ -284,7 +257,7 @@ class _Update:
             self._database.execute("DELETE FROM ledger WHERE id = ?", (row[0],))
         columns = "INSERT INTO ledger (path, device, inode, size, mtime_ns) VALUES (?, ?, ?, ?, ?)"
         number = int(self._database.execute(columns, (self._name, *state)).lastrowid or 0)
-        self._insert(number, self._ledger.walk(file, None, NO_HASH))
+        self._insert(number, chain.walk(self._ledger, file, None, NO_HASH))
         return self._of(number)
 
     def _row(self) -> tuple[int, ...] | None:

@@ -19,9 +19,9 @@ from harness.errors import HarnessError, LedgerError
 from harness.files import outside
 from harness.verdict import Verdict
 from leaderboard.record.archive import stored
+from leaderboard.record.chain import LONGEST_LINE
 from leaderboard.record.current import Current
 from leaderboard.record.entry import MODERATION, NO_HASH, VERDICT, Entry, decode
-from leaderboard.record.ledger import LONGEST_LINE
 from leaderboard.record.profile import SUFFIX, stored_profile
 
 

@@ -7,7 +7,6 @@ writer that is still at work or was killed.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
@@ -18,21 +17,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.errors import LedgerError, UsageError
-from harness.files import outside
 from harness.verdict import Effort, Outcome, Verdict
+from leaderboard.record import chain
+from leaderboard.record.chain import Place
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
-from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode, resembles
+from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, encode
 from leaderboard.record.exemption import Exemption
 from leaderboard.record.fields import Facts, VerdictFields
-from leaderboard.record.index import Index, Lines, Place
+from leaderboard.record.index import Index, Lines
 from leaderboard.record.moderation import Moderation
 
-LONGEST_LINE = 64 << 20  # bytes; what is longer is no line of a ledger
-_TAIL_BYTES = 1 << 16
 _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
-_CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")  # git's conflict markers
-_MERGE = "`kernelmark merge-ledger` makes one ledger of both sides; docs/organizers.md says how"
-_RESTORE = "restore the file from a copy, or move it aside to begin a new ledger"
 
 
 class JsonlLedger:
@@ -70,8 +65,8 @@ class JsonlLedger:
             UsageError: the file or its folder cannot be written.
         """
         try:
-            with _opened(self.path) as file, self.path.open("r+b"):
-                self._last(file)
+            with chain.opened(self.path) as file, self.path.open("r+b"):
+                chain.last(self.path, file)
         except (FileNotFoundError, NotADirectoryError):
             if folder := unwritable(self.path):
                 raise UsageError(str(self.path), f"the result cannot be recorded in {folder}", UNRECORDED) from None
@@ -87,8 +82,8 @@ class JsonlLedger:
             UsageError: the ledger holds no such run.
             LedgerError: as for `append`.
         """
-        if event.scope != "author":  # an author may have no run on this problem yet
-            self.get(event.run)
+        if event.scope != "author" and self.find(event.run) is None:  # an author may have no run on this problem yet
+            raise UsageError("run", f"no run in {self.path} is {event.run}", "the board lists the runs")
         return self._append([(MODERATION, event.to_json().encode())])
 
     def read(self) -> Iterator[Entry]:
@@ -101,23 +96,6 @@ class JsonlLedger:
             LedgerError: while iterating: the chain is broken; the message names the line.
         """
         return (entry for entry in self.entries() if entry.kind in KINDS)
-
-    def get(self, run_prefix: str) -> Entry:
-        """The one verdict whose run begins with these hexadecimal digits.
-
-        Raises:
-            UsageError: no run does, or several do, or these are not such digits.
-            LedgerError: the chain is broken.
-        """
-        if not _RUN_PREFIX.fullmatch(run_prefix):
-            raise UsageError("run", f"{run_prefix!r} is not a run id", "give its first hexadecimal digits, up to 16")
-        matching = self.runs(run_prefix)
-        if not matching:
-            raise UsageError("run", f"no run in {self.path} begins with {run_prefix!r}", "the board lists the runs")
-        if len(matching) > 1:
-            runs = ", ".join(e.verdict.run for e in matching[:4]) + (", ..." if len(matching) > 4 else "")
-            raise UsageError("run", f"{len(matching)} runs begin with {run_prefix!r} ({runs})", "give more digits")
-        return matching[0]
 
     def runs(self, run_prefix: str = "") -> list[Entry]:
         """The verdicts whose runs begin with these hexadecimal digits, oldest first.
@@ -169,7 +147,7 @@ class JsonlLedger:
         try:
             with self._locked() as file:
                 descriptor, size = file.fileno(), os.fstat(file.fileno()).st_size
-                last, whole = self._last(file)
+                last, whole = chain.last(self.path, file)
                 warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
                 lines = b""
                 for kind, document in documents:
@@ -187,51 +165,9 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken; the message names the line.
         """
-        with self._readable(), suppress(FileNotFoundError), self.opened() as file:
-            for entry, _ in self.walk(file, None, NO_HASH):
+        with self._readable(), suppress(FileNotFoundError), chain.opened(self.path) as file:
+            for entry, _ in chain.walk(self.path, file, None, NO_HASH):
                 yield entry
-
-    def walk(self, file: BinaryIO, after: Place | None, prev: str) -> Iterator[tuple[Entry, Place]]:
-        """As `index.Reading.walk`."""
-        seq, start = (after.seq, after.start + after.length) if after else (0, 0)
-        whole, garbage = self.whole(file), None
-        file.seek(start)
-        while start < whole:
-            line = file.readline(LONGEST_LINE)
-            if not resembles(line) and not line.startswith(_CONFLICT):
-                garbage = garbage or (start, line)  # whether it replaced a line shows in the next one
-                start += len(line)
-                continue
-            try:
-                entry, fault = decode(line), ""
-            except ValueError as error:
-                entry, fault = None, str(error)
-            if entry is not None and (entry.seq != seq + 1 or entry.prev != prev):
-                fault = "does not follow from the line before it"
-            if entry is None or fault:
-                at = garbage or (start, line)
-                raise self._broken(file, *at, "is not a ledger line" if garbage else fault)
-            yield entry, Place(entry.seq, start, len(line))
-            seq, prev, garbage, start = entry.seq, entry.hash, None, start + len(line)
-
-    def opened(self) -> BinaryIO:
-        """As `index.Reading.opened`."""
-        return _opened(self.path)
-
-    def whole(self, file: BinaryIO) -> int:
-        """As `index.Reading.whole`."""
-        return _tail(file.fileno(), os.fstat(file.fileno()).st_size)[1]
-
-    def end(self) -> str:
-        """Identifies its content by the place of its last whole line's end, and the hash in that line; reads no more.
-
-        Raises:
-            LedgerError: it cannot be read.
-        """
-        with self._readable(), self.opened() as file:
-            line, whole = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
-        digest = line[:256].decode("ascii", "replace").partition('"hash":"')[2][:64]
-        return f"{whole} {digest}"
 
     def facts(self) -> Facts:
         """What the standings follow from, as it is at one moment.
@@ -267,13 +203,13 @@ class JsonlLedger:
         """
         if not (wanted := [*places]):
             return
-        with self._readable(), self.opened() as file:
+        with self._readable(), chain.opened(self.path) as file:
             for place in wanted:
-                yield self._decode(os.pread(file.fileno(), place.length, place.start), file, place.start)
+                yield chain.at(self.path, file, place.start, place.length)
 
     @contextmanager
     def _lines(self) -> Iterator[Lines]:
-        with self._readable(), self._index.lines(self) as lines:
+        with self._readable(), self._index.lines(self.path) as lines:
             yield lines
 
     @contextmanager
@@ -283,36 +219,6 @@ class JsonlLedger:
         except OSError as error:
             raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
 
-    def _decode(self, line: bytes, file: BinaryIO, start: int) -> Entry:
-        try:
-            return decode(line)
-        except ValueError as error:
-            raise self._broken(file, start, line, str(error)) from error
-
-    def _broken(self, file: BinaryIO, start: int, line: bytes, what: str) -> LedgerError:
-        """The error for a line, which is told by its number: those before it are counted."""
-        file.seek(0)
-        blocks = (file.read(min(1 << 20, start - at)) for at in range(0, start, 1 << 20))
-        number = 1 + sum(block.count(b"\n") for block in blocks)
-        return LedgerError(f"{self.path} line {number}: {what}", _MERGE if line.startswith(_CONFLICT) else _RESTORE)
-
-    def _last(self, file: BinaryIO) -> tuple[Entry | None, int]:
-        """The last entry, and where its line ends: what follows is unfinished, or no ledger line.
-
-        Raises:
-            LedgerError: the last ledger line was changed after it was written, or there are other lines only.
-        """
-        end, garbage = os.fstat(file.fileno()).st_size, b""
-        while True:
-            line, whole = _tail(file.fileno(), end)
-            if not line:
-                if garbage:
-                    raise self._broken(file, 0, garbage, "is not a ledger line")
-                return None, 0
-            end, garbage = whole - len(line), line
-            if resembles(line) or line.startswith(_CONFLICT):
-                return self._decode(line, file, end), whole
-
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
         """Open the file for appending, creating it if necessary, and hold its lock."""
@@ -321,7 +227,7 @@ class JsonlLedger:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             try:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise LedgerError(f"{self.path}: is not a regular file", _RESTORE)
+                    raise LedgerError(f"{self.path}: is not a regular file", chain.RESTORE)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 if self._is_current(descriptor):
                     with open(descriptor, "rb", closefd=False) as file:
@@ -364,23 +270,3 @@ class JsonlLedger:
             os.fsync(descriptor)
             what = f"{self.path}: the verdict was not recorded ({error.strerror})"
             raise LedgerError(what, "free some space, then submit again") from error
-
-
-def _opened(path: Path) -> BinaryIO:
-    """The file, to be read: a link to it may be an organizer's, but it is a file."""
-    return outside.opened(path, follow=True, buffering=1 << 20)
-
-
-def _tail(descriptor: int, size: int) -> tuple[bytes, int]:
-    """The last whole line, newline included (empty if there is none), and the offset of its end."""
-    length = _TAIL_BYTES
-    while True:
-        start = max(0, size - length)
-        data = os.pread(descriptor, size - start, start)
-        if start == 0 or data.count(b"\n") >= 2:
-            break
-        if length > LONGEST_LINE:
-            raise OSError(errno.EFBIG, f"its last line is longer than {LONGEST_LINE >> 20} MiB")
-        length *= 4
-    end = data.rfind(b"\n") + 1
-    return data[data.rfind(b"\n", 0, max(0, end - 1)) + 1 : end], start + end

@@ -155,8 +155,8 @@ def fitted(profile: StoredProfile, limit: int = MAX_BYTES) -> StoredProfile:
     if not cut:
         return profile
     kept = {kind: {name: part for (of, name), part in parts.items() if of == kind and part} for kind in _KINDS}
-    told = (f"{key[1]}: {sizes[key]:,} of {whole[key]:,} bytes are kept" for key in whole if key in cut)
-    return profile.model_copy(update={**kept, "missing": (*profile.missing, *told)})
+    cuts = (f"{key[1]}: {sizes[key]:,} of {whole[key]:,} bytes are kept" for key in whole if key in cut)
+    return profile.model_copy(update={**kept, "missing": (*profile.missing, *cuts)})
 
 
 def _half(part: Part) -> Part:

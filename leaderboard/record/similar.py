@@ -85,9 +85,9 @@ def similar(submissions: Mapping[GradedFile, Submission], threshold: float, team
     """
     numbers: dict[tuple[str, ...], int] = {}  # one per shingle: sets of small integers are compared fastest
     sets = {}
-    for graded, each in submissions.items():
-        texts = (content.decode("utf-8", "replace") for _, content in each.files)
-        own = frozenset[tuple[str, ...]]().union(*(shingles(text, each.language) for text in texts))
+    for graded, submission in submissions.items():
+        texts = (content.decode("utf-8", "replace") for _, content in submission.files)
+        own = frozenset[tuple[str, ...]]().union(*(shingles(text, submission.language) for text in texts))
         sets[graded] = {numbers.setdefault(shingle, len(numbers)) for shingle in own}
     pairs = []
     for one, other in combinations(sorted(sets, key=str), 2):

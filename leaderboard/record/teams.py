@@ -41,9 +41,9 @@ class Teams(RootModel[dict[str, tuple[str, ...]]]):
     def _every_author_ranks_once(self) -> Self:
         team_of: dict[str, str] = {}
         for name, members in self.root.items():
-            for each in (name, *members):
-                if not AUTHOR.fullmatch(each):
-                    what = f"the team's name {name!r}" if each == name else f"{each!r}, a member of {name},"
+            for named in (name, *members):
+                if not AUTHOR.fullmatch(named):
+                    what = f"the team's name {name!r}" if named == name else f"{named!r}, a member of {name},"
                     raise ValueError(f"{what} cannot be an author's name; use letters, digits, '.', '_' and '-'")
             if not members:
                 raise ValueError(f"{name} has no members")

@@ -1,6 +1,7 @@
-"""Every grading of a ledger, accepted or not, with what is known of it now. Trusted.
+"""What the record says about single gradings: every one of a ledger, accepted or not, and one run. Trusted; pure.
 
-The ranking knows accepted ones alone; `kernelmark regrade` asks this module for the others.
+The ranking knows accepted ones alone; `kernelmark regrade` asks this module for the others, and `kernelmark show` for
+what it says of a run besides its verdict.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from harness.verdict import Verdict
 from leaderboard.record.current import Current
 from leaderboard.record.fields import Facts, VerdictFields
 from leaderboard.record.moderation import Moderation, State, state
+from leaderboard.standings.pooling import Source
+from leaderboard.standings.ranking import rankings
 from leaderboard.standings.staleness import Present, Stale
 
 
@@ -64,3 +68,22 @@ def newest(of: Iterable[Grading]) -> list[Grading]:
         if grading.state == "disqualified":
             out.add(file)
     return [grading for file, grading in last.items() if file not in out]
+
+
+def moderation(facts: Facts, verdict: Verdict) -> tuple[Moderation, ...]:
+    """The events that concern one run, about itself, its source or its author, oldest first."""
+    events = facts.moderation()
+    return events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
+
+
+def pooled(facts: Facts, verdict: Verdict) -> Source | None:
+    """The pooled gradings of a verdict's source in its table; None if this verdict is not among them."""
+    sha256 = verdict.submission.sha256
+    same = Facts(facts.events, [fields for fields in facts.verdicts if fields.sha256 == sha256])
+    matching = (
+        source
+        for ranking in rankings(same)
+        for source in ranking.sources
+        if verdict.run in {grading.run for grading in source.gradings}
+    )
+    return next(matching, None)

@@ -204,7 +204,7 @@ def _collect(facts: Facts, current: Current | None, teams: Teams) -> _Collected:
 
 def _chosen(sources: Iterable[Source], teams: Teams) -> Iterator[Source]:
     """The sources that get a row, in order: the best ranked one of each author or team, then those too wide to rank but
-    faster, then of whoever has no other one that is not replayed, or has known inputs.
+    faster, then of those who have no other one that is not replayed, or has known inputs.
     """
     first: dict[RowState, dict[str, Source]] = {"ranks": {}, **{state: {} for state in NO_RANK}}
     for source in sources:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import LedgerError, UsageError
+from harness.errors import LedgerError
 from harness.verdict import Outcome
 from leaderboard.record.entry import NO_HASH, chain_hash
 from leaderboard.record.ledger import JsonlLedger
@@ -175,24 +175,14 @@ def test_entries_of_unknown_kinds_are_chained_and_skipped(tmp_path):
     assert entry.seq == 4
     assert [entry.seq for entry in ledger.read()] == [1, 2, 4]
     assert ledger.verify() == 4
-    assert ledger.get("0000000000000001").seq == 1
+    assert [entry.seq for entry in ledger.runs("0000000000000001")] == [1]
 
 
-def test_get_finds_exactly_one(tmp_path):
+def test_runs_are_found_by_the_beginning_of_their_ids(tmp_path):
     runs = ["aa00000000000001", "aa00000000000002", "b000000000000003"]
     ledger = filled(tmp_path, [accepted(run=run, log='"run":"c0') for run in runs])
-    assert ledger.get("b").verdict.run == runs[2]
-    assert ledger.get(runs[0]).verdict.run == runs[0]
-    with pytest.raises(UsageError, match=r"2 runs begin with 'aa' \(aa00000000000001, aa00000000000002\)"):
-        ledger.get("aa")
-    with pytest.raises(UsageError, match=r"no run in .* begins with 'c0'"):
-        ledger.get("c0")
-
-
-@pytest.mark.parametrize("prefix", ["", "xyz", "AA", "0" * 17, "a\n"])
-def test_what_is_no_run_is_told_so(tmp_path, prefix):
-    with pytest.raises(UsageError, match="is not a run id"):
-        filled(tmp_path, SMALL[:1]).get(prefix)
+    for prefix, expected in (("b", runs[2:]), (runs[0], runs[:1]), ("aa", runs[:2]), ("c0", []), ("", runs)):
+        assert [entry.verdict.run for entry in ledger.runs(prefix)] == expected
 
 
 def test_a_verdict_of_another_version_is_told_from_a_broken_chain(tmp_path):
@@ -203,7 +193,7 @@ def test_a_verdict_of_another_version_is_told_from_a_broken_chain(tmp_path):
     ledger.path.write_bytes(head + body[1:] + b"\n")
     assert ledger.verify() == 1
     with pytest.raises(LedgerError, match=r"ledger entry 1: schema_version: .*read it with the version that wrote it"):
-        ledger.get("0")
+        ledger.runs("0")
 
 
 LIMITED = """

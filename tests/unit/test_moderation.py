@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,8 +16,8 @@ from leaderboard.publishing.markdown import board
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Action, Moderation, Scope
+from leaderboard.standings.gradings import moderation
 from leaderboard.standings.ranking import Table, rank
-from leaderboard.standings.run import moderation
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 
@@ -234,20 +233,6 @@ def test_what_cannot_be_moderated_is_one_line(
 def test_a_ledger_takes_no_event_of_a_run_that_it_does_not_hold(ledger: JsonlLedger) -> None:
     with pytest.raises(UsageError, match="no run in"):
         ledger.moderate(event("e" * 16, "disqualify"))
-
-
-def test_what_a_ledger_tells_early_is_what_a_walk_tells(ledger: JsonlLedger) -> None:
-    ledger.append(accepted(run="e" * 16, log='"kind":"moderation"'))
-    ledger.moderate(event(FAST.run, "disqualify"))
-    ledger.moderate(event(BOB.run, "annotate"))
-    entries = list(ledger.read())
-    events = [entry for entry in entries if entry.kind == "moderation"]
-    assert ledger.facts().events == [replace(entry, prev="") for entry in events]
-    assert rank(ledger.facts()) == rank(entries)
-    last = ledger.path.read_bytes().splitlines(keepends=True)[-1]
-    with ledger.path.open("ab") as file:
-        file.write(last[:-1])  # a writer at work
-    assert rank(ledger.facts()) == rank(entries)
 
 
 def test_a_late_verdict_is_never_there_without_its_event(ledger: JsonlLedger) -> None:

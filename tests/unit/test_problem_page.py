@@ -14,8 +14,8 @@ from kernelmark.project.settings import Settings
 from kernelmark.record import recording
 from kernelmark.record.publishing import publish
 from leaderboard.publishing.problem_page import page
+from leaderboard.record import chain
 from leaderboard.record.entry import Entry, encode
-from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, REPLAYED, accepted
@@ -109,8 +109,8 @@ def test_a_board_is_published_from_the_ledger_of_its_problem_alone(
         recorded(submission, accepted(problem=slug))
     board = competition / "leaderboard/BOARD.md"
     before, walked = board.read_text(), []
-    opened = JsonlLedger.opened
-    monkeypatch.setattr(JsonlLedger, "opened", lambda self: walked.append(self.path.name) or opened(self))
+    opened = chain.opened
+    monkeypatch.setattr(chain, "opened", lambda path: walked.append(path.name) or opened(path))
     late = accepted(problem="double", author="bob", created_at=EPOCH + timedelta(days=1))
     recorded(Submission.of("# his\n", "py", author="bob"), late)
     assert set(walked) == {"double.jsonl"}

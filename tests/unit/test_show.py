@@ -34,9 +34,9 @@ from kernelmark.text import findings, problem, show
 from kernelmark.text.terminal import visible
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.fields import Facts
+from leaderboard.standings.gradings import pooled
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import Table, rank
-from leaderboard.standings.run import pooled
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark, version_1
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"

@@ -1007,16 +1007,6 @@ def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
     assert {path: content for path, (_, content) in project.files().items()} == whole
 
 
-def test_a_line_is_parsed_once_in_its_life(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leaderboard.record import index
-
-    parsed = []
-    monkeypatch.setattr(index, "fields_of", lambda entry, real=index.fields_of: parsed.append(entry.seq) or real(entry))
-    project.add(run_of("fay", 90_000, "8"))
-    project.build()
-    assert parsed == [6]
-
-
 def test_a_new_version_of_the_code_builds_everything_anew(
     project: SiteProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1041,13 +1031,6 @@ def test_the_version_covers_all_code_that_a_page_may_depend_on_and_no_results() 
     assert not [path for path in code if {"archive", "results"} & {*path.relative_to(markup.HERE.parents[2]).parts}]
 
 
-def test_a_rewritten_ledger_is_read_anew(project: SiteProject) -> None:
-    (project.root / "results" / "softmax.jsonl").unlink()
-    project.add(run_of("zoe", 45_000, "6"))
-    project.build()
-    assert [r["author"] for r in project.json("problems/softmax.json")["boards"][0]["rows"]] == ["zoe"]
-
-
 def test_a_broken_ledger_is_an_error_and_the_site_stays(project: SiteProject) -> None:
     before = project.files()
     path = project.root / "results" / "softmax.jsonl"
@@ -1064,14 +1047,6 @@ def test_pages_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has an index\.html that no build wrote"):
         project.build()
     assert project.html("index.html") == "mine"
-
-
-def test_outcomes_are_counted_by_problem(project: SiteProject) -> None:
-    project.add(failed(Outcome.TIMEOUT, author="eve", message="no answer"))
-    project.build()
-    (attempts,) = project.json("authors/eve.json")["attempts"]
-    assert attempts["outcomes"] == {"timeout": 1, "wrong_answer": 1}
-    assert project.json("index.json")["problems"][1]["verdicts"] == 6
 
 
 def test_a_moment_at_the_end_of_the_calendar_is_no_obstacle(tmp_path: Path) -> None:

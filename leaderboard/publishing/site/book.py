@@ -59,8 +59,8 @@ class Book:
     verdicts, and how many of them were accepted.
     """
 
-    def __init__(self, ledger: JsonlLedger, current: Current, teams: Teams) -> None:
-        """Read a ledger; `current` decides which boards are current and which rows are stale.
+    def __init__(self, ledger: JsonlLedger, sha256: str | None, current: Current, teams: Teams) -> None:
+        """Read a ledger; `sha256` is the problem's current hash, if it still exists, and `current` marks stale rows.
 
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that cannot be read.
@@ -68,7 +68,7 @@ class Book:
         facts = ledger.facts()
         self.problem, self._ledger = ledger.path.stem, ledger
         ranked = rankings(facts, current, teams)
-        newest = _current([each.table for each in ranked], current.problems.get(self.problem))
+        newest = _current([ranking.table for ranking in ranked], sha256)
         self.bests: dict[TableKey, Bests] = {}
         boards = []
         for ranking in ranked:
@@ -150,8 +150,8 @@ def _now(table: Table, sha256: str | None) -> str | None:
 
 def _history(ranking: Ranking, teams: Teams) -> tuple[tuple[Step, ...], Bests]:
     """The records of a table, and the personal bests. A source counts from its first grading there, with its pooled
-    score of today. Identical sources count once, for whoever submitted them first; one that does not rank does not
-    count.
+    score of today. Identical sources count once, for the author who submitted them first; one that does not rank does
+    not count.
     """
     records: list[Step] = []
     bests: dict[str, list[tuple[datetime, int]]] = {}

@@ -46,8 +46,11 @@ def _site(material: SiteInputs, memory: Path) -> Site:
         keep_compiled(memory / "templates")
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
-    ledgers = (JsonlLedger(path, material.index) for path in sorted(material.ledgers))
-    books = tuple(Book(ledger, material.current, material.teams) for ledger in ledgers)
+    hashes = {statement.slug: statement.sha256 for statement in material.statements}
+    books = tuple(
+        Book(JsonlLedger(path, material.index), hashes.get(path.stem), material.current, material.teams)
+        for path in sorted(material.ledgers)
+    )
     return Site(
         material=material,
         books=books,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -178,6 +178,16 @@ class Site:
         inputs = self.material
         made_from = key(self.version, inputs.url, inputs.title, path, *key_parts)
         return Page((path, paths.document(path)), made_from, files)
+
+
+class Kind(NamedTuple):
+    """One kind of page: a module of `pages`."""
+
+    pages: Callable[[Site], Iterator[Page]]
+    documents: tuple[type[Record], ...]
+    """The data of its pages, whose JSON schemas are published."""
+    menu: tuple[Link, ...] = ()
+    """Its links at the top of every page."""
 
 
 def published(document: Record, path: str) -> bytes:

@@ -19,7 +19,7 @@ class Argument(Record):
     shape: str
     dtype: str
     memory: Literal["device", "host"] = "device"
-    """Where it lies on a GPU; on a CPU both are the same."""
+    """Where it is on a GPU; on a CPU both are the same."""
 
 
 class Shapes(Record):

@@ -15,7 +15,7 @@ _HERE = Path(__file__).parent
 def tables() -> dict[str, str]:
     """For each GPU, by name, a Markdown table with one row per kernel and times in µs."""
     measured = (json.loads(file.read_text(encoding="utf-8")) for file in sorted(_HERE.glob("*.json")))
-    return {each["device"]: "\n".join(_lines(each["rows"])) + "\n" for each in measured}
+    return {device["device"]: "\n".join(_lines(device["rows"])) + "\n" for device in measured}
 
 
 def _lines(rows: dict[str, dict[str, Any]]) -> Iterator[str]:

@@ -32,7 +32,7 @@ def read(text: str) -> list[tuple[float, int]]:
     found = [_LINE.fullmatch(line) for line in lines]
     if head != HEAD or not all(found):
         return []
-    return sorted(((float(each[1]), int(each[2])) for each in found if each), key=lambda point: point[0])
+    return sorted(((float(match[1]), int(match[2])) for match in found if match), key=lambda point: point[0])
 
 
 def memory(points: Sequence[tuple[float, int]], device: str) -> Markup:

@@ -68,7 +68,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Note:
-    """A short text in the plot, whose end lies so many pixels from a point."""
+    """A short text in the plot, whose end is so many pixels from a point."""
 
     at: Point
     text: str
@@ -87,7 +87,7 @@ class Axis:
     log: bool = False
 
     def share(self, value: float) -> float:
-        """The part of the axis that lies below a value: 0 at `low`, 1 at `high`."""
+        """The part of the axis that is below a value: 0 at `low`, 1 at `high`."""
         if self.log:  # it has no zero, which the lower bound of a short time may be
             return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -127,18 +127,18 @@ def plot(
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "plot", "viewBox": f"0 0 {width} {height}"})
     svg.set("width", str(width))
     svg.set("height", str(height))
-    svg.set("role", "group" if any(each.link for each in marks) else "img")
+    svg.set("role", "group" if any(mark.link for mark in marks) else "img")
     SubElement(svg, "title").text = visible(title)
     left = _LEFT + _LETTER * max((len(label) for _, label in y.ticks), default=0) + (_Y_TITLE if y.title else 0)
     bottom = height - _BOTTOM - (_X_TITLE if x.title else 0)
     frame = _Frame(x, y, left, width - _RIGHT - right, _TOP, bottom)
     _draw_x(svg, frame)
     _draw_y(svg, frame)
-    for mark in (each for each in marks if each.start is not None):
+    for mark in (mark for mark in marks if mark.start is not None):
         _draw_mark(svg, frame, mark)
-    for each in series:
-        _draw_series(svg, frame, each)
-    for mark in (each for each in marks if each.start is None):
+    for line in series:
+        _draw_series(svg, frame, line)
+    for mark in (mark for mark in marks if mark.start is None):
         _draw_mark(svg, frame, mark)
     for note in notes:
         group = SubElement(svg, "g", {"class": "note"})
@@ -170,7 +170,7 @@ def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str
     steps = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
     ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
     if len(ticks) < 2:
-        # Two labels would lie on each other.
+        # Two labels would overlap.
         near = math.log(max(positive) / min(positive)) < 0.1 * math.log(high / low)
         ends = (min(positive),) if near else (min(positive), max(positive))
         return Axis(low, high, [(t, say(t)) for t in ends], title, log=True)

@@ -77,7 +77,8 @@ def sensors(benchmarks: Sequence[BenchmarkResult]) -> list[tuple[str, Markup]]:
     readings, start = [], 0
     for b in benchmarks:
         apiece = _length(b) / max(1, len(b.telemetry))
-        readings += [(start + at * apiece, each) for at, each in enumerate(b.telemetry, start=1) if each is not None]
+        read = enumerate(b.telemetry, start=1)
+        readings += [(start + at * apiece, reading) for at, reading in read if reading is not None]
         start += _length(b)
     curves: list[tuple[str, str, list[Point]]] = [
         ("SM clock", "MHz", [(at, float(t.sm_mhz)) for at, t in readings if t.sm_mhz is not None]),
@@ -98,7 +99,7 @@ def _shares(b: BenchmarkResult) -> list[list[float]]:
     if b.mode == "replayed":
         clocks: list[list[float]] = [list(b.calls.device_ns), list(b.calls.event_ns)]
     else:
-        clocks = [[each.call_ns(b.overhead_ns) for each in b.rounds]]
+        clocks = [[timed.call_ns(b.overhead_ns) for timed in b.rounds]]
     median = stats.median(clocks[0]) or 1
     return [[100 * ns / median for ns in times] for times in clocks]
 

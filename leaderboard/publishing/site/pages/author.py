@@ -19,8 +19,7 @@ from leaderboard.publishing.site.document import (
     Reason,
 )
 from leaderboard.publishing.site.folder import Page, as_text
-from leaderboard.publishing.site.inputs import Link, Site
-from leaderboard.publishing.site.pages.kind import Kind
+from leaderboard.publishing.site.inputs import Kind, Link, Site
 from leaderboard.record.fields import VerdictFields
 from leaderboard.record.teams import Team
 

@@ -16,8 +16,7 @@ from leaderboard.publishing.site import boards, markup, paths, profiles
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.document import Board, CaseKernels, Compared, ComparisonDocument
 from leaderboard.publishing.site.folder import Page, as_text
-from leaderboard.publishing.site.inputs import Site
-from leaderboard.publishing.site.pages.kind import Kind
+from leaderboard.publishing.site.inputs import Kind, Site
 from leaderboard.standings.ranking import Row
 from leaderboard.text import kernels as kernel_table
 from leaderboard.text.visible import shortened

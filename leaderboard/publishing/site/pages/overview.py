@@ -22,8 +22,7 @@ from leaderboard.publishing.site.document import (
     Summary,
 )
 from leaderboard.publishing.site.folder import Page, as_text, key
-from leaderboard.publishing.site.inputs import Link, Site
-from leaderboard.publishing.site.pages.kind import Kind
+from leaderboard.publishing.site.inputs import Kind, Link, Site
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.text.plural import counted
 

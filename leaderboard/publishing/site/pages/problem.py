@@ -15,8 +15,7 @@ from leaderboard.publishing.site.charts.figure import Figure
 from leaderboard.publishing.site.charts.palette import Key, Palette
 from leaderboard.publishing.site.document import Board, ProblemDocument
 from leaderboard.publishing.site.folder import Page, as_text
-from leaderboard.publishing.site.inputs import Site
-from leaderboard.publishing.site.pages.kind import Kind
+from leaderboard.publishing.site.inputs import Kind, Site
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.standings.ranking import Row
 

@@ -10,8 +10,7 @@ from leaderboard.publishing.site import paths, profiles
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.document import ProfileDocument
 from leaderboard.publishing.site.folder import Files, Page
-from leaderboard.publishing.site.inputs import Profiled, Site
-from leaderboard.publishing.site.pages.kind import Kind
+from leaderboard.publishing.site.inputs import Kind, Profiled, Site
 from leaderboard.publishing.site.pages.run import launched
 from leaderboard.record.profile import StoredProfile
 

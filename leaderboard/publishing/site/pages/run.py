@@ -17,8 +17,7 @@ from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts import trace
 from leaderboard.publishing.site.document import AcceptedRun, RunDocument
 from leaderboard.publishing.site.folder import Page, as_text
-from leaderboard.publishing.site.inputs import Site
-from leaderboard.publishing.site.pages.kind import Kind
+from leaderboard.publishing.site.inputs import Kind, Site
 from leaderboard.record.archive import beside, location, present
 from leaderboard.record.fields import how_timed
 from leaderboard.standings.ranking import Row
