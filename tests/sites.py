@@ -15,7 +15,7 @@ from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.build import build
 from leaderboard.publishing.site.folder import Written
 from leaderboard.publishing.site.inputs import SiteInputs
-from leaderboard.publishing.site.statement import Argument, Shapes, Statement
+from leaderboard.publishing.site.statement import Shapes, StatedArgument, Statement
 from leaderboard.record.archive import archive
 from leaderboard.record.current import Current
 from leaderboard.record.index import Index
@@ -114,7 +114,7 @@ class SiteProject:
 def statement(slug: str, **changes: Any) -> Statement:
     """A problem that fits the verdicts of `tests.verdicts`."""
     text = f"# {slug}\n\nWhat is **asked**.\n\n| argument | shape |\n|---|---:|\n| `x` | `[rows, cols]` |\n"
-    argument = Argument(name="x", role="input", shape="[2048, 2048]", dtype="float32")
+    argument = StatedArgument(name="x", role="input", shape="[2048, 2048]", dtype="float32")
     shapes = Shapes(
         case="2048 square", devices=("cuda",), params={"rows": 2048}, tensors=(argument,), minimum_bytes=8,
         minimum_flops=5,

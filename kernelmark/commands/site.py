@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.problem.spec import TensorSpec
     from kernelmark.project.settings import Settings
     from leaderboard.publishing.site.inputs import SiteInputs
-    from leaderboard.publishing.site.statement import Argument, Shapes, Statement
+    from leaderboard.publishing.site.statement import Shapes, StatedArgument, Statement
 
 _POLL_S = 0.5
 
@@ -237,10 +237,10 @@ def _state(settings: Settings) -> list[tuple[str, int, int]]:
     return state
 
 
-def _argument(tensor: ResolvedTensor | TensorSpec) -> Argument:
-    from leaderboard.publishing.site.statement import Argument
+def _argument(tensor: ResolvedTensor | TensorSpec) -> StatedArgument:
+    from leaderboard.publishing.site.statement import StatedArgument
 
     shape = f"[{', '.join(map(str, tensor.shape))}]"
     if tensor.strides is not None:
         shape += f", strides [{', '.join(map(str, tensor.strides))}]"
-    return Argument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype, memory=tensor.memory)
+    return StatedArgument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype, memory=tensor.memory)

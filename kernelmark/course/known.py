@@ -15,7 +15,7 @@ from kernelmark.course.report import Graded
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledger
 from leaderboard.record.fields import Facts
-from leaderboard.standings.gradings import Grading, gradings
+from leaderboard.standings.gradings import RecordedGrading, gradings
 from leaderboard.standings.ranking import Table, rank
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class _Ledger:
         return self._ledger.facts()
 
     @cached_property
-    def gradings(self) -> list[Grading]:
+    def gradings(self) -> list[RecordedGrading]:
         """All of them, oldest first."""
         found = gradings(self._facts, current(self._settings))
         return sorted(found, key=lambda each: each.verdict.created_at)
@@ -82,7 +82,7 @@ class _Ledger:
     def _tables(self) -> list[Table]:
         return rank(self._facts, current(self._settings), self._teams)
 
-    def graded(self, grading: Grading, path: str) -> Graded:
+    def graded(self, grading: RecordedGrading, path: str) -> Graded:
         """A grading as the result of a command."""
         verdict = next(iter(self._ledger.at({grading.seq}))).verdict
         key = grading.verdict.setting.key
@@ -90,7 +90,7 @@ class _Ledger:
         return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)
 
     def marks(self) -> Iterator[Marked]:
-        together: dict[str, list[Grading]] = {}
+        together: dict[str, list[RecordedGrading]] = {}
         for each in self.gradings:
             together.setdefault(self._teams.name_of(each.author), []).append(each)
         for _, of in sorted(together.items()):
@@ -100,15 +100,15 @@ class _Ledger:
             for author in team.members if team is not None else (chosen.author,):
                 yield Marked(author, "", "", team.name if team else "", delay, graded, f"{author}.txt")
 
-    def _chosen(self, of: Sequence[Grading]) -> Grading:
-        by_run: Mapping[str, Grading] = {each.run: each for each in of}
+    def _chosen(self, of: Sequence[RecordedGrading]) -> RecordedGrading:
+        by_run: Mapping[str, RecordedGrading] = {each.run: each for each in of}
         rows = [row.run for table in self._tables for row in table.rows if row.rank is not None]
         rows += [row.run for table in self._tables for row in table.rows if row.rank is None]
         rows += [run.run for table in self._tables for run in table.set_aside]
         return next((by_run[run] for run in rows if run in by_run), of[-1])
 
 
-def _delay(grading: Grading, of: Sequence[Grading]) -> Delay:
+def _delay(grading: RecordedGrading, of: Sequence[RecordedGrading]) -> Delay:
     """How late it was, as a remark says of it; without one it was on time, when its source was first graded."""
     for event in reversed(grading.moderation):
         if found := _HANDED_IN.fullmatch(event.reason):

@@ -25,7 +25,7 @@ from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, find_run, ledgers
 from leaderboard.record.archive import stored
-from leaderboard.standings.gradings import Grading, gradings, newest
+from leaderboard.standings.gradings import RecordedGrading, gradings, newest
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import newest_environment
@@ -59,7 +59,7 @@ class Due:
     """A source to be graded again, by its row or a run of it, and its ledger."""
 
     ledger: JsonlLedger
-    row: Row | Grading
+    row: Row | RecordedGrading
     reason: str
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ def asked(settings: Settings, due: Due) -> Asked:
     return Asked(str(due), read)
 
 
-def _remark(row: Row | Grading) -> Remark | None:
+def _remark(row: Row | RecordedGrading) -> Remark | None:
     """What is recorded with the new run of a late one: the same again."""
     said = next((event for event in reversed(row.moderation) if row.state == "late" and event.action == "late"), None)
     return Remark("late", said.actor, said.reason) if said is not None else None
@@ -136,7 +136,7 @@ def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
 _NEVER = "never"
 
 
-def _left_out(kind: Kind, row: Row | Grading, where: Place, mine: Place, choice: Choice) -> str:
+def _left_out(kind: Kind, row: Row | RecordedGrading, where: Place, mine: Place, choice: Choice) -> str:
     """What a candidate that is not taken is, and what takes it, in words; empty for one that is."""
     if where != mine and kind != "due" and not (choice.every or (kind == "failed" and choice.failed)):
         return _NEVER  # nobody asked for such
@@ -153,12 +153,12 @@ def _left_out(kind: Kind, row: Row | Grading, where: Place, mine: Place, choice:
 
 def _by_place(
     ledger: JsonlLedger, known: Current, settings: Settings
-) -> dict[Place, list[tuple[Kind, Row | Grading, str]]]:
+) -> dict[Place, list[tuple[Kind, Row | RecordedGrading, str]]]:
     """The candidates of a ledger by where they were graded, each source once: due rows, then the others."""
     tables: dict[Place, list[Table]] = {}
     for table in rank(ledger.facts(), known, settings.teams):
         tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
-    graded: dict[Place, list[Grading]] = {}
+    graded: dict[Place, list[RecordedGrading]] = {}
     for each in gradings(ledger.facts(), known):
         ran = each.verdict.environment
         graded.setdefault((ran.device_kind, ran.device_name, ran.isolated), []).append(each)
@@ -169,19 +169,19 @@ def _by_place(
         ranked = {row.author for table in tables.get(where, []) for row in table.rows}
         others = [each for each in newest(of) if (each.author, each.sha256) not in taken]
         others.sort(key=lambda each: (not _failed(each), each.author in ranked))
-        candidates: list[tuple[Kind, Row | Grading, str]] = [("due", *each) for each in rows]
+        candidates: list[tuple[Kind, Row | RecordedGrading, str]] = [("due", *each) for each in rows]
         candidates += [("failed" if _failed(each) else "other", each, _told(each)) for each in others]
         found[where] = candidates
     return found
 
 
-def _failed(grading: Grading) -> bool:
+def _failed(grading: RecordedGrading) -> bool:
     """Whether it failed by what is out of date now."""
     accepted = grading.verdict.outcome is Outcome.ACCEPTED
     return not accepted and grading.stale is not None and grading.stale.again is None
 
 
-def _told(grading: Grading) -> str:
+def _told(grading: RecordedGrading) -> str:
     outcome = grading.verdict.outcome.value.replace("_", " ")
     return f"{outcome}; {grading.stale.reason}" if grading.stale else f"{outcome}, and up to date"
 

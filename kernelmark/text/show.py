@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from harness.verdict.roofline import Calibration
     from leaderboard.record.moderation import Moderation
-    from leaderboard.standings.pooling import Source
+    from leaderboard.standings.pooling import PooledSource
     from leaderboard.standings.ranking import Row, Table
 
 NOT_ISOLATED = (
@@ -240,7 +240,7 @@ def _beside(table: Table) -> Iterator[str]:
             yield from (INDENT + line for line in moderation(standing.moderation))
 
 
-def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | None = None) -> Iterator[str]:
+def run(result: Verdict, events: Sequence[Moderation] = (), source: PooledSource | None = None) -> Iterator[str]:
     """Everything in the stored document, after the pooled result of its source and the organizers' events."""
     result = with_own_name(result)
     yield from _headline(result)

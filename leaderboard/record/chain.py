@@ -23,7 +23,7 @@ _CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")  # git's confl
 _TAIL_BYTES = 1 << 16
 
 
-class Place(NamedTuple):
+class LinePlace(NamedTuple):
     """Where a line is in its ledger's file: its number, counted from 1, its first byte, and how many it has."""
 
     seq: int
@@ -41,7 +41,7 @@ def opened(path: Path) -> BinaryIO:
     return outside.opened(path, follow=True, buffering=1 << 20)
 
 
-def walk(path: Path, file: BinaryIO, after: Place | None, prev: str) -> Iterator[tuple[Entry, Place]]:
+def walk(path: Path, file: BinaryIO, after: LinePlace | None, prev: str) -> Iterator[tuple[Entry, LinePlace]]:
     """The entries after a line whose hash is `prev`, or all, and where they are.
 
     Raises:
@@ -65,7 +65,7 @@ def walk(path: Path, file: BinaryIO, after: Place | None, prev: str) -> Iterator
         if entry is None or fault:
             at = garbage or (start, line)
             raise _broken(path, file, *at, "is not a ledger line" if garbage else fault)
-        yield entry, Place(entry.seq, start, len(line))
+        yield entry, LinePlace(entry.seq, start, len(line))
         seq, prev, garbage, start = entry.seq, entry.hash, None, start + len(line)
 
 

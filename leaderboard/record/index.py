@@ -31,7 +31,7 @@ from typing import BinaryIO
 from harness.errors import LedgerError
 from harness.verdict import Effort, Outcome
 from leaderboard.record import chain
-from leaderboard.record.chain import Place
+from leaderboard.record.chain import LinePlace
 from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
 from leaderboard.record.fields import Facts, Setting, VerdictFields, fields_of
 
@@ -64,12 +64,12 @@ class Lines:
     def __init__(self, database: sqlite3.Connection, ledger: int, upto: int) -> None:
         self._database, self._ledger, self._upto = database, ledger, upto
 
-    def last(self) -> tuple[Place, str] | None:
+    def last(self) -> tuple[LinePlace, str] | None:
         """The last line and its hash; None if there is none."""
         rows = self._rows("seq, start, length, hash", "", "ORDER BY seq DESC LIMIT 1")
-        return next(((Place(*row[:3]), row[3]) for row in rows), None)
+        return next(((LinePlace(*row[:3]), row[3]) for row in rows), None)
 
-    def places(self, run_prefix: str) -> list[Place]:
+    def places(self, run_prefix: str) -> list[LinePlace]:
         """Where the verdicts are whose run begins so (hexadecimal digits), oldest first.
 
         Raises:
@@ -77,15 +77,15 @@ class Lines:
         """
         between = (run_prefix, f"{run_prefix}g")  # "g" comes after all hexadecimal digits
         rows = self._rows("seq, start, length", "AND run >= ? AND run < ?", "", *between, by="INDEXED BY line_run")
-        if not (found := sorted(Place(*row) for row in rows)):
+        if not (found := sorted(LinePlace(*row) for row in rows)):
             self._refuse_unreadable()
         return found
 
-    def at(self, numbers: Iterable[int]) -> list[Place]:
+    def at(self, numbers: Iterable[int]) -> list[LinePlace]:
         """Where the lines of these numbers are, in order."""
         wanted = json.dumps([*numbers])
         rows = self._rows("seq, start, length", "AND seq IN (SELECT value FROM json_each(?))", "ORDER BY seq", wanted)
-        return [Place(*row) for row in rows]
+        return [LinePlace(*row) for row in rows]
 
     def events(self) -> list[Entry]:
         """The moderation events and exemptions, oldest first; the index does not keep what they follow (`prev`)."""
@@ -281,7 +281,7 @@ class _Update:
             return False
         return (entry.seq, entry.hash) == (place.seq, digest)
 
-    def _insert(self, number: int, walked: Iterator[tuple[Entry, Place]]) -> int:
+    def _insert(self, number: int, walked: Iterator[tuple[Entry, LinePlace]]) -> int:
         """Insert lines; returns how many."""
         insert, count = f"INSERT INTO line VALUES ({', '.join('?' * _COLUMNS)})", 0
         while rows := [(number, *self._values(*found)) for found in itertools.islice(walked, _AT_ONCE)]:
@@ -289,7 +289,7 @@ class _Update:
             count += len(rows)
         return count
 
-    def _values(self, entry: Entry, place: Place) -> tuple[object, ...]:
+    def _values(self, entry: Entry, place: LinePlace) -> tuple[object, ...]:
         head = (*place, entry.hash, entry.kind)
         if entry.kind != VERDICT:
             event = entry.document.decode() if entry.kind in (MODERATION, EXEMPT) else None

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Effort, Outcome, Verdict
 from leaderboard.record import chain
-from leaderboard.record.chain import Place
+from leaderboard.record.chain import LinePlace
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, encode
 from leaderboard.record.exemption import Exemption
@@ -186,7 +186,7 @@ class JsonlLedger:
         """
         return self.read_at(self.places(numbers))
 
-    def places(self, numbers: Collection[int]) -> list[Place]:
+    def places(self, numbers: Collection[int]) -> list[LinePlace]:
         """Where some lines, counted from 1, are in the file, in order.
 
         Raises:
@@ -195,7 +195,7 @@ class JsonlLedger:
         with self._lines() as lines:
             return lines.at(numbers)
 
-    def read_at(self, places: Iterable[Place]) -> Iterator[Entry]:
+    def read_at(self, places: Iterable[LinePlace]) -> Iterator[Entry]:
         """The entries at some places.
 
         Raises:

@@ -13,13 +13,13 @@ from harness.verdict import Verdict
 from leaderboard.record.current import Current
 from leaderboard.record.fields import Facts, VerdictFields
 from leaderboard.record.moderation import Moderation, State, state
-from leaderboard.standings.pooling import Source
+from leaderboard.standings.pooling import PooledSource
 from leaderboard.standings.ranking import rankings
 from leaderboard.standings.staleness import Present, Stale
 
 
 @dataclass(frozen=True)
-class Grading:
+class RecordedGrading:
     """One recorded verdict; `moderation` has the events that concern it, oldest first."""
 
     verdict: VerdictFields
@@ -48,19 +48,19 @@ class Grading:
         return state(self.moderation)
 
 
-def gradings(facts: Facts, current: Current) -> list[Grading]:
+def gradings(facts: Facts, current: Current) -> list[RecordedGrading]:
     """All gradings, in the order of the ledger.
 
     Raises:
         LedgerError: an event was written by a version that this one cannot read.
     """
     events, present = facts.moderation(), Present(current, facts.verdicts)
-    return [Grading(v, v.seq, events.of((v.run,), v.sha256, v.author), present.mark(v)) for v in facts.verdicts]
+    return [RecordedGrading(v, v.seq, events.of((v.run,), v.sha256, v.author), present.mark(v)) for v in facts.verdicts]
 
 
-def newest(of: Iterable[Grading]) -> list[Grading]:
+def newest(of: Iterable[RecordedGrading]) -> list[RecordedGrading]:
     """The newest grading of each author's source; none of a source of which a grading is disqualified."""
-    last: dict[tuple[str, str], Grading] = {}
+    last: dict[tuple[str, str], RecordedGrading] = {}
     out: set[tuple[str, str]] = set()
     for grading in sorted(of, key=lambda grading: grading.verdict.created_at):
         file = grading.author, grading.sha256
@@ -76,7 +76,7 @@ def moderation(facts: Facts, verdict: Verdict) -> tuple[Moderation, ...]:
     return events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
 
 
-def pooled(facts: Facts, verdict: Verdict) -> Source | None:
+def pooled(facts: Facts, verdict: Verdict) -> PooledSource | None:
     """The pooled gradings of a verdict's source in its table; None if this verdict is not among them."""
     sha256 = verdict.submission.sha256
     same = Facts(facts.events, [fields for fields in facts.verdicts if fields.sha256 == sha256])

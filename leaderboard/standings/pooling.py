@@ -1,8 +1,8 @@
 """Pools the gradings of one source into one result, and decides whether it may rank.
 
-The ranking fills a `Source` for each author's file in each table, and another for its gradings that were not timed as
-the table requires; the site's records use the same objects. Trusted; pure. Without pooling, authors could improve a row
-by submitting the same file again and again.
+The ranking fills a `PooledSource` for each author's file in each table, and another for its gradings that were not
+timed as the table requires; the site's records use the same objects. Trusted; pure. Without pooling, authors could
+improve a row by submitting the same file again and again.
 
 `stats.pool` combines the accepted gradings that no organizer set aside, whatever their effort; intervals weight them.
 After a change of the software (what `staleness` compares: driver, torch, image, ...), only gradings with the same
@@ -49,7 +49,7 @@ class _Time(NamedTuple):
     confidence: float
 
 
-class Source:
+class PooledSource:
     """One author's file in one table; `add` all gradings, each with a score, before reading any property."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ from leaderboard.record.entry import Entry
 from leaderboard.record.fields import Facts, TableKey, VerdictFields
 from leaderboard.record.moderation import Events, Moderation
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
-from leaderboard.standings.pooling import COMPARABLE, NO_RANK, RowState, Source
+from leaderboard.standings.pooling import COMPARABLE, NO_RANK, PooledSource, RowState
 from leaderboard.standings.staleness import Present, Stale
 
 
@@ -130,7 +130,11 @@ class Ranking(NamedTuple):
     """A table and all its sources, whether or not they have a row."""
 
     table: Table
-    sources: tuple[Source, ...]
+    sources: tuple[PooledSource, ...]
+
+
+Sources = dict[tuple[str, str, bool], PooledSource]
+"""By the author, the hash of the file, and whether it was timed as the table requires."""
 
 
 @dataclass
@@ -140,7 +144,7 @@ class _Collected:
     events: Events
     present: Present | None
     teams: Teams
-    sources: dict[TableKey, dict[tuple[str, str, bool], Source]] = field(default_factory=dict)
+    sources: dict[TableKey, Sources] = field(default_factory=dict)
     aside: dict[TableKey, list[VerdictFields]] = field(default_factory=dict)
     appeared: dict[tuple[str, str], int] = field(default_factory=dict)
     """By problem and hash, the line of its first accepted verdict."""
@@ -182,7 +186,7 @@ def overlap(one: Interval, other: Interval) -> bool:
 def _collect(facts: Facts, current: Current | None, teams: Teams) -> _Collected:
     present = Present(current, facts.verdicts) if current is not None else None
     collected = _Collected(facts.moderation(), present, teams)
-    tables: dict[int, tuple[TableKey, dict[tuple[str, str, bool], Source]]] = {}  # by the setting, of which few are
+    tables: dict[int, tuple[TableKey, Sources]] = {}  # by the setting, of which there are few
     for verdict in facts.verdicts:
         if not verdict.accepted:
             continue
@@ -197,16 +201,16 @@ def _collect(facts: Facts, current: Current | None, teams: Teams) -> _Collected:
             continue
         alike = (verdict.author, verdict.sha256, verdict.ranks)
         if (source := sources.get(alike)) is None:
-            source = sources[alike] = Source()
+            source = sources[alike] = PooledSource()
         source.add(verdict)
     return collected
 
 
-def _chosen(sources: Iterable[Source], teams: Teams) -> Iterator[Source]:
+def _chosen(sources: Iterable[PooledSource], teams: Teams) -> Iterator[PooledSource]:
     """The sources that get a row, in order: the best ranked one of each author or team, then those too wide to rank but
     faster, then of those who have no other one that is not replayed, or has known inputs.
     """
-    first: dict[RowState, dict[str, Source]] = {"ranks": {}, **{state: {} for state in NO_RANK}}
+    first: dict[RowState, dict[str, PooledSource]] = {"ranks": {}, **{state: {} for state in NO_RANK}}
     for source in sources:
         kind, who = first[source.state], teams.name_of(source.verdict.author)
         if who not in kind or source.order < kind[who].order:
@@ -218,7 +222,7 @@ def _chosen(sources: Iterable[Source], teams: Teams) -> Iterator[Source]:
         yield from sorted(group, key=lambda source: source.order)
 
 
-def _table(key: TableKey, collected: _Collected, sources: Sequence[Source]) -> Table:
+def _table(key: TableKey, collected: _Collected, sources: Sequence[PooledSource]) -> Table:
     aside = sorted(collected.aside.get(key, ()), key=lambda verdict: (verdict.median_ns, *verdict.age))
     return Table(
         key=key,
@@ -228,7 +232,7 @@ def _table(key: TableKey, collected: _Collected, sources: Sequence[Source]) -> T
     )
 
 
-def _rows(sources: Iterable[Source], collected: _Collected) -> Iterator[Row]:
+def _rows(sources: Iterable[PooledSource], collected: _Collected) -> Iterator[Row]:
     """Rows with ranks, by the rule in the module's docstring."""
     shared, leader = 0, None
     for above, source in enumerate(sources):

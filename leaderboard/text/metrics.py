@@ -33,7 +33,7 @@ class Column(NamedTuple):
         return self.type is float
 
 
-class Metric(NamedTuple):
+class CaseMetric(NamedTuple):
     """What is shown of a case besides its time."""
 
     name: str
@@ -67,7 +67,7 @@ def _of_roofline(case: BenchmarkResult) -> str:
 
 def _rate_metric(
     name: str, title: str, least: Callable[[BenchmarkResult], int | None], what: str, key: str, unit: str
-) -> Metric:
+) -> CaseMetric:
     """What any kernel must do, by the problem's `[cost]`, divided by the time that a call took.
 
     `least` gives how many of `what` a call needs at the least; `unit` is a thousand million of them a second.
@@ -85,7 +85,7 @@ def _rate_metric(
         return f"{least(case):,} {what} at least, {rate}" if (rate := text(case)) else ""
 
     about = f"the {what} that any kernel must do or move, divided by the score"
-    return Metric(name, name, title, False, (Column(key, name, float, about, per_second, text),), sentence)
+    return CaseMetric(name, name, title, False, (Column(key, name, float, about, per_second, text),), sentence)
 
 
 def _scratch_bytes(case: BenchmarkResult) -> int | None:
@@ -108,8 +108,8 @@ _MEMORY = Column(
     "scratch_bytes", "memory", float, "device memory that the launcher gave each call besides inputs and outputs",
     _scratch_bytes, lambda case: _scratch(case, "B"),
 )  # fmt: skip
-METRICS: tuple[Metric, ...] = (
-    Metric("roofline", "of roofline", "Share of what the device can do at most", True, _ROOFLINE, _of_roofline),
+METRICS: tuple[CaseMetric, ...] = (
+    CaseMetric("roofline", "of roofline", "Share of what the device can do at most", True, _ROOFLINE, _of_roofline),
     _rate_metric(
         "traffic", "Bytes a second that any kernel must move", lambda case: case.minimum_bytes, "bytes", "bytes_per_s",
         "GB/s",
@@ -118,7 +118,7 @@ METRICS: tuple[Metric, ...] = (
         "work", "Operations a second that any kernel must do", lambda case: case.minimum_flops, "flops", "flops_per_s",
         "GFLOP/s",
     ),
-    Metric(
+    CaseMetric(
         "memory", "memory", "Device memory besides inputs and outputs", False, (_MEMORY,),
         lambda case: _scratch(case, "bytes of device memory besides inputs and outputs"),
     ),

@@ -6,7 +6,7 @@ import pytest
 
 from harness.verdict import BenchmarkResult, Roofline
 from leaderboard.publishing.export import _CaseRow
-from leaderboard.text.metrics import METRICS, Metric
+from leaderboard.text.metrics import METRICS, CaseMetric
 from tests.verdicts import REPLAYED, accepted
 
 
@@ -26,7 +26,7 @@ def test_memory_is_what_a_replayed_call_was_given() -> None:
     assert [memory.cell(each) for each in (replayed(), case())] == ["", ""], "older runs, and plain calls"
 
 
-def of(name: str) -> Metric:
+def of(name: str) -> CaseMetric:
     return next(metric for metric in METRICS if metric.name == name)
 
 
@@ -46,7 +46,7 @@ def test_a_metric_follows_from_the_case(name: str, values: list[float | str], ce
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_case_without_it_has_empty_cells(metric: Metric) -> None:
+def test_a_case_without_it_has_empty_cells(metric: CaseMetric) -> None:
     bare = case(roofline=None, minimum_bytes=None, minimum_flops=None)
     assert {column.value(bare) for column in metric.columns} == {None}
     assert (metric.cell(bare), metric.sentence(bare)) == ("", "")

@@ -12,7 +12,16 @@ from harness.stats import geometric_mean
 from harness.verdict import Interval, PairedBaseline, Speedup
 from harness.verdict.roofline import Calibration, choose
 from leaderboard.publishing.site.book import Book
-from leaderboard.publishing.site.document import AcceptedRun, Board, Counts, Device, First, Holder, Leader, Overall
+from leaderboard.publishing.site.document import (
+    AcceptedRun,
+    Board,
+    Counts,
+    First,
+    Holder,
+    Leader,
+    Overall,
+    RankedDevice,
+)
 from leaderboard.record.fields import TableKey, VerdictFields
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import Row
@@ -208,14 +217,14 @@ def holders(books: Iterable[Book], count: int) -> tuple[Holder, ...]:
     return tuple(sorted(records, key=lambda holder: (holder.step.at, holder.step.run), reverse=True)[:count])
 
 
-def devices(books: Sequence[Book], calibrations: Sequence[Calibration]) -> tuple[Device, ...]:
+def devices(books: Sequence[Book], calibrations: Sequence[Calibration]) -> tuple[RankedDevice, ...]:
     """Every device that has a board, GPUs first."""
     by_device: dict[tuple[bool, str], list[Board]] = {}
     for book in books:
         for board in book.boards:
             by_device.setdefault((board.key.device_kind == "cpu", board.key.device_name), []).append(board)
     return tuple(
-        Device(
+        RankedDevice(
             name=name,
             kind="cpu" if is_cpu else "cuda",
             boards=len(boards),

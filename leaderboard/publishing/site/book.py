@@ -15,7 +15,7 @@ from functools import lru_cache
 from harness.errors import LedgerError
 from harness.files.identity import with_private_cases
 from harness.verdict import Interval, Verdict
-from leaderboard.publishing.site.document import Attempts, Board, Step
+from leaderboard.publishing.site.document import Board, ProblemAttempts, Step
 from leaderboard.record.current import Current
 from leaderboard.record.fields import TableKey, VerdictFields
 from leaderboard.record.ledger import JsonlLedger
@@ -45,10 +45,10 @@ class Tried:
         self.latest = max(filter(None, (self.latest, other.latest)), default=None)
         self.failed = sorted([*self.failed, *other.failed], key=lambda line: line.age, reverse=True)[:_FAILURES]
 
-    def attempts(self, problem: str) -> Attempts:
+    def attempts(self, problem: str) -> ProblemAttempts:
         """The same as data, without the reports of the failures."""
         assert self.latest is not None
-        return Attempts(problem=problem, outcomes=dict(sorted(self.outcomes.items())), latest=self.latest)
+        return ProblemAttempts(problem=problem, outcomes=dict(sorted(self.outcomes.items())), latest=self.latest)
 
 
 class Book:

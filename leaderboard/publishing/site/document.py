@@ -91,7 +91,7 @@ class Overall(Record):
     problems: int
 
 
-class Device(Record):
+class RankedDevice(Record):
     """A device with boards: what was ranked on it, and its calibration, if it has one."""
 
     name: str
@@ -119,7 +119,7 @@ class FrontDocument(Record):
     kind: Literal["front"] = "front"
     problems: tuple[Summary, ...]
     overall: tuple[Overall, ...] = ()
-    devices: tuple[Device, ...]
+    devices: tuple[RankedDevice, ...]
     records: tuple[Holder, ...]
     activity: dict[str, tuple[int, int]]
     """By date (UTC): the number of verdicts, and how many of them were accepted."""
@@ -206,7 +206,7 @@ class ComparisonDocument(Record):
     hidden: str = ""
 
 
-class Place(Record):
+class Standing(Record):
     """An author's or a team's place on one board; `current` as in `Board`."""
 
     problem: str
@@ -264,7 +264,7 @@ class Failure(Record):
     reasons: tuple[Reason, ...]
 
 
-class Attempts(Record):
+class ProblemAttempts(Record):
     """An author's or a team's results on one problem."""
 
     problem: str
@@ -283,13 +283,13 @@ class AuthorDocument(Record):
     kind: Literal["author"] = "author"
     author: str
     team: Team | None = None
-    places: tuple[Place, ...]
+    places: tuple[Standing, ...]
     accepted: tuple[AcceptedRun, ...] = ()
     """Newest first."""
-    attempts: tuple[Attempts, ...]
+    attempts: tuple[ProblemAttempts, ...]
 
 
-class Activity(Record):
+class AuthorTotals(Record):
     """The totals of an author or a team over all problems, for the list of authors; `team` as in `AuthorDocument`."""
 
     author: str
@@ -305,7 +305,7 @@ class AuthorsDocument(Record):
     """Everybody who ever submitted, and their teams, in order of name."""
 
     kind: Literal["authors"] = "authors"
-    authors: tuple[Activity, ...]
+    authors: tuple[AuthorTotals, ...]
 
 
 class First(Record):
@@ -320,7 +320,7 @@ class DevicesDocument(Record):
     """Every device that has a board, and the first rows of the current boards of all devices."""
 
     kind: Literal["devices"] = "devices"
-    devices: tuple[Device, ...]
+    devices: tuple[RankedDevice, ...]
     firsts: tuple[First, ...] = ()
 
 

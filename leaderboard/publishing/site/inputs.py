@@ -65,7 +65,7 @@ class SiteInputs:
         return self.title or "kernelmark"
 
 
-class Profiled(NamedTuple):
+class ShownProfile(NamedTuple):
     """What pages must know of a run's profile before they are made: its hash and the names of its parts, by kind.
 
     There are no parts if it cannot be read.
@@ -147,7 +147,7 @@ class Site:
         return found if found is not None and self.sources(problem, submission) is not None else None
 
     @cached_property
-    def profiles(self) -> Mapping[str, Profiled]:
+    def profiles(self) -> Mapping[str, ShownProfile]:
         """The profiles that may be shown, by run."""
         made = {}
         for book in self.books:
@@ -155,12 +155,12 @@ class Site:
                 try:
                     found = self.profile(book, run)
                 except HarnessError:
-                    made[run] = Profiled("", ())
+                    made[run] = ShownProfile("", ())
                     continue
                 if found is not None:
                     kinds = {"stacks": found.stacks, "tables": found.tables, "files": found.files}
                     parts = tuple((kind, name) for kind, section in kinds.items() for name in section)
-                    made[run] = Profiled(key(found.model_dump_json()), parts)
+                    made[run] = ShownProfile(key(found.model_dump_json()), parts)
         return made
 
     def page(

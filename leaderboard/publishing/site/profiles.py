@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[0-9].{0,20}")
 _CELL_BYTES, _NAME_BYTES = 24, 200  # of the markup around a cell, and around a text
 
 
-class Table(NamedTuple):
+class SmallTable(NamedTuple):
     """A small table, as far as there is room for it."""
 
     name: str
@@ -34,7 +34,7 @@ class Table(NamedTuple):
         return [all(not cell or _NUMBER.fullmatch(cell) for cell in column) for column in zip(*self.rows, strict=True)]
 
 
-class Memory(NamedTuple):
+class MemoryChart(NamedTuple):
     """The memory held on a device over time: a chart, the most at once, and the file with the numbers."""
 
     device: str
@@ -43,7 +43,7 @@ class Memory(NamedTuple):
     file: str
 
 
-class Text(NamedTuple):
+class FoldedText(NamedTuple):
     """A text by its name; the page links to one for which there is no room."""
 
     name: str
@@ -59,18 +59,18 @@ def flame(profile: StoredProfile, name: str, *, max_bytes: int = MAX_BYTES, styl
     return Markup(flame_graph(root, title=what or name, unit=unit, max_bytes=max_bytes, style=style))
 
 
-def memories(profile: StoredProfile) -> list[Memory]:
+def memories(profile: StoredProfile) -> list[MemoryChart]:
     """The charts of memory, for each device whose file can be read as a timeline."""
     read = ((device, memory_file(device)) for device in MEMORY_DEVICES)
     found = ((device, file, memory.read(profile.files.get(file, ""))) for device, file in read)
     return [
-        Memory(device, memory.memory(points, device), memory.amount(max(held for _, held in points)), file)
+        MemoryChart(device, memory.memory(points, device), memory.amount(max(held for _, held in points)), file)
         for device, file, points in found
         if points
     ]
 
 
-def tables(profile: StoredProfile, room: int) -> list[Table]:
+def tables(profile: StoredProfile, room: int) -> list[SmallTable]:
     """The small tables; their cells have about `room` bytes together."""
     shown = []
     for name, (head, *rows) in profile.rows.items():
@@ -81,15 +81,15 @@ def tables(profile: StoredProfile, room: int) -> list[Table]:
                 break
             kept.append(row)
         if kept:
-            shown.append(Table(name, head, tuple(kept[1:]), len(rows) + 1 - len(kept)))
+            shown.append(SmallTable(name, head, tuple(kept[1:]), len(rows) + 1 - len(kept)))
     return shown
 
 
-def texts(profile: StoredProfile, kind: str, room: int) -> tuple[list[Text], int]:
+def texts(profile: StoredProfile, kind: str, room: int) -> tuple[list[FoldedText], int]:
     """The texts of a kind ("tables" or "files") that half of `room` bytes suffices to name, and how many others there
     are. Those that fit into the other half have their text.
     """
-    listed, text_room = list[Text](), room // 2
+    listed, text_room = list[FoldedText](), room // 2
     name_room = room - text_room
     section: dict[str, str] = getattr(profile, kind)
     for name, text in section.items():
@@ -101,7 +101,7 @@ def texts(profile: StoredProfile, kind: str, room: int) -> tuple[list[Text], int
         if shown is not None and len(shown.encode()) > text_room:
             shown = None
         text_room -= len(shown.encode()) if shown is not None else 0
-        listed.append(Text(name, nbytes, shown))
+        listed.append(FoldedText(name, nbytes, shown))
     return listed, len(section) - len(listed)
 
 

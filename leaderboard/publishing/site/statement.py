@@ -11,7 +11,7 @@ from harness.verdict import Record, Sha256
 from leaderboard.standings.visibility import Rule
 
 
-class Argument(Record):
+class StatedArgument(Record):
     """One argument of the entry function, or one tensor of a case; its shape has expressions or sizes, as text."""
 
     name: str
@@ -28,7 +28,7 @@ class Shapes(Record):
     case: str
     devices: tuple[str, ...]
     params: dict[str, int | str]
-    tensors: tuple[Argument, ...]
+    tensors: tuple[StatedArgument, ...]
     minimum_bytes: int
     minimum_flops: int
 
@@ -42,7 +42,7 @@ class Statement(Record):
     sha256: Sha256
     text: str = ""
     entry: str = ""
-    arguments: tuple[Argument, ...] = ()
+    arguments: tuple[StatedArgument, ...] = ()
     shapes: tuple[Shapes, ...] = ()
     tests: int = 0
     reference: str = ""

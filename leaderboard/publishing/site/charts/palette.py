@@ -12,7 +12,7 @@ from leaderboard.publishing.site.charts.plot import SHAPES
 COLOURS = 8  # the classes by1 to by8 of the stylesheet; further authors are grey
 
 
-class Key(NamedTuple):
+class LegendKey(NamedTuple):
     """One entry of a legend: a picture and what it stands for."""
 
     picture: Markup
@@ -35,11 +35,13 @@ class Palette:
         """The number of a case, which is also that of its shape; None if it is not drawn."""
         return self._cases.get(name)
 
-    def authors(self) -> list[Key]:
-        return [Key(_picture(style, "m-5-2.5h10v5h-10z"), author) for author, style in self._styles.items()]
+    def authors(self) -> list[LegendKey]:
+        return [LegendKey(_picture(style, "m-5-2.5h10v5h-10z"), author) for author, style in self._styles.items()]
 
-    def cases(self) -> list[Key]:
-        return [Key(_picture("faint", SHAPES[number % len(SHAPES)]), name) for name, number in self._cases.items()]
+    def cases(self) -> list[LegendKey]:
+        return [
+            LegendKey(_picture("faint", SHAPES[number % len(SHAPES)]), name) for name, number in self._cases.items()
+        ]
 
 
 def _picture(style: str, path: str) -> Markup:

@@ -11,12 +11,12 @@ from leaderboard.publishing.site.boards import speedup
 from leaderboard.publishing.site.book import Book, Tried
 from leaderboard.publishing.site.document import (
     AcceptedRun,
-    Activity,
     AuthorDocument,
     AuthorsDocument,
+    AuthorTotals,
     Failure,
-    Place,
     Reason,
+    Standing,
 )
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Kind, Link, Site
@@ -36,7 +36,7 @@ class _Subject(NamedTuple):
     name: str
     team: Team | None
     """The team that it is, or that the author is in."""
-    places: list[Place]
+    places: list[Standing]
     accepted: list[AcceptedRun]
     """Those that have a page; of each problem, newest first."""
     tried: dict[str, tuple[Book, Tried]]
@@ -66,7 +66,7 @@ def _subjects(site: Site) -> dict[str, _Subject]:
         for board in book.boards:
             ranked = len(board.ranked)
             for row in board.rows:
-                place = Place(problem=book.problem, key=board.key, of=ranked, row=row, current=board.current)
+                place = Standing(problem=book.problem, key=board.key, of=ranked, row=row, current=board.current)
                 for subject in about(row.author):
                     subject.places.append(place)
         for run in site.stands[book.problem]:
@@ -86,9 +86,9 @@ def _everybody(site: Site, subjects: Iterable[_Subject]) -> Page:
     )
 
 
-def _activity(subject: _Subject) -> Activity:
+def _activity(subject: _Subject) -> AuthorTotals:
     tried = [tried for _, tried in subject.tried.values()]
-    return Activity(
+    return AuthorTotals(
         author=subject.name,
         team=subject.team,
         problems=len(tried),

@@ -27,7 +27,7 @@ _KERNELS, _LETTERS = 120, 60  # rows of the table of kernels and length of a nam
 _OF_CASE, _KEPT, _TAIL = 4, 120, 40  # kernels of a case, and letters of a name in the JSON, those at its end included
 _LONGEST = 400_000  # maximum length of a source, in characters: difflib takes quadratic time
 
-Shown = Markup | profiles.Table
+Shown = Markup | profiles.SmallTable
 
 
 def pages(site: Site) -> Iterator[Page]:

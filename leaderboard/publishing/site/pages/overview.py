@@ -15,10 +15,10 @@ from leaderboard.publishing.site.accuracy import tables
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
 from leaderboard.publishing.site.document import (
-    Device,
     DevicesDocument,
     FrontDocument,
     MethodDocument,
+    RankedDevice,
     Summary,
 )
 from leaderboard.publishing.site.folder import Page, as_text, key
@@ -40,7 +40,7 @@ def pages(site: Site) -> Iterator[Page]:
     yield _feed(site)
 
 
-def _front(site: Site, devices: tuple[Device, ...]) -> Page:
+def _front(site: Site, devices: tuple[RankedDevice, ...]) -> Page:
     books = {book.problem: book for book in site.books}
     activity: dict[str, tuple[int, int]] = {}
     for book in site.books:
@@ -92,7 +92,7 @@ def _summary(site: Site, statement: Statement, book: Book | None) -> Summary:
     )
 
 
-def _devices(site: Site, devices: tuple[Device, ...]) -> Page:
+def _devices(site: Site, devices: tuple[RankedDevice, ...]) -> Page:
     document = DevicesDocument(
         devices=devices,
         firsts=tuple(boards.firsts(site.books)),

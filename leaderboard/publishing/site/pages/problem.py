@@ -12,7 +12,7 @@ from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts import cases, figure
 from leaderboard.publishing.site.charts.figure import Figure
-from leaderboard.publishing.site.charts.palette import Key, Palette
+from leaderboard.publishing.site.charts.palette import LegendKey, Palette
 from leaderboard.publishing.site.document import Board, ProblemDocument
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Kind, Site
@@ -35,9 +35,9 @@ class ShownBoard(NamedTuple):
     """How many of these rows are compared."""
     more: int
     shares: bool
-    authors: list[Key]
+    authors: list[LegendKey]
     """The legend of the plots: colours."""
-    cases: list[Key]
+    cases: list[LegendKey]
     """Shapes; none where nothing is drawn, as on older boards."""
     by_case: list[boards.CaseTimes]
     figures: list[Figure]

@@ -10,7 +10,7 @@ from leaderboard.publishing.site import paths, profiles
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.document import ProfileDocument
 from leaderboard.publishing.site.folder import Files, Page
-from leaderboard.publishing.site.inputs import Kind, Profiled, Site
+from leaderboard.publishing.site.inputs import Kind, ShownProfile, Site
 from leaderboard.publishing.site.pages.run import launched
 from leaderboard.record.profile import StoredProfile
 
@@ -28,7 +28,7 @@ def pages(site: Site) -> Iterator[Page]:
                 yield _page(site, book, run, profiled)
 
 
-def _page(site: Site, book: Book, run: str, profiled: Profiled) -> Page:
+def _page(site: Site, book: Book, run: str, profiled: ShownProfile) -> Page:
     path, line, problem = paths.profile(run), book.runs[run], book.problem
 
     def read() -> StoredProfile:

@@ -40,7 +40,7 @@ _BASELINES, _BASELINE_BYTES = 3, 20_000  # number and size of the baselines' sou
 _LETTERS = 80  # maximum length of a kernel's name
 
 
-class Said(NamedTuple):
+class ShownDoubt(NamedTuple):
     """A doubt, the cases that it concerns (empty: the whole run), and what it means."""
 
     code: str
@@ -49,7 +49,7 @@ class Said(NamedTuple):
     meaning: str
 
 
-class Replayed(NamedTuple):
+class ReplayedCase(NamedTuple):
     """A replayed case: its medians by CUPTI, by events and by the launcher's host clock, and its number of calls."""
 
     name: str
@@ -59,7 +59,7 @@ class Replayed(NamedTuple):
     params: dict[str, int | str]
 
 
-class Kernel(NamedTuple):
+class KernelRow(NamedTuple):
     """One kernel that a case's call launches: its cells, and its time as a number to sort by."""
 
     case: str
@@ -174,18 +174,18 @@ def _metrics(verdict: Verdict) -> list[Column]:
     return [column for column in columns if any(map(column.text, verdict.benchmarks))]
 
 
-def _replayed(verdict: Verdict) -> Iterator[Replayed]:
+def _replayed(verdict: Verdict) -> Iterator[ReplayedCase]:
     for b in verdict.benchmarks:
         if b.mode == "replayed":
             medians = tuple(round(stats.median(ns)) for ns in (b.calls.device_ns, b.calls.event_ns, b.calls.span_ns))
-            yield Replayed(b.name, medians, len(b.calls.device_ns), _STOPPED[b.stop_reason], b.params)
+            yield ReplayedCase(b.name, medians, len(b.calls.device_ns), _STOPPED[b.stop_reason], b.params)
 
 
-def launched(verdict: Verdict) -> Iterator[Kernel]:
+def launched(verdict: Verdict) -> Iterator[KernelRow]:
     """The kernels of a call, case by case, if the calls were replayed."""
     for b in verdict.benchmarks:
         for kernel in b.kernels if b.mode == "replayed" else ():
-            yield Kernel(b.name, kernel_table.cells(kernel, _LETTERS), kernel.time_ns or 0)
+            yield KernelRow(b.name, kernel_table.cells(kernel, _LETTERS), kernel.time_ns or 0)
 
 
 def _states_cost(benchmark: BenchmarkResult) -> bool:
@@ -202,16 +202,16 @@ def _over_time(verdict: Verdict) -> list[tuple[Markup, Markup | str]]:
     ]
 
 
-def _doubts(verdict: Verdict) -> Iterator[Said]:
+def _doubts(verdict: Verdict) -> Iterator[ShownDoubt]:
     for doubt in verdict.doubts:
-        yield Said(doubt.code, doubt.text, "", _explained(doubt))
+        yield ShownDoubt(doubt.code, doubt.text, "", _explained(doubt))
     cases: dict[Doubt, list[str]] = {}
     for benchmark in verdict.benchmarks:
         for doubt in benchmark.doubts:
             cases.setdefault(doubt, []).append(benchmark.name)
     for doubt, names in cases.items():
         every = 1 < len(names) == len(verdict.benchmarks)
-        yield Said(doubt.code, doubt.text, "every case" if every else ", ".join(names), _explained(doubt))
+        yield ShownDoubt(doubt.code, doubt.text, "every case" if every else ", ".join(names), _explained(doubt))
 
 
 def _explained(doubt: Doubt) -> str:
