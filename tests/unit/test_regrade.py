@@ -7,12 +7,12 @@ import platform
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import harness.judge
 from harness.device.cpu import cpu_name
+from harness.judge import Setup
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Environment, Outcome, ProblemId, Timing, Verdict
@@ -68,7 +68,8 @@ def judged(competition: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A judge of this machine that finds everybody wrong, and remembers whom it graded."""
     seen: list[str] = []
 
-    def grade(problem: Any, submission: Submission, **_: object) -> Verdict:
+    def grade(setup: Setup) -> Verdict:
+        problem, submission = setup.problem, setup.submission
         seen.append(submission.author)
         verdict = failed(author=submission.author, problem="double")
         told = verdict.submission.model_copy(update={"sha256": submission.sha256})
