@@ -26,7 +26,7 @@ LOST = WorkerLost("a worker ended")
 
 def verdict(request: JobRequest) -> Verdict:
     """An accepted one, as a worker gives it."""
-    given = request.submission()
+    given = request.submission
     made = accepted(
         author=given.author, name=given.name, problem=Path(request.problem).name, run=request.run, modes=("graphs",),
         device_kind="cpu", sandbox=request.sandbox, effort=request.effort,
@@ -59,7 +59,7 @@ class FakeWorker:
         self.act, self.slots, self.name = act, slots, name
         self.handed: list[JobRequest] = []
         self.closed = False
-        self._waiting: dict[str, Future[JobAnswer]] = {}
+        self._waiting: dict[bytes, Future[JobAnswer]] = {}
         self._changed = threading.Condition()
 
     def start(self) -> None: ...
@@ -71,7 +71,7 @@ class FakeWorker:
         future: Future[JobAnswer] = Future()
         with self._changed:
             self.handed.append(request)
-            self._waiting[request.source] = future
+            self._waiting[request.submission.source] = future
             self._changed.notify_all()
         if self.closed:
             self.end(request, WorkerLost("it was closed"))
@@ -82,13 +82,13 @@ class FakeWorker:
     def close(self) -> None:
         self.closed = True
         for request in self.handed:
-            if request.source in self._waiting:
+            if request.submission.source in self._waiting:
                 self.end(request, WorkerLost("it was closed"))
 
     def end(self, request: JobRequest, what: JobAnswer | WorkerLost) -> None:
         """What becomes of a job that it has."""
         with self._changed:
-            future = self._waiting.pop(request.source)
+            future = self._waiting.pop(request.submission.source)
         if isinstance(what, WorkerLost):
             future.set_exception(what)
         else:
@@ -147,12 +147,12 @@ def keys(results: Iterable[JobResult]) -> list[object]:
     return [each.job.key for each in results]
 
 
-def lost_times(times: int) -> tuple[Act, Counter[str]]:
+def lost_times(times: int) -> tuple[Act, Counter[bytes]]:
     """Be lost so many times with each job, then answer."""
-    tried: Counter[str] = Counter()
+    tried: Counter[bytes] = Counter()
 
     def act(request: JobRequest) -> JobAnswer | WorkerLost:
-        tried[request.source] += 1
-        return LOST if tried[request.source] <= times else answered(request)
+        tried[request.submission.source] += 1
+        return LOST if tried[request.submission.source] <= times else answered(request)
 
     return act, tried

@@ -174,11 +174,10 @@ def test_a_ledger_cannot_name_a_file_elsewhere() -> None:
 def test_a_worker_gets_every_file() -> None:
     own = with_files({"tiling.py": "X = 1  # \u00b5\n"})
     request = JobRequest(
-        run="0" * 16, problem="double", problem_sha256="0" * 64, name=own.name, author=own.author, language="py",
-        source=SOURCE, beside={name: content.decode() for name, content in own.beside}, effort="quick", baselines=(),
+        run="0" * 16, problem="double", problem_sha256="0" * 64, submission=own, effort="quick", baselines=(),
         device="cpu", sandbox="bwrap",
     )  # fmt: skip
-    assert JobRequest.model_validate_json(request.line()).submission() == own
+    assert JobRequest.model_validate_json(request.line()).submission == own
 
 
 def test_what_is_copied_into_another_file_is_similar() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
+from harness.submission import Submission
 from kernelmark.grading.fleet.cluster.documents import ActorSetup, ActorState
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
@@ -21,7 +22,7 @@ from tests.workers import planned
 
 SETUP = ActorSetup(version="1", device="cpu", sandbox="bwrap")
 REQUEST = JobRequest(
-    run="0" * 16, problem="double", problem_sha256="1" * 64, name="a.py", author="ada", language="py", source="# 1\n",
+    run="0" * 16, problem="double", problem_sha256="1" * 64, submission=Submission.of("# 1\n", "py", author="ada"),
     effort="quick", baselines=(), device="cpu", sandbox="bwrap",
 )  # fmt: skip
 

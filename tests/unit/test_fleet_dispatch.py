@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, LedgerError, ProblemError, SubmissionError, UsageError
+from harness.submission import Submission
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
 from tests.unit.conftest import recorded
@@ -54,7 +55,8 @@ def test_a_result_says_what_was_graded_where_and_how_long_it_took() -> None:
     worker = FakeWorker(name="NVIDIA H200")
     [result] = graded(worker, [job(7, author="ada", run="0123456789abcdef")])
     [request] = worker.handed
-    assert (request.source, request.author, request.effort, request.baselines) == ("# 7\n", "ada", "quick", ("none",))
+    own = Submission.of("# 7\n", "py", author="ada")
+    assert (request.submission, request.effort, request.baselines) == (own, "quick", ("none",))
     assert (request.problem, request.sandbox, request.device, request.timed) == ("double", "bwrap", "cpu", True)
     assert result.verdict is not None
     assert (result.verdict.run, result.device, result.error, result.duplicate) == (
@@ -174,11 +176,11 @@ def test_a_job_whose_worker_was_lost_is_handed_over_again(times: int) -> None:
 
 
 def test_a_job_that_loses_its_worker_three_times_fails_alone() -> None:
-    tried: Counter[str] = Counter()
+    tried: Counter[bytes] = Counter()
 
     def act(request: JobRequest) -> JobAnswer | WorkerLost:
-        tried[request.source] += 1
-        return LOST if request.source == "# 3\n" else answered(request)
+        tried[request.submission.source] += 1
+        return LOST if request.submission.source == b"# 3\n" else answered(request)
 
     worker = FakeWorker(act)
     plan = planned(worker)
@@ -186,7 +188,7 @@ def test_a_job_that_loses_its_worker_three_times_fails_alone() -> None:
     error = results[3].error
     assert type(error) is HarnessError
     assert str(error) == "a worker ended, 3 times while this was graded"
-    assert (tried["# 3\n"], results[3].verdict, results[3].device) == (3, None, "")
+    assert (tried[b"# 3\n"], results[3].verdict, results[3].device) == (3, None, "")
     assert all(results[number].verdict for number in (0, 1, 2, 4, 5))
     assert plan.counts() == (5, 0, {"CPU": 5})
 

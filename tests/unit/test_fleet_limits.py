@@ -79,13 +79,13 @@ def test_what_is_not_recorded_is_given_back(competition: Path, monkeypatch: pyte
         return real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(recorder, "record", record)
-    tried: list[str] = []
+    tried: list[bytes] = []
 
     def act(request: JobRequest) -> JobAnswer | WorkerLost:
-        tried.append(request.source)
-        if request.source == "# 1\n" and ended == "ours":
+        tried.append(request.submission.source)
+        if request.submission.source == b"# 1\n" and ended == "ours":
             return JobAnswer(run=request.run, error="no daemon", error_class="SandboxError")
-        return WorkerLost("it ended") if request.source == "# 1\n" and ended == "lost" else today(request)
+        return WorkerLost("it ended") if request.submission.source == b"# 1\n" and ended == "lost" else today(request)
 
     given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
     results = batch(FakeWorker(act), record=True).run(iter(given.get, None))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError
+from harness.submission import Submission
 from kernelmark.grading.fleet import process
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.process import WorkerProcess
@@ -22,7 +23,7 @@ from tests.workers import soon
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
-# Requests are lines; what is done with one is its `source`, a statement.
+# Requests are lines; what is done with one is its submission's source, a statement.
 PROGRAM = """
 import json, os, signal, sys, time
 with open(sys.argv[1] + "/pids", "a") as file:
@@ -37,7 +38,7 @@ say(device="scripted", slots=2)
 for line in sys.stdin:
     request = json.loads(line)
     run = request["run"]
-    exec(request["source"])
+    exec(request["submission"]["source"])
 AFTER
 """
 Started = Callable[..., WorkerProcess]
@@ -70,7 +71,7 @@ def pids(folder: Path) -> list[int]:
 
 def request(statement: str = "answer()", run: str = "a" * 16) -> JobRequest:
     return JobRequest(
-        run=run, problem="double", problem_sha256="0" * 64, name="k.py", author="ada", language="py", source=statement,
+        run=run, problem="double", problem_sha256="0" * 64, submission=Submission.of(statement, "py", author="ada"),
         effort="quick", baselines=(), device="cpu", sandbox="bwrap",
     )  # fmt: skip
 

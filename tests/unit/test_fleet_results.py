@@ -45,7 +45,7 @@ def test_a_source_is_graded_once_while_and_after_it_is() -> None:
     assert [each.duplicate for each in same] == [False, True, True, True]
     verdicts = [each.verdict for each in same if each.verdict]
     assert [(v.submission.author, v.submission.name) for v in verdicts] == [
-        ("ada", one.name), ("bob", one.name), ("eve", "own.py"), ("zoe", one.name),
+        ("ada", one.submission.name), ("bob", one.submission.name), ("eve", "own.py"), ("zoe", one.submission.name),
     ]  # fmt: skip
     assert len({v.run for v in verdicts}) == 4
     assert verdicts[1].run == "b" * 16
@@ -86,7 +86,7 @@ def test_an_error_is_not_kept_for_later_duplicates() -> None:
         given.put(each)
         got += [soon(lambda: next(results))] if each else soon(lambda: list(results))
     assert [(each.error is None, each.duplicate) for each in got] == [(False, False), (True, False)]
-    assert tried["# 1\n"] == 4
+    assert tried[b"# 1\n"] == 4
 
 
 def test_only_so_many_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_only_so_many_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     given.put(None)
     assert soon(lambda: list(results)) == []
     assert copied == [0, 0]
-    assert [each.source for each in worker.handed] == [f"# {n}\n" for n in (0, 1, 2, 3, 1, 4, 5, 6, 0)]
+    assert [each.submission.source for each in worker.handed] == [b"# %d\n" % n for n in (0, 1, 2, 3, 1, 4, 5, 6, 0)]
 
 
 def test_each_result_is_recorded_once_by_its_author_and_name(competition: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_recorded_run_is_not_graded_again(competition: Path) -> None:
     first = graded(FakeWorker(), given[:2], record=True)
     worker = FakeWorker()
     again = {each.job.key: each for each in graded(worker, given, record=True)}
-    assert [each.source for each in worker.handed] == ["# 2\n"]
+    assert [each.submission.source for each in worker.handed] == [b"# 2\n"]
     assert [again[number].verdict for number in range(2)] == [each.verdict for each in first]
     assert [each.run for each in recorded(competition)] == [each.run for each in given]
     [other] = graded(worker, [job(9, run=given[0].run)], record=True)

@@ -18,6 +18,7 @@ from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
 from harness.judge import Progress, Setup
 from harness.problem import Problem, load
+from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.grading import setup
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
@@ -141,7 +142,7 @@ def request(source: str = "mine", run: str = RUNS[0], **changes: Any) -> JobRequ
     given = {"effort": "quick", "baselines": (), "problem": "double", **changes}
     sha256 = given.pop("sha256", None) or load(Path("problems/double")).sha256
     return JobRequest(
-        run=run, problem_sha256=sha256, name="k.py", author="ada", language="py", source=f"# {source}\n",
+        run=run, problem_sha256=sha256, submission=Submission.of(f"# {source}\n", "py", author="ada", name="k.py"),
         device="cpu", sandbox="process", **given,
     )  # fmt: skip
 

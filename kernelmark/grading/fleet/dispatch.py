@@ -194,7 +194,7 @@ class Dispatch:
         return found
 
     def _request(self, prepared: PreparedJob, job: Job) -> JobRequest:
-        own, problem = prepared.submission, prepared.problem
+        problem = prepared.problem
         home = self._settings.locate("problems") / problem.slug
         sandbox = self._settings.sandbox
         assert sandbox != "auto"
@@ -203,11 +203,7 @@ class Dispatch:
             problem=problem.slug if real(home) == real(problem.directory) else str(problem.directory),
             problem_sha256=problem.sha256,
             final=bool(problem.final_tests),
-            name=own.name,
-            author=own.author,
-            language=own.language,
-            source=own.source.decode(),
-            beside={name: content.decode() for name, content in own.beside},
+            submission=prepared.submission,
             effort=self._settings.effort,
             baselines=self._baselines,
             device=self._settings.device,

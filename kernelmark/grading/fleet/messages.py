@@ -48,28 +48,13 @@ class JobRequest(Message):
     """What the dispatcher read under that name; a worker that reads something else refuses."""
     final: bool = False
     """Whether that is with the final tests: the dispatcher's clock decides."""
-    name: str
-    author: str
-    language: str
-    source: str
-    beside: dict[str, str] = {}
-    """The files beside the source, by name."""
+    submission: Submission
     effort: Effort
     baselines: tuple[str, ...]
     device: DeviceWish
     sandbox: SandboxName
     timed: bool = True
     """Whether to time it after the tests."""
-
-    def submission(self) -> Submission:
-        """The submission, as the dispatcher read it."""
-        return Submission(
-            name=self.name,
-            author=self.author,
-            language=self.language,
-            source=self.source.encode(),
-            beside=tuple((name, content.encode()) for name, content in self.beside.items()),
-        )
 
 
 class WorkerReady(Message):

@@ -207,7 +207,7 @@ class Worker:
             what = "differs from the problem of this name where the job comes from"
             raise ProblemError(str(problem.directory), what, "use the same version of the project on all machines")
         alternating = settings.model_copy(update={"baselines": ()}) if request.effort == "screen" else settings
-        return settings, PreparedJob(alternating, problem, request.submission())
+        return settings, PreparedJob(alternating, problem, request.submission)
 
     def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | str:
         """The times of a baseline on this device, measured once in the worker's life; or why there are none."""
