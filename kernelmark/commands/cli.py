@@ -41,7 +41,7 @@ from kernelmark.commands.compilation import print_compilation
 from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.commands.help import complete as complete_help
 from kernelmark.commands.options import beside_option, device_option, form_option, load_settings, sandbox_option
-from kernelmark.text.printing import fail, print_json, print_lines, say
+from kernelmark.text.printing import fail, print_json, print_lines, print_text, say
 from kernelmark.text.terminal import counted, visible
 from kernelmark.text.unexpected import unexpected
 
@@ -69,7 +69,7 @@ class Boundary(click.Command):
         except (click.Abort, KeyboardInterrupt):
             status = fail("interrupted", INTERRUPTED)
         except click.exceptions.NoArgsIsHelpError as error:  # a bare group, such as `kernelmark site`
-            print_lines([error.format_message()])
+            print_text(error.format_message())
             status = 0
         except click.UsageError as error:
             see = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
@@ -142,7 +142,7 @@ def _timed(command: F) -> F:
 def main(context: click.Context) -> None:
     """Grade untrusted GPU kernels: each runs in a sandbox, and is tested and timed from outside."""
     if context.invoked_subcommand is None:
-        print_lines([context.get_help()])
+        print_text(context.get_help())
 
 
 @main.command(cls=Boundary)
@@ -205,7 +205,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
     --watch, that of the last check.
     """
     from kernelmark.authoring import debugging
-    from kernelmark.text import colours, show
+    from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
     if watch and given["file"] == "-":
@@ -227,9 +227,9 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
             command = shlex.join(["kernelmark", "debug", *same, "--from", str(written[0])])
             say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
         if form == "json":
-            print_lines([result.model_dump_json(exclude_none=True)])
+            print_text(result.model_dump_json(exclude_none=True))
         else:
-            print_lines(show.check(result, for_gpus=job.tests_for_gpus), colours.result(result.outcome))
+            print_lines(show.check(result, for_gpus=job.tests_for_gpus))
             print_compilation(job, result)
         return result.outcome.exit_code
 
@@ -244,7 +244,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
     """Print the standings of PROBLEM, or of every problem."""
     from kernelmark.record.publishing import publish_all
     from kernelmark.record.records import tables
-    from kernelmark.text import colours, show
+    from kernelmark.text import show
 
     if write:
         publish_all(load_settings())
@@ -252,7 +252,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
     if form == "json":
         print_json([table.model_dump(mode="json") for table in standings])
     else:
-        print_lines(show.board(standings), colours.board)
+        print_lines(show.board(standings))
         if standings:
             say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 
@@ -274,9 +274,10 @@ def calibrate(form: str, device: str | None) -> None:
     settings = load_settings(device=device)
     calibration = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
     path = store(settings, calibration)
-    print_lines(
-        [calibration.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(calibration, path)
-    )
+    if form == "json":
+        print_text(calibration.model_dump_json(exclude_none=True))
+    else:
+        print_lines(show.calibration(calibration, path))
 
 
 main.add_command(audit.audit)
@@ -300,13 +301,12 @@ def doctor(form: str, verbose: bool) -> int:
     Exit status: 0 if it can grade, 7 if it cannot.
     """
     from kernelmark.diagnostics import doctor as examination
-    from kernelmark.text import colours
 
     findings = list(examination.examine(load_settings()))
     if form == "json":
         print_json([finding._asdict() for finding in findings])
     else:
-        print_lines(examination.lines(findings, everything=verbose), colours.statuses)
+        print_lines(examination.lines(findings, everything=verbose))
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 
 
@@ -343,7 +343,7 @@ def _source(file: str, language: str | None, author: str) -> Path | Submission:
 
 def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:
     from kernelmark.grading import admission, recorder
-    from kernelmark.text import colours, show
+    from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
     remark = admission.admit(job, late) if record else None
@@ -357,11 +357,11 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
             table = recorder.publish(job, result)
     finally:  # show the result even if it cannot be recorded
         if form == "json":
-            print_lines([result.to_json()])
+            print_text(result.to_json())
         else:
             left = admission.left_today(job) if recorded else ""
             lines = show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus)
-            print_lines(lines, colours.result(result.outcome))
+            print_lines(lines)
             print_compilation(job, result)
     if profile and result.score is not None:
         say(_profiled(job, result))

@@ -12,7 +12,7 @@ from harness.errors import SubmissionError, UsageError
 from harness.files.outside import real
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_lines
+from kernelmark.text.printing import print_lines, print_text
 
 if TYPE_CHECKING:
     from harness.submission import Submission
@@ -46,7 +46,7 @@ def compare(
     from harness.verdict import DoubtCode
     from kernelmark.grading.admission import usual_s
     from kernelmark.grading.setup import PreparedJob
-    from kernelmark.text import colours, show
+    from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
     settings = load_settings(problem, effort=effort, sandbox=sandbox, device=device)
@@ -62,9 +62,9 @@ def compare(
     with Reporter(usual_s=lambda: usual_s(job)) as reporter:
         result = job.grade(reporter.report, baselines=[second])
     if form == "json":
-        print_lines([result.to_json()])
+        print_text(result.to_json())
     else:
-        print_lines(show.comparison(result, second), colours.comparison(result))
+        print_lines(show.comparison(result, second))
     if result.score is not None and not result.speedups:
         why = "; ".join(each.text for each in result.doubts if each.code == DoubtCode.NO_BASELINE)
         what = "could not be timed beside the other one"

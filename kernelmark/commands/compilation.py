@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def print_compilation(job: PreparedJob, result: Check) -> None:
     """Compile what the interpreter accepted, and print the line; do nothing after any other result."""
     from harness.verdict import Outcome
-    from kernelmark.text import colours, show
+    from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
     environment = result.environment
@@ -26,4 +26,4 @@ def print_compilation(job: PreparedJob, result: Check) -> None:
     with Reporter() as reporter:
         found = job.compilation(reporter.report)
     if found is not None:
-        print_lines([show.compilation(found)], colours.labelled)
+        print_lines([show.compilation(found)])

@@ -10,7 +10,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, load_settings
-from kernelmark.text.printing import print_json, print_lines, say
+from kernelmark.text.printing import print_json, print_lines, print_text, say
 from kernelmark.text.terminal import visible
 
 RECORD = "parquet"
@@ -117,7 +117,7 @@ def _kernel(
     found = find_problem(settings, problem)
     exported = exporting.export(found, submission, wanted, case=case, leaderboard=leaderboard, gpus=gpus)
     if out is None:
-        print_lines([exported.text.rstrip("\n")])
+        print_text(exported.text.rstrip("\n"))
     else:
         try:
             write_whole(out, exported.text.encode(), replace=force)

@@ -11,7 +11,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, load_settings
-from kernelmark.text.printing import print_json, print_lines, say
+from kernelmark.text.printing import print_json, print_lines, print_text, say
 
 if TYPE_CHECKING:
     from kernelmark.grading.fleet.cluster.machine import RayNode
@@ -95,7 +95,7 @@ def _running(node: RayNode, block: bool) -> None:
     say(f"{socket.gethostname()} is in the fleet; on other machines: kernelmark fleet join {node.address}")
     if block:
         node.wait()
-    print_lines([node.address])
+    print_text(node.address)
 
 
 def _chosen(device: str | None, no_grading: bool) -> Any:
@@ -116,19 +116,19 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
 
     machines, workers = document["machines"], document["workers"]
     yield f"fleet {document['address']}: {counted(len(machines), 'machine')}, {counted(len(workers), 'worker')}"
-    rows = [("machine", "address", "grades on")]
+    rows = []
     for node in machines:
         gpus = f"{node['gpus']} × {node['gpu'] or 'GPU'}" if node["gpus"] else ""
         rows.append((visible(node["machine"]), node["address"], visible(gpus or ("CPU" if node["cpu"] else "nothing"))))
-    yield from columns(rows)
+    yield from columns(rows, head=("machine", "address", "grades on"))
     if not workers:
         yield "no program uses it now"
         return
     yield ""
-    table: list[Sequence[str]] = [("worker on", "device", "done", "a minute", "working", "waiting")]
+    numbers, table = ("done", "a_minute", "working", "waiting"), list[Sequence[str]]()
     for worker in workers:
-        counts = (str(worker[key]) for key in ("done", "a_minute", "working", "waiting"))
-        table.append((visible(worker["machine"]), visible(worker["device"]), *counts))
-    totals = (sum(worker[key] for worker in workers) for key in ("done", "a_minute", "working", "waiting"))
+        table.append((visible(worker["machine"]), visible(worker["device"]), *(str(worker[key]) for key in numbers)))
+    totals = (sum(worker[key] for worker in workers) for key in numbers)
     table.append(("all", "", *(f"{total:.1f}" if isinstance(total, float) else str(total) for total in totals)))
-    yield from columns(table, right=frozenset({2, 3, 4, 5}))
+    head = ("worker on", "device", "done", "a minute", "working", "waiting")
+    yield from columns(table, head=head, right={2, 3, 4, 5})

@@ -13,7 +13,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_lines
+from kernelmark.text.printing import print_text
 
 _csv = click.option(
     "--csv", "marks", type=click.Path(path_type=Path, dir_okay=False), help="Write a row for each author here."
@@ -113,5 +113,5 @@ def marks(problem: str, marks: Path | None, feedback: Path | None) -> None:
     ledgers(settings, problem)  # refuses a problem that is unknown
     marked = Known(settings).marks(Path(problem).name)
     if marks is None and feedback is None:
-        print_lines([writer.table(marked).rstrip()])
+        print_text(writer.table(marked).rstrip())
     Reports(marks=marks, feedback=feedback).write([one.graded for one in marked], marked, "author")

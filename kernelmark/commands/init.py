@@ -10,7 +10,7 @@ import click
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.text.printing import print_lines, say
+from kernelmark.text.printing import print_text, say
 from kernelmark.text.terminal import counted
 
 
@@ -24,7 +24,7 @@ from kernelmark.text.terminal import counted
     shell_complete=complete.shipped_problems,
     help="One of kernelmark's own problems; repeatable. [default: vector_add and softmax]",
 )
-@click.option("--course", is_flag=True, help="A course instead: one assignment with a deadline, and hand-ins.")
+@click.option("--course", is_flag=True, help="A course instead: one assignment with a deadline, and submissions.")
 def init(folder: Path, problems: Sequence[str], course: bool) -> None:
     """Make a project in DIR, by default here: settings, problems, the organizers' kernels, and a workflow for GitHub.
 
@@ -40,11 +40,5 @@ def init(folder: Path, problems: Sequence[str], course: bool) -> None:
     say(f"wrote {counted(len(files), 'file')} to {folder}; README.md says more. Begin with:")
     first = "row_sum" if course else slugs[0]
     there = [] if folder == Path() else [shlex.join(["cd", str(folder)])]
-    print_lines(
-        [
-            *there,
-            f"kernelmark start {first} my_kernel.py",
-            f"kernelmark check {first} my_kernel.py",
-            f"submit {first} my_kernel.py",
-        ]
-    )
+    commands = (f"{command} {first} my_kernel.py" for command in ("kernelmark start", "kernelmark check", "submit"))
+    print_text("\n".join([*there, *commands]))

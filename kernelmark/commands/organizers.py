@@ -14,7 +14,7 @@ from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete, grade
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_json, print_lines, say
+from kernelmark.text.printing import print_json, print_lines, print_text, say
 from kernelmark.text.terminal import columns, counted, visible
 
 
@@ -36,7 +36,7 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
             raise UsageError("--source and --author", "cannot be given together", "give one of them")
         scope = "source" if source else "author" if author else "run"
         event = moderate(load_settings(), run, action, actor, reason, scope)  # type: ignore[arg-type]  # of those below
-        print_lines([event.to_json()] if form == "json" else [event.run, *show.moderation([event])])
+        print_text(event.to_json()) if form == "json" else print_lines([event.run, *show.moderation([event])])
 
     if scoped:
         command = click.option(
@@ -188,7 +188,7 @@ def similar(problem: str, threshold: float, form: str) -> None:
     else:
         rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
         head = ("similarity", "file", "nearly the same as")
-        print_lines(columns([head, *rows]) if rows else [f"no two files of {len(submissions)} are that similar"])
+        print_lines(columns(rows, head=head) if rows else [f"no two files of {len(submissions)} are that similar"])
 
 
 COMMANDS: tuple[click.Command, ...] = (

@@ -14,7 +14,8 @@ from harness.shared.call import STYLES, Style
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.printing import fail, print_json, print_lines, say
+from kernelmark.text.printing import fail, print_json, print_lines, print_text, say
+from kernelmark.text.terminal import width
 
 
 @click.group(cls=Group)
@@ -35,7 +36,7 @@ def problems_list(form: str) -> int:
     from kernelmark.project.problems import private_folder, problem_directories, refuse_without_project
     from kernelmark.record.allowance import Allowance
     from kernelmark.record.records import places
-    from kernelmark.text import colours, show
+    from kernelmark.text import show
 
     settings = load_settings()
     refuse_without_project(settings)
@@ -67,7 +68,7 @@ def problems_list(form: str) -> int:
     else:
         told = {slug: [place.text for place in each] for slug, each in found.items()}
         if loaded or not status:
-            print_lines(show.problems(loaded, told, datetime.now(UTC)), colours.problems)
+            print_lines(show.problems(loaded, told, datetime.now(UTC)))
         left = Allowance(settings).left(settings.author_or_default()) if not status else ""
         if left:
             print_lines([f"you ({settings.author_or_default()}) have left today: {left}"])
@@ -83,8 +84,8 @@ def problems_show(problem: str, form: str) -> None:
     """
     from kernelmark.authoring.sheet import sheet
     from kernelmark.project.problems import find_problem
-    from kernelmark.text import colours, show
     from kernelmark.text import problem as text
+    from kernelmark.text import show
 
     settings = load_settings(problem)
     asked = find_problem(settings, problem)
@@ -92,8 +93,8 @@ def problems_show(problem: str, form: str) -> None:
         print_json(show.problem_document(asked))
     else:
         told = sheet(settings, asked)
-        now = datetime.now(UTC)
-        print_lines(text.lines(asked, told.statement, told.entry_points, told.baselines, now), colours.problem)
+        now, columns = datetime.now(UTC), min(text.WIDTH, width())
+        print_lines(text.lines(asked, told.statement, told.entry_points, told.baselines, now, columns))
 
 
 @problems.command("new")
@@ -140,4 +141,4 @@ def problems_schema() -> None:
     """Print the JSON Schema of problem.toml, for editors."""
     from harness.problem.schema import document
 
-    print_lines([document().rstrip("\n")])
+    print_text(document().rstrip("\n"))

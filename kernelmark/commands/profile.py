@@ -93,7 +93,7 @@ def profile(
     """
     from kernelmark.diagnostics import profiling
     from kernelmark.diagnostics.profiling import folder
-    from kernelmark.text import colours, profiles, show
+    from kernelmark.text import profiles, show
     from kernelmark.text.progress import Reporter
 
     settings = load_settings(problem, effort="quick", baselines=baselines or ("none",), **given)
@@ -103,19 +103,19 @@ def profile(
         found = profiling.profile(settings, problem, (file, *beside), case, parts, reporter.report)
     verdict = found.verdict
     if verdict is not None and verdict.score is None:
-        print_lines(show.verdict(verdict, record=False, profiled=True), colours.result(verdict.outcome))
+        print_lines(show.verdict(verdict, record=False, profiled=True))
         return verdict.outcome.exit_code
     measured = list(profiles.measured(verdict)) if verdict is not None else []
     if verdict is None:
         say(f"{file.name} cannot run on this machine, so there are no times, only its compiled code")
     if verdict is not None:
-        print_lines(measured, colours.result(verdict.outcome))
+        print_lines(measured)
     lines = list(profiles.counted([(each.name, each.nsight) for each in found.profiles]))
     lines += profiles.claimed([(each.name, each.torch) for each in found.profiles])
     for each in found.profiles:
         lines += profiles.sanitized(each.sanitized)
     if lines:
-        print_lines(lines, colours.sections)
+        print_lines(lines)
     for each in found.profiles:
         for part, why in each.missing.items():
             say(f"no {part} for {each.name}: {why}")
@@ -128,14 +128,14 @@ def profile(
 
 def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | None, sizes: str, out: Path) -> int:
     from kernelmark.diagnostics.profiling import sweep
-    from kernelmark.text import colours, profiles, show, times
+    from kernelmark.text import profiles, show, times
     from kernelmark.text.progress import Reporter
 
     chosen = sweep.Sizes.parse(sizes)
     with Reporter() as reporter:
         verdict, points = sweep.sweep(settings, problem, files, case, chosen, reporter.report)
     if verdict.score is None:
-        print_lines(show.verdict(verdict, record=False, profiled=True), colours.result(verdict.outcome))
+        print_lines(show.verdict(verdict, record=False, profiled=True))
         return verdict.outcome.exit_code
     print_lines(profiles.rates(chosen.parameter, *sweep.rate(points)))
     for doubt in times.doubts(verdict):

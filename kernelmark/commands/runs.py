@@ -20,12 +20,11 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
     A board shows the best submission of each author. This shows all of them, those that failed too.
     """
     from kernelmark.record.records import newest
-    from kernelmark.text import colours, recorded
-    from kernelmark.text.terminal import width
+    from kernelmark.text import recorded
 
     settings = load_settings(problem)
     found, total = newest(settings, problem, author=author, last=last)
     if form == "json":
-        print_json([each.document() for each in found])
+        print_json([run.document() for run in found])
     else:
-        print_lines(recorded.runs(found, total, author, width=width()), colours.board)
+        print_lines(recorded.runs(found, total, author))

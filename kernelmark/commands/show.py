@@ -7,7 +7,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, load_settings
-from kernelmark.text.printing import print_json, print_lines
+from kernelmark.text.printing import print_json, print_lines, print_text
 
 
 @click.command("show")
@@ -32,27 +32,25 @@ def show(run: str, other: str | None, changes: bool, form: str) -> None:
     if other is not None:
         raise UsageError("OTHER", "is for --diff", "add --diff, or leave it out; `kernelmark compare` times both again")
     from kernelmark.record.records import find_run
-    from kernelmark.text import colours
     from kernelmark.text import show as text
     from leaderboard.standings.gradings import moderation, pooled
 
     ledger, entry = find_run(load_settings(), run)
     if form == "json":
-        print_lines([entry.document.decode()])
+        print_text(entry.document.decode())
         return
     verdict = entry.verdict
     facts = ledger.facts()
-    lines = text.run(verdict, moderation(facts, verdict), pooled(facts, verdict))
-    print_lines(lines, colours.result(verdict.outcome))
+    print_lines(text.run(verdict, moderation(facts, verdict), pooled(facts, verdict)))
 
 
 def _changes(run: str, other: str | None, form: str) -> None:
     from kernelmark.record.revision import revision
-    from kernelmark.text import colours, difference
+    from kernelmark.text import difference
 
     before, after = revision(load_settings(), run, other)
     if form == "json":
         changes = list(difference.diff(before, after))
         print_json({"run": after.verdict.run, "before": before.verdict.run, "diff": changes})
     else:
-        print_lines(difference.lines(before, after), colours.difference)
+        print_lines(difference.lines(before, after))

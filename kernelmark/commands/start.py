@@ -9,7 +9,7 @@ import click
 
 from kernelmark.commands import complete
 from kernelmark.commands.options import load_settings
-from kernelmark.text.printing import print_lines, say
+from kernelmark.text.printing import print_text, say
 
 
 @click.command()
@@ -32,4 +32,4 @@ def start(problem: str, file: Path | None, lang: str | None) -> None:
     started = starting.write(load_settings(problem), problem, lang, file)  # type: ignore[arg-type]  # click has checked lang
     state = "right, and slow" if started.right else "a wrong answer until you fill it in at TODO"
     say(f"wrote {started.path}: {state}; this command checks it:")
-    print_lines([shlex.join(["kernelmark", "check", problem, str(started.path)])])
+    print_text(shlex.join(["kernelmark", "check", problem, str(started.path)]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.problem.schedule import shown
 from harness.verdict import Outcome
 from kernelmark.text import show
-from kernelmark.text.terminal import INDENT, visible
+from kernelmark.text.terminal import labelled, visible
 from leaderboard.standings.pooling import NO_RANK, RowState, too_wide
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def feedback(result: Marked) -> str:
     else:
         lines.append(f"not graded: {_why(result)}")
     if result.delay is not None and result.delay.days:
-        lines.append(f"{INDENT}handed in   {shown(result.delay.handed_in)}, {result.delay}")
+        lines.append(labelled("handed in", f"{shown(result.delay.handed_in)}, {result.delay}"))
     return "\n".join(lines) + "\n"
 
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from harness.errors import HarnessError, UsageError
 from harness.verdict import Outcome
 from kernelmark.text import show
-from kernelmark.text.terminal import visible
+from kernelmark.text.terminal import Line, visible
 from leaderboard.publishing.markdown import escape, grid
 from leaderboard.text.units import interval
 
@@ -68,12 +68,12 @@ class Graded:
 
     def lines(self) -> Iterator[str]:
         """The result for a terminal."""
-        yield visible(self.path)
+        yield Line(visible(self.path), "bold")
         if self.verdict is not None:
             yield from show.verdict(self.verdict, self.table, self.left, record=self.recorded)
         if self.errored:
             what = "not recorded" if self.lost else "recorded" if self.recorded else self.outcome
-            yield f"{what}: {visible(self.message)}"
+            yield Line(f"{what}: {visible(self.message)}", "bold red", hang=2)
 
 
 def worst(results: Sequence[Graded]) -> int:

@@ -78,11 +78,7 @@ class InOrder:
 
     def _print(self, place: int) -> None:
         if self._form == "table":
-            from kernelmark.text import colours
-
-            result = self.results[place]
-            outcome = result.verdict.outcome if result.verdict else None
-            print_lines([*result.lines(), ""], colours.graded(outcome))
+            print_lines([*self.results[place].lines(), ""])
 
 
 def grade_all(

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from harness.submission import Submission
 from harness.verdict import Verdict
-from kernelmark.text.terminal import visible
+from kernelmark.text.terminal import Line, visible
 from leaderboard.standings.ranking import overlap
 from leaderboard.text.units import interval
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Sourced(NamedTuple):
@@ -25,13 +27,13 @@ class Sourced(NamedTuple):
 
 def lines(before: Sourced, after: Sourced) -> Iterator[str]:
     """Both times in one line, then the diff of each file that is not the same in both."""
-    yield f"{_time(after.verdict)}, before {_time(before.verdict)}{_faster(before.verdict, after.verdict)}"
-    same = True
-    for line in diff(before, after):
-        same = False
-        yield line
-    if same:
-        yield "the sources are the same"
+    times = f"{_time(after.verdict)}, before {_time(before.verdict)}"
+    yield Line(times + _faster(before.verdict, after.verdict), "bold")
+    changes = [
+        Line(line, "bold" if line.startswith(("+++ ", "--- ")) else _STYLES.get(line[:1], ""), hang=2)
+        for line in diff(before, after)
+    ]
+    yield from changes or [Line("the sources are the same")]
 
 
 def diff(before: Sourced, after: Sourced) -> Iterator[str]:

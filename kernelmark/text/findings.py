@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.verdict import Outcome
 from harness.verdict.headline import how_informative, most_informative
-from kernelmark.text.terminal import INDENT, columns, counted, visible
+from kernelmark.text.terminal import INDENT, columns, counted, labelled, visible
 from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def failures(failed: Sequence[CaseResult], *, none_right: bool = False) -> Itera
     `none_right`: all tests ran and failed. If they did so alike, the headline has said why.
     """
     if none_right and (alike := _alike(failed)):
-        yield f"{INDENT}failed      {alike}"
+        yield labelled("failed", alike)
     else:
         yield from _failed(failed)
     if case := _shown(failed):
@@ -89,12 +89,10 @@ def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
     for cases in told:
         why = _why(cases[0])
         yield (
-            f"{INDENT}failed      {_several(cases, _NAMED)}: {why}"
-            if cases[1:]
-            else f"{INDENT}failed      {line(cases[0])}"
+            labelled("failed", f"{_several(cases, _NAMED)}: {why}") if cases[1:] else labelled("failed", line(cases[0]))
         )
     for (_, outcome), cases in rest.items():
-        yield f"{INDENT}failed      {_several(cases)}: {outcome.replace('_', ' ')}"
+        yield labelled("failed", f"{_several(cases)}: {outcome.replace('_', ' ')}")
 
 
 def _several(cases: Sequence[CaseResult], named: int | None = None) -> str:
@@ -115,14 +113,14 @@ def _mismatches(case: CaseResult) -> list[tuple[OutputCheck, Mismatch]]:
 
 def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
     if not mismatch.wrong:  # the problem's own `compare`, which counts nothing and need not name an output
-        yield f"{INDENT}output      refused by the problem's own check{where}"
+        yield labelled("output", f"refused by the problem's own check{where}")
         return
     shape = ", ".join(map(str, mismatch.shape))
     worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
     counts = f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"
     unwritten = mismatch.whole == "unwritten"
     told = f"none of {mismatch.total:,} elements was written" if unwritten else counts
-    yield f"{INDENT}output      {visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: {told}"
+    yield labelled("output", f"{visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: {told}")
     for kind, got, expected in (
         ("NaN", mismatch.nan_got, mismatch.nan_expected),
         ("infinite", mismatch.inf_got, mismatch.inf_expected),
@@ -131,9 +129,8 @@ def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
             yield f"{INDENT * 2}{kind}: {got:,} in yours, {expected:,} expected"
     if mismatch.first:
         cells = [(str(list(b.index)), visible(b.got), visible(b.expected), visible(b.error)) for b in mismatch.first]
-        yield from columns(
-            [("index", "got", "expected", "absolute error"), *cells], right=frozenset({1, 2, 3}), indent=INDENT * 2
-        )
+        head = ("index", "got", "expected", "absolute error")
+        yield from columns(cells, head=head, right={1, 2, 3}, indent=INDENT * 2)
     for hint in mismatch.hints:
         yield f"{INDENT * 2}hint: {visible(hint)}"
 

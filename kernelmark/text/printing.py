@@ -1,4 +1,4 @@
-"""Prints to stdout and stderr, as all commands do. Trusted."""
+"""Prints to stdout and stderr, as all commands do: wrapped and styled on a terminal, plain elsewhere. Trusted."""
 
 from __future__ import annotations
 
@@ -6,37 +6,39 @@ import json
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import click
 
-from kernelmark.text.terminal import has_colours, visible
-
-if TYPE_CHECKING:
-    from kernelmark.text.colours import Colouring
+from kernelmark.text import terminal
+from kernelmark.text.terminal import Line, has_colours, moves_cursor, visible
 
 
-def print_lines(lines: Iterable[str], colouring: Colouring | None = None) -> None:
-    """Print lines to stdout; on a terminal with these colours."""
-    _echo("\n".join(colouring(lines) if colouring and has_colours(sys.stdout) else lines))
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines to stdout, or to stderr."""
+    stream, shown = sys.stderr if err else sys.stdout, list(lines)
+    if moves_cursor(stream):
+        print_text(terminal.rendered(shown, terminal.width(), colours=has_colours(stream)), err=err)
+    else:
+        print_text("\n".join(shown), err=err)
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """Print a text as it is, for programs or to be copied."""
+    with suppress(BrokenPipeError):  # the reader is gone; the work goes on, and its exit status does not change
+        click.echo(text, err=err)
 
 
 def print_json(document: object) -> None:
     """Print a document to stdout."""
-    _echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    print_text(json.dumps(document, indent=2, ensure_ascii=False, default=str))
 
 
 def say(line: str) -> None:
     """Print a line to stderr."""
-    _echo(line, err=True)
+    print_lines([Line(line, hang=2)], err=True)
 
 
 def fail(message: str, status: int) -> int:
     """Print an error to stderr, as one line; returns the exit status."""
     say(f"kernelmark: error: {visible(' '.join(message.split()))}")
     return status
-
-
-def _echo(text: str, *, err: bool = False) -> None:
-    with suppress(BrokenPipeError):  # the reader is gone; the work goes on, and its exit status does not change
-        click.echo(text, err=err)

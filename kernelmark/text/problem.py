@@ -1,4 +1,4 @@
-"""Formats what a problem asks for, in lines of at most 80 columns where its words allow it.
+"""Formats what a problem asks for.
 
 Trusted; a problem is the organizers' own.
 """
@@ -6,12 +6,11 @@ Trusted; a problem is the organizers' own.
 from __future__ import annotations
 
 import io
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from kernelmark.text.terminal import INDENT, counted, visible
+from kernelmark.text.terminal import INDENT, Line, counted, labelled, visible
 from leaderboard.text.units import duration
 from leaderboard.text.visible import parameters
 
@@ -43,17 +42,22 @@ def lines(
     entry_points: Mapping[str, Sequence[str]] = {},
     times: Sequence[BaselineTime] = (),
     now: datetime | None = None,
+    width: int = WIDTH,
 ) -> Iterator[str]:
     """The title, the statement (in Markdown), and what a submission must define: entry points, tensors, cases; last
-    the times of baselines. What holds `now` of its deadline is said if that is given.
+    the times of baselines. What holds `now` of its deadline is said if that is given. Lines have at most `width`
+    columns where words allow it.
     """
-    yield f"{spec.slug}: {spec.title}"
+    yield Line(f"{spec.slug}: {spec.title}", "bold")
     if statement.strip():
         yield ""
-        yield from _rendered(statement)
+        yield from _rendered(statement, width)
         yield ""
     for label, text in _facts(spec, entry_points, times, now):
-        yield from _labelled(label, text)
+        line = labelled(label, text, "dim")
+        first, *others = line.wrapped(width)
+        yield Line(first, "dim", styled=len(label) + len(INDENT))
+        yield from others
 
 
 def open_now(spec: Problem, now: datetime) -> str:
@@ -138,14 +142,7 @@ def _fill(fill: Fill) -> str:
     return told + (f"; {100 * fill.neg_inf:g} % are -inf" if fill.neg_inf else "")
 
 
-def _labelled(label: str, text: str) -> Iterator[str]:
-    """A label and its text, which goes on below itself."""
-    first, *others = textwrap.wrap(text, WIDTH - 14, break_long_words=False, break_on_hyphens=False)
-    yield f"{INDENT}{label:<10}  {first}"
-    yield from (" " * 14 + line for line in others)
-
-
-def _rendered(statement: str) -> Iterator[str]:
+def _rendered(statement: str, width: int) -> Iterator[str]:
     """Markdown as plain text, without its main title."""
     from rich.console import Console
     from rich.markdown import Markdown
@@ -153,7 +150,7 @@ def _rendered(statement: str) -> Iterator[str]:
     title, _, rest = statement.lstrip().partition("\n")
     body = rest if title.startswith("# ") else statement
     printed = io.StringIO()
-    console = Console(file=printed, width=WIDTH - 2 * len(INDENT), color_system=None, force_terminal=False)
+    console = Console(file=printed, width=width - 2 * len(INDENT), color_system=None, force_terminal=False)
     console.print(Markdown(body, hyperlinks=False))
     blank = True
     for line in printed.getvalue().rstrip().split("\n"):

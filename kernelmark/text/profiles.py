@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from harness.profiling import nsight
 from harness.profiling.stacks import stacks_of
 from kernelmark.text import show, times
-from kernelmark.text.terminal import INDENT, columns, visible
+from kernelmark.text.terminal import INDENT, Line, columns, visible
 
 if TYPE_CHECKING:
     from harness.audit.tools import ToolReport
@@ -30,7 +30,7 @@ def measured(verdict: Verdict) -> Iterator[str]:
     for benchmark in verdict.benchmarks:
         if benchmark.mode == "replayed":
             yield ""
-            yield f"{INDENT}kernels of a call"
+            yield Line(f"{INDENT}kernels of a call", "bold")
             yield from times.kernels(benchmark)
 
 
@@ -40,8 +40,9 @@ def claimed(profiles: Sequence[tuple[str, TorchProfile | None]]) -> Iterator[str
         for what, root in (profile.stacks if profile else {}).items():
             if root.value:
                 yield ""
-                yield f"{INDENT}{visible(name)}, by torch.profiler, {what.removesuffix(' stacks')} time of three calls"
-                yield from columns(_hottest(root), right=frozenset({0, 1}), indent=INDENT * 2)
+                title = f"{visible(name)}, by torch.profiler, {what.removesuffix(' stacks')} time of three calls"
+                yield Line(INDENT + title, "bold")
+                yield from columns(_hottest(root), right={0, 1}, indent=INDENT * 2)
 
 
 def rates(parameter: str, unit: str, of: Mapping[tuple[str, int], float]) -> Iterator[str]:
@@ -49,7 +50,7 @@ def rates(parameter: str, unit: str, of: Mapping[tuple[str, int], float]) -> Ite
     kernels, sizes = (list(dict.fromkeys(each)) for each in zip(*of, strict=True))
     rows = [(str(size), *(f"{of[kernel, size]:.4g}" for kernel in kernels)) for size in sizes]
     head = (visible(parameter), *(f"{visible(kernel)}, {unit}" for kernel in kernels))
-    yield from columns([head, *rows], right=frozenset(range(len(head))))
+    yield from columns(rows, head=head, right=range(len(head)))
 
 
 def counted(profiles: Sequence[tuple[str, NsightProfile | None]]) -> Iterator[str]:
@@ -61,8 +62,8 @@ def counted(profiles: Sequence[tuple[str, NsightProfile | None]]) -> Iterator[st
             rows.append((visible(name), visible(kernel.name)[:_NAME], *told))
     if rows:
         yield ""
-        yield f"{INDENT}by Nsight Compute"
-        yield from columns([("of", *USE), *rows], right=frozenset({2, 3, 4, 5}), indent=INDENT * 2)
+        yield Line(f"{INDENT}by Nsight Compute", "bold")
+        yield from columns(rows, head=("of", *USE), right={2, 3, 4, 5}, indent=INDENT * 2)
 
 
 USE = ("kernel", "time", "memory", "arithmetic", "occupancy", "bound by")
@@ -79,10 +80,9 @@ def sanitized(reports: Mapping[str, ToolReport]) -> Iterator[str]:
     """A line for each check of compute-sanitizer."""
     if reports:
         yield ""
-        yield f"{INDENT}by compute-sanitizer"
-        yield from columns(
-            [(name, each.state, visible(each.text)) for name, each in reports.items()], indent=INDENT * 2
-        )
+        yield Line(f"{INDENT}by compute-sanitizer", "bold")
+        rows = [(name, report.state, visible(report.text)) for name, report in reports.items()]
+        yield from columns(rows, indent=INDENT * 2, prose=True)
 
 
 def _hottest(root: Frame) -> list[tuple[str, ...]]:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from harness.verdict import Verdict
+from harness.verdict import Outcome, Verdict
 from kernelmark.text import findings, times
 from kernelmark.text.problem import open_now
-from kernelmark.text.terminal import INDENT, block, columns, counted, visible
+from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labelled, visible
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
 from leaderboard.standings.pooling import COMPARABLE, NO_RANK, WIDEST
@@ -44,6 +44,7 @@ NOT_ISOLATED = (
 )
 INTERPRETED = "Triton interpreter: semantics only, not a measure of speed; a GPU shows how fast it is"
 
+_ALIKE = ("no difference was measured", "yellow")
 _LOG_LINES = 10  # at each end of a long log
 _DOCUMENT = "--format json"
 _BENCH = f"kernelmark bench {_DOCUMENT}"
@@ -83,49 +84,51 @@ def verdict(
         yield from times.table(result, result.score)
         yield ""
         for line in times.unfinished(result, for_author=for_author, profiled=profiled):
-            yield f"{INDENT}stopped     {line}"
+            yield labelled("stopped", line)
     for doubt in times.doubts(result, for_author=for_author, profiled=profiled):
-        yield f"{INDENT}doubt       {doubt}"
+        yield labelled("doubt", doubt)
     yield from _notes(result.environment, for_gpus, for_author=for_author)
     if table is not None:
-        yield f"{INDENT}standing    {standing(result, table, for_author=for_author)}"
+        yield labelled("standing", standing(result, table, for_author=for_author))
     if record:
-        yield f"{INDENT}run         {result.run}"
+        yield labelled("run", result.run)
     if left:
-        yield f"{INDENT}left today  {left}"
+        yield labelled("left today", left)
 
 
 def compilation(found: Compilation) -> str:
     """Whether Triton's kernels compile for a GPU, as a line below the result; it changes no outcome."""
     if found.refused:
-        return f"{INDENT}warning     does not compile for a GPU ({found.architecture}): {visible(found.refused)}"
+        return labelled("warning", f"does not compile for a GPU ({found.architecture}): {visible(found.refused)}")
     if not found.tried:
-        return f"{INDENT}compiles    not known for a GPU ({found.architecture}): {visible(found.unknown)}"
+        return labelled("compiles", f"not known for a GPU ({found.architecture}): {visible(found.unknown)}")
     partly = f", as far as was tried: {found.tried} of {found.cases} cases" if found.unknown else ""
-    return f"{INDENT}compiles    for a GPU ({found.architecture}){partly}"
+    return labelled("compiles", f"for a GPU ({found.architecture}){partly}")
 
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
     result = with_own_name(result)
-    faster = next((_faster(result.submission.name, other.name, each) for each in result.speedups), "")
+    faster = next((_faster(result.submission.name, other.name, speedup) for speedup in result.speedups), None)
     if result.environment.interpreted and result.score is not None:
-        faster = "not compared: Triton's interpreter ran it, and such a time says nothing of its speed"
+        what = "not compared: Triton's interpreter ran it, and such a time says nothing of its speed"
+        faster = Line(what, "bold yellow", hang=2)
     yield from _outcome(result, faster)
-    yield f"{INDENT}beside      {visible(other.name)} by {visible(other.author)}, sha256 {other.sha256[:12]}"
+    yield labelled("beside", f"{visible(other.name)} by {visible(other.author)}, sha256 {other.sha256[:12]}")
     if result.score is not None:
         yield ""
         yield from times.table(result, result.score)
         yield ""
     for doubt in times.doubts(result):
-        yield f"{INDENT}doubt       {doubt}"
+        yield labelled("doubt", doubt)
     yield from _notes(result.environment)
 
 
-def _faster(name: str, other: str, speedup: Speedup) -> str:
+def _faster(name: str, other: str, speedup: Speedup) -> Line:
     low, high = speedup.ratio.low, speedup.ratio.high
-    whether = "faster" if low > 1 else "slower" if high < 1 else "no difference was measured"
-    return f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(other)}"
+    whether, style = ("faster", "green") if low > 1 else ("slower", "red") if high < 1 else _ALIKE
+    text = f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(other)}"
+    return Line(text, f"bold {style}", hang=2)
 
 
 def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
@@ -198,15 +201,17 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         device = ", ".join(filter(None, (f"{visible(key.device_name)} ({key.device_kind})", key.variant)))
         hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
         alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
-        yield f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
+        title = f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
+        yield Line(title, "bold", hang=2)
         if table.private and table.private.cases:
-            yield f"{INDENT}{counted(table.private.cases, 'private case')}"
+            yield Line(f"{INDENT}{counted(table.private.cases, 'private case')}", "dim")
         if key.interpreted:
-            yield f"{INDENT}semantics only, not a measure of speed"
+            yield Line(f"{INDENT}semantics only, not a measure of speed", "dim")
         baselines = table.baseline_names
         over = [f"× {visible(name)}" for name in baselines]
         how_names = () if alike else ("mode", "sandbox")
-        rows = [("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")]
+        head = ("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")
+        rows = []
         for row in table.rows:
             speedups = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
             who = (visible(row.who), visible(row.submission))
@@ -214,18 +219,18 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
             how = () if alike else (", ".join(row.modes), row.sandbox)
             rank = "-" if row.rank is None else str(row.rank)
             rows.append((rank, *who, *times.cells(row.score), *speedups, *how, when, row.run))
-        yield from columns(rows, right=frozenset({0, 3}))
-        yield from _beside(table)
+        yield from columns(rows, head=head, right={0, 3})
+        yield from (Line(line, "dim", hang=4) for line in _notes_on(table))
 
 
 def moderation(events: Iterable[Moderation]) -> Iterator[str]:
     """What organizers said about a run, one line per event."""
     for event in events:
         when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
-        yield f"{INDENT}{event.action:<10}  {event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})"
+        yield labelled(event.action, f"{event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})")
 
 
-def _beside(table: Table) -> Iterator[str]:
+def _notes_on(table: Table) -> Iterator[str]:
     """Notes below a table: rows that are pooled, without a rank, stale or moderated, and runs set aside."""
     for row in table.rows:
         pooled = f"{row.gradings} gradings pooled" if row.gradings > 1 else ""
@@ -246,22 +251,22 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: PooledSource
     yield from _headline(result)
     if source is not None and len(source.gradings) > 1:
         newest = "" if source.verdict.run == result.run else f"; the board shows {source.verdict.run}, the newest"
-        yield f"{INDENT}pooled      {len(source.gradings)} gradings of this source: {interval(source.score)}{newest}"
+        yield labelled("pooled", f"{len(source.gradings)} gradings of this source: {interval(source.score)}{newest}")
     if source is not None and source.state in NO_RANK:
-        yield f"{INDENT}standing    none: {NO_RANK[source.state]}"
+        yield labelled("standing", f"none: {NO_RANK[source.state]}")
     if events:
-        yield f"{INDENT}state       {state(events)}"
+        yield labelled("state", state(events))
         yield from moderation(events)
-    yield from columns(list(_identity(result)))
+    yield from columns(list(_identity(result)), prose=True)
     for test in result.tests:
         yield ""
-        yield f"{INDENT}{'failed' if test.outcome.exit_code else 'test':<10}  {findings.line(test)}"
+        yield labelled("failed" if test.outcome.exit_code else "test", findings.line(test))
         yield from findings.outputs(test)
     if result.score is not None:
         yield ""
         yield from times.table(result, result.score)
     for doubt in result.doubts:
-        yield f"{INDENT}doubt       {visible(doubt.code)}: {visible(doubt.text)}"
+        yield labelled("doubt", f"{visible(doubt.code)}: {visible(doubt.text)}")
     for benchmark in result.benchmarks:
         yield ""
         yield from times.benchmark(benchmark, result.effort)
@@ -274,12 +279,12 @@ def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now
     several = list(loaded)
     if not several:
         yield "no problems here"
-    width = max((len(each.slug) for each in several), default=0)
-    for each in several:
-        yield f"{each.slug:<{width}}  {each.title}"
-        stands = (f"you are {visible(place)}" for place in places.get(each.slug, ()))
-        beside = [", ".join(each.tags), open_now(each, now) if each.deadline else "", *stands]
-        yield from (" " * (width + 2) + line for line in beside if line)
+    width = max((len(problem.slug) for problem in several), default=0)
+    for problem in several:
+        yield Line(f"{problem.slug:<{width}}  {problem.title}", "bold", styled=len(problem.slug), hang=width + 2)
+        stands = (f"you are {visible(place)}" for place in places.get(problem.slug, ()))
+        below = [", ".join(problem.tags), open_now(problem, now) if problem.deadline else "", *stands]
+        yield from (Line(" " * (width + 2) + line, "dim") for line in below if line)
 
 
 def problem_document(spec: Problem) -> dict[str, Any]:
@@ -300,25 +305,25 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
         ("read", f"{measured.read_bytes_per_s / 1e9:,.0f} GB/s"),
     ]
     rows += [(f"{name} product", f"{rate / 1e12:,.2f} TFLOP/s") for name, rate in measured.flops_per_s.items()]
-    yield from columns(rows, right=frozenset({1}))
+    yield from columns(rows, right={1})
     yield f"{INDENT}stored in {path}"
 
 
-def _outcome(result: Check, first: str = "", whole_log: str = _DOCUMENT) -> Iterator[str]:
+def _outcome(result: Check, first: Line | None = None, whole_log: str = _DOCUMENT) -> Iterator[str]:
     """`whole_log`: the command or option that shows all lines of the log; empty to show them here."""
     yield from _headline(result, first, findings.reason(result))
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
         missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
         total = len(result.tests) + result.tests_not_run
-        yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
+        yield labelled("tests", f"{len(result.tests) - len(failed)} of {total} right{missed}")
     yield from findings.failures(failed, none_right=len(failed) == len(result.tests) and not result.tests_not_run)
     yield from _traceback_and_log(
         result.model_copy(update={"log": _shortened(result.log, whole_log) if whole_log else result.log})
     )
 
 
-def _headline(result: Check, first: str = "", reason: str = "") -> Iterator[str]:
+def _headline(result: Check, first: Line | None = None, reason: str = "") -> Iterator[str]:
     """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where.
 
     `reason` is told in place of the message.
@@ -326,12 +331,17 @@ def _headline(result: Check, first: str = "", reason: str = "") -> Iterator[str]
     outcome = result.outcome.value.replace("_", " ")
     score = result.score if isinstance(result, Verdict) else None
     why = visible(reason or result.message) or (f"{interval(score)} a call" if score else "")
-    yield first or (f"{outcome}: {why}" if why else outcome)
+    yield first or Line(f"{outcome}: {why}" if why else outcome, f"bold {_style(result.outcome)}", hang=2)
     told = result.submission
     files = visible(" with ".join([told.name, *([", ".join(told.beside)] if told.beside else [])]))
     who = f"{files} by {visible(told.author)}"
-    yield f"{INDENT}{visible(result.problem.slug):<10}  {who}, sha256 {told.sha256[:12]}"
-    yield f"{INDENT}device      {_device(result.environment)}"
+    yield labelled(visible(result.problem.slug), f"{who}, sha256 {told.sha256[:12]}", "dim")
+    yield labelled("device", _device(result.environment))
+
+
+def _style(outcome: Outcome) -> str:
+    unfinished = outcome in (Outcome.UNSUPPORTED, Outcome.INCOMPLETE)
+    return "green" if outcome is Outcome.ACCEPTED else "yellow" if unfinished else "red"
 
 
 def _device(environment: Environment) -> str:
@@ -341,11 +351,11 @@ def _device(environment: Environment) -> str:
 
 def _notes(environment: Environment, for_gpus: int = 0, *, for_author: bool = False) -> Iterator[str]:
     if not environment.isolated and not for_author:
-        yield f"{INDENT}note        {NOT_ISOLATED}"
+        yield labelled("note", NOT_ISOLATED)
     if environment.interpreted:
-        yield f"{INDENT}note        {INTERPRETED}"
+        yield labelled("note", INTERPRETED)
     if for_gpus:
-        yield f"{INDENT}note        on a GPU there are {counted(for_gpus, 'more test')}"
+        yield labelled("note", f"on a GPU there are {counted(for_gpus, 'more test')}")
 
 
 def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
@@ -387,5 +397,5 @@ def _shortened(log: str, whole: str) -> str:
 def _traceback_and_log(result: Check) -> Iterator[str]:
     for title, text in (("traceback", result.traceback), ("log", result.log)):
         if text.strip():
-            yield f"{INDENT}{title}"
+            yield Line(INDENT + title, "dim")
             yield from block(text)

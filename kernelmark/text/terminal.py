@@ -1,7 +1,7 @@
-"""Formats text for terminals: makes untrusted text visible, and aligns rows.
+"""Lines of text for terminals: their styles, where a narrow terminal wraps them, and tables.
 
-Everything that `kernelmark` prints uses it. Trusted code over hostile text. Standard library only, so errors can be
-printed when nothing else can be imported.
+Everything that `kernelmark` prints uses it. Trusted code over hostile text, which goes through `visible` before it is a
+part of a line. A line is a plain string in a pipe or a file.
 """
 
 from __future__ import annotations
@@ -9,14 +9,77 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from typing import TextIO
+import textwrap
+from collections.abc import Container, Iterator, Sequence
+from typing import Self, TextIO
 
 from leaderboard.text.plural import counted as counted
 from leaderboard.text.visible import visible as visible
 
 INDENT = "  "
+_TEXT = 14  # the column in which the text of a labelled line begins
+_STYLES = {
+    "failed": "red",
+    "stopped": "yellow",
+    "doubt": "yellow",
+    "warning": "yellow",
+    "device": "dim",
+    "note": "dim",
+}
 _log = logging.getLogger("kernelmark")
+
+
+class Line(str):
+    """A line that knows how a terminal shows it: the style (as `rich` calls it) of its first `styled` characters, by
+    default of all, and where it goes on if it is too long: in the column `hang`, by default as far indented as it
+    begins; or, of a table's row, at the columns in which cells begin.
+    """
+
+    style: str
+    styled: int
+    hang: int
+    cells: tuple[int, ...]
+
+    def __new__(
+        cls, text: str, style: str = "", styled: int | None = None, hang: int | None = None, cells: Sequence[int] = ()
+    ) -> Self:
+        line = super().__new__(cls, text)
+        line.style, line.styled = style, len(text) if styled is None else styled
+        line.hang = len(text) - len(text.lstrip()) if hang is None else hang
+        line.cells = tuple(cells)
+        return line
+
+    def wrapped(self, width: int) -> list[str]:
+        """The lines of at most `width` characters that a terminal shows; a longer word keeps its whole length."""
+        rows, begin, margin = [], 0, ""
+        for cell, after in zip(self.cells[1:], self.cells[2:], strict=False):
+            if len(margin) + after - len(INDENT) - begin > width:
+                rows.append(margin + self[begin:cell])
+                begin, margin = cell, INDENT * 2
+        rows.append(margin + self[begin:])
+        wrapper = textwrap.TextWrapper(width, subsequent_indent=" " * self.hang, replace_whitespace=False)
+        wrapper.break_long_words = wrapper.break_on_hyphens = False
+        return [part for row in rows for part in wrapper.wrap(row)] or [""]
+
+
+def labelled(label: str, text: str, style: str | None = None) -> Line:
+    """A line with a label in its first columns, by which it has its style if none is given."""
+    return Line(f"{INDENT}{label:<10}  {text}", _STYLES.get(label, "") if style is None else style, hang=_TEXT)
+
+
+def rendered(lines: Sequence[str], width: int, *, colours: bool) -> str:
+    """Lines as a terminal of this width shows them, with escape sequences for their styles if it has colours."""
+    from rich.color import ColorSystem
+    from rich.style import Style
+
+    shown = []
+    for line in lines:
+        line = line if isinstance(line, Line) else Line(line)
+        style, left = Style.parse(line.style if colours else ""), line.styled
+        for part in line.wrapped(width):
+            shown.append(style.render(part[:left], color_system=ColorSystem.STANDARD) + part[left:])
+            left = left if line.styled == len(line) else 0
+    return "\n".join(shown)
 
 
 def moves_cursor(stream: TextIO) -> bool:
@@ -34,20 +97,34 @@ def width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def block(text: str) -> Iterator[str]:
+def block(text: str) -> Iterator[Line]:
     """Several lines of untrusted text (a log, a traceback), indented; only newlines and tabs keep their meaning."""
     for line in text.rstrip("\n").split("\n"):
-        yield INDENT * 2 + visible(line.removesuffix("\r").expandtabs(4))
+        yield Line(INDENT * 2 + visible(line.removesuffix("\r").expandtabs(4)), "dim")
 
 
 def columns(
-    rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: str = INDENT
-) -> Iterator[str]:
-    """Rows of cells as aligned lines; the columns in `right` are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    rows: Sequence[Sequence[str]],
+    *,
+    head: Sequence[str] = (),
+    right: Container[int] = (),
+    indent: str = INDENT,
+    prose: bool = False,
+) -> Iterator[Line]:
+    """Rows of cells as aligned lines below a head, if there is one; the columns in `right` are right-aligned.
+
+    A terminal that is too narrow shows the cells that do not fit below the others; if the last column is `prose`, it
+    wraps that one instead.
+    """
+    every = [*([head] if head else []), *rows]
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    begins = [len(indent)]
+    for extent in widths:
+        begins.append(begins[-1] + extent + 2)
+    for number, row in enumerate(every):
         cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        yield (indent + "  ".join(cells)).rstrip()
+        text, style = (indent + "  ".join(cells)).rstrip(), "dim" if head and number == 0 else ""
+        yield Line(text, style, hang=begins[-2]) if prose else Line(text, style, cells=begins)
 
 
 def warn(text: str) -> None:

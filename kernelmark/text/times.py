@@ -52,7 +52,8 @@ def table(result: Verdict, score: Interval) -> Iterator[str]:
     names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
     metrics = [each for each in METRICS if each.in_tables and any(map(each.cell, result.benchmarks))]
     head = ["case", "time", "95 % interval", *(f"× {visible(name)}" for name in names)]
-    rows = [(*head, *(each.heading for each in metrics))]
+    head += [metric.heading for metric in metrics]
+    rows = []
     for b in result.benchmarks:
         paired = {each.name: each.speedup for each in b.baselines}
         line = [visible(b.name), *cells(b.score), *(ratio(paired[n]) if n in paired else "" for n in names)]
@@ -60,13 +61,13 @@ def table(result: Verdict, score: Interval) -> Iterator[str]:
     overall = {speedup.baseline: speedup.ratio for speedup in result.speedups}
     mean = ["geometric mean", *cells(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
     rows.append((*mean, *("" for _ in metrics)))
-    yield from columns(rows, right=frozenset({1}))
+    yield from columns(rows, head=head, right={1})
 
 
 def kernels(b: ReplayedBenchmark) -> Iterator[str]:
     """The kernels that a call launches, in order."""
-    rows = [kernel_table.HEAD, *(kernel_table.cells(each, _LETTERS) for each in b.kernels)]
-    yield from columns(rows, right=frozenset(range(kernel_table.LEFT, len(kernel_table.HEAD))), indent=INDENT * 2)
+    rows, head = [kernel_table.cells(kernel, _LETTERS) for kernel in b.kernels], kernel_table.HEAD
+    yield from columns(rows, head=head, right=range(kernel_table.LEFT, len(head)), indent=INDENT * 2)
 
 
 def cells(value: Interval) -> tuple[str, str]:
@@ -78,7 +79,7 @@ def cells(value: Interval) -> tuple[str, str]:
 def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
     """Everything about one case, including its rounds or the kernels that a call launches."""
     yield f"{INDENT}benchmark {visible(b.name)} ({parameters(b.params)})"
-    yield from columns(list(_facts(b, effort)), indent=INDENT * 2)
+    yield from columns(list(_facts(b, effort)), indent=INDENT * 2, prose=True)
     if b.mode == "replayed":
         yield from kernels(b)
         return
@@ -86,8 +87,7 @@ def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
         (str(i), str(r.calls), duration(r.wall_ns), duration(round(r.call_ns(b.overhead_ns))))
         for i, r in enumerate(b.rounds, start=1)
     ]
-    header = ("round", "calls", "took", "a call")
-    yield from columns([header, *rounds], right=frozenset(range(4)), indent=INDENT * 2)
+    yield from columns(rounds, head=("round", "calls", "took", "a call"), right=range(4), indent=INDENT * 2)
 
 
 def unfinished(result: Verdict, *, for_author: bool = False, profiled: bool = False) -> Iterator[str]:

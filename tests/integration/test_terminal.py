@@ -73,7 +73,7 @@ def test_a_terminal_shows_a_bar_and_then_the_result_in_colours(project: Path) ->
     bar, _, result = terminal.shown.rpartition("\x1b[2K")
     assert re.search(r"━.* 0:\d\d test \d/3 ", bar)
     assert "\x1b[?25h" in terminal.shown.rpartition("accepted")[0], "the cursor is back before the result"
-    assert result.startswith("\x1b[32m\x1b[1maccepted\x1b[0m\n\x1b[2m  double "), "the bar is gone"
+    assert result.startswith("\x1b[1;32maccepted\x1b[0m\n\x1b[2m  double "), "the bar is gone"
 
 
 def test_a_watched_file_is_checked_again_until_ctrl_c(project: Path) -> None:

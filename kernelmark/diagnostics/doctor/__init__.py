@@ -13,9 +13,10 @@ from pathlib import Path
 from kernelmark.diagnostics.doctor import machine, packages, project, sandboxes
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
 from kernelmark.project.settings import Settings
-from kernelmark.text.terminal import counted
+from kernelmark.text.terminal import Line, counted
 
 __all__ = ["Diagnostic", "can_grade", "examine", "lines"]
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 _NAMED = 6  # parts of one thing that are named, not counted
 
 
@@ -49,11 +50,12 @@ def lines(findings: list[Diagnostic], *, everything: bool = False) -> Iterator[s
     """Whether this machine can grade, then the diagnostics as aligned text, one per line; unless everything is asked
     for, parts of one thing that are all well share a line.
     """
-    yield _summary(findings)
+    yield Line(_summary(findings), "bold")
     shown = findings if everything else list(_gathered(findings))
     width = max((len(f.check) for f in shown), default=0)
     for f in shown:
-        yield f"{f.status:<4}  {f.check:<{width}}  {f.text}" + (f"; {f.remedy}" if f.remedy else "")
+        text = f"{f.status:<4}  {f.check:<{width}}  {f.text}" + (f"; {f.remedy}" if f.remedy else "")
+        yield Line(text, _STYLES[f.status], styled=len(f.status), hang=width + 8)
 
 
 def _summary(findings: list[Diagnostic]) -> str:

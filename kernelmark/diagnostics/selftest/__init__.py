@@ -239,7 +239,7 @@ def choose(settings: Settings, only: Sequence[str]) -> list[tuple[KnownSubmissio
 
 def lines(trials: Sequence[Trial]) -> list[str]:
     """One line per case, and a last line with the totals."""
-    rows: list[tuple[str, ...]] = [("surface", "case", "device", "sandbox", "outcome", "time", "twin", "")]
+    head, rows = ("surface", "case", "device", "sandbox", "outcome", "time", "twin", ""), []
     for t in trials:
         times = [duration(ns) if ns is not None else "" for ns in (t.score_ns, t.twin_ns)]
         rows.append((t.case.surface or "honest", t.case.label, t.device, t.sandbox, t.ending, *times, t.result))
@@ -248,7 +248,7 @@ def lines(trials: Sequence[Trial]) -> list[str]:
     total = (
         f"attacks: {tried}, honest kernels: {len(trials) - tried}, failed: {len(failed(trials))}, open: {still_open}"
     )
-    return [*columns(rows, right=frozenset({5, 6})), total]
+    return [*columns(rows, head=head, right={5, 6}), total]
 
 
 def failed(trials: Iterable[Trial]) -> list[Trial]:
