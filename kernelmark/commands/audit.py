@@ -1,33 +1,20 @@
-"""`kernelmark audit`: repeats recorded runs under NVIDIA's tools, or tests this machine with every known attack.
-
-`cli` adds the command. Trusted; the sources come from the archive, whose hashes are checked. What the tools report is
-appended to the run as an annotation: it changes no rank, and the organizers decide what to do about it.
-"""
+"""`kernelmark audit`: repeats recorded runs under NVIDIA's tools, or tests this machine with every known attack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_json, print_lines, say
+from kernelmark.text.printing import print_json, print_lines
 from kernelmark.text.terminal import visible
-from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:
-    from harness.audit.tools import Tool, ToolReport
-    from harness.problem import Problem
-    from harness.sandbox import Provider
-    from harness.submission import Submission
     from kernelmark.project.settings import Settings
-
-_ACTOR = "kernelmark audit"
-_REASON = 1000  # maximum length of an annotation
 
 
 @click.command()
@@ -57,8 +44,6 @@ def audit(
     Exit status: 0 if nothing was found, 4 if a tool found a fault in a kernel, 7 if a tool failed; with --self-test, 7
     if an attack succeeded or an honest kernel was refused.
     """
-    from harness.verdict import Outcome
-
     settings = load_settings(**flags)
     if self_test:
         if runs or top or problem or no_record:
@@ -70,97 +55,19 @@ def audit(
         raise UsageError("kernelmark audit", "needs a RUN, --top or --self-test", "`kernelmark board` lists the runs")
     if problem and not top:
         raise UsageError("--problem", "needs --top", "say how many authors of its boards")
+    from harness.verdict import Outcome
+    from kernelmark.diagnostics.audits import prepare
+
     audits = []
-    for each in _prepare(settings, runs, top, problem):
-        audits.append(each.document(record=not no_record))
+    for audited in prepare(settings, runs, top, problem):
+        audits.append(audited.document(record=not no_record))
         if form == "table":
             print_lines(_lines(audits[-1]))
     if form == "json":
         print_json(audits)
-    states = {finding["state"] for each in audits for finding in each["findings"]}
+    states = {finding["state"] for document in audits for finding in document["findings"]}
     caught = Outcome.RUNTIME_ERROR.exit_code if "found" in states else 0
     return HarnessError.exit_code if "failed" in states else caught
-
-
-@dataclass(frozen=True)
-class _Audit:
-    """One run to audit, and everything that this needs."""
-
-    settings: Settings
-    run: str
-    problem: Problem
-    submission: Submission
-    tools: Sequence[Tool]
-    provider: Provider
-
-    def document(self, *, record: bool) -> dict[str, Any]:
-        """Run every tool; returns what each reported, and appends it to the ledger if `record`."""
-        by_tool = {tool.name: self._watch(tool) for tool in self.tools}
-        if record:
-            from kernelmark.record.recording import moderate
-
-            said = "; ".join(f"{name}: {finding.text}" for name, finding in by_tool.items())
-            moderate(self.settings, self.run, "annotate", _ACTOR, said[:_REASON])
-        findings = [{"tool": name, "state": each.state, "text": each.text} for name, each in by_tool.items()]
-        return {"run": self.run, "problem": self.problem.slug, "findings": findings}
-
-    def _watch(self, tool: Tool) -> ToolReport:
-        from harness.audit.run import audit as watch
-        from harness.audit.tools import ToolReport
-        from harness.judge.timing.device_lock import lock_alone
-
-        def report(what: str) -> None:
-            say(f"{self.run} {tool.name}: {what}")
-
-        try:
-            with lock_alone("cuda", lambda: report("waiting: another grading is using this GPU")):
-                return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=report)
-        except KernelmarkError as error:
-            return ToolReport("failed", str(error))
-        except Exception as error:  # noqa: BLE001  # the other tools and runs still get their turn
-            return ToolReport("failed", unexpected(error))
-
-
-def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:
-    """Find the named runs; every usage error is raised before the first tool starts."""
-    from harness.audit import tools
-    from kernelmark.project.choice import choose_device, choose_provider
-    from kernelmark.project.problems import find_problem
-    from kernelmark.record.records import current, find_run
-    from leaderboard.record.archive import stored
-
-    if choose_device(settings.device, "py") != "cuda":
-        raise UsageError("kernelmark audit", "its tools need a GPU", "run it on a machine that has one")
-    provider, watchers, now = choose_provider(settings), tools.find(), current(settings)
-    audits = []
-    for prefix in (*prefixes, *(_first(settings, top, problem) if top else ())):
-        verdict = find_run(settings, prefix)[1].verdict
-        if verdict.environment.device_kind != "cuda":
-            raise UsageError(f"run {verdict.run}", "was graded on a CPU", "name a run graded on a GPU")
-        graded = find_problem(settings, verdict.problem.slug)
-        if now.sha256(verdict.problem) != verdict.problem.sha256:
-            raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")
-        submission = stored(settings.locate("archive"), graded.slug, verdict.submission)
-        audits.append(_Audit(settings, verdict.run, graded, submission, watchers, provider))
-    return audits
-
-
-def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]:
-    """The runs of the first authors of each current table of this machine's GPU; of a file that is in two, one."""
-    from harness.device import DEVICES
-    from harness.verdict import ProblemId
-    from kernelmark.record.records import current, tables
-
-    now, device, seen = current(settings), DEVICES["cuda"].facts().device_name, set[tuple[str, str]]()
-    for table in tables(settings, problem):
-        key = table.key
-        asked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)
-        as_now = (now.sha256(asked), now.protocol, device)
-        if (key.problem_sha256, key.protocol, key.device_name) == as_now:
-            for row in table.ranked[:count]:
-                if (key.problem, row.sha256) not in seen:
-                    seen.add((key.problem, row.sha256))
-                    yield row.run
 
 
 def _self_test(settings: Settings, only: Sequence[str], jobs: int | None, form: str) -> int:

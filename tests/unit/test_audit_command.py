@@ -12,14 +12,13 @@ from harness.audit import run as audit
 from harness.audit.tools import Tool, ToolReport, sanitized
 from harness.device import DEVICES, DeviceFacts
 from harness.errors import SandboxError
-from harness.judge.timing import device_lock as turn
 from harness.problem import load
 from harness.sandbox import Watcher, provider
 from harness.submission import Submission
-from kernelmark.commands.audit import _Audit, _first
+from kernelmark.diagnostics import audits
+from kernelmark.diagnostics.audits import Audit, first
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.settings import Settings
-from kernelmark.record import records
 from leaderboard.record.current import Current
 from leaderboard.standings.ranking import rank
 from tests.unit.test_staleness import chained
@@ -42,10 +41,10 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
         return said
 
     monkeypatch.setattr(audit, "audit", watch)
-    monkeypatch.setattr(turn, "lock_alone", lambda device, wait: nullcontext())
+    monkeypatch.setattr(audits, "lock_alone", lambda device, wait: nullcontext())
     tools = [Tool(name, Watcher((name,), Path("/")), "tests", sanitized) for name in says]
     submission = Submission.of("def twice(x, y): ...", "py", author="ada")
-    audited = _Audit(Settings(), "0123456789abcdef", DOUBLE, submission, tools, provider("process"))
+    audited = Audit(Settings(), "0123456789abcdef", DOUBLE, submission, tools, provider("process"))
     found = audited.document(record=False)["findings"]
     assert [each["state"] for each in found] == ["failed", "failed", "clean"]
     assert found[0]["text"].startswith("the container did not start")
@@ -60,7 +59,7 @@ def test_the_first_of_both_tables_are_audited_and_a_file_in_both_once(monkeypatc
     ]
     now = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
     tables = rank(chained(isolated, *others), now)
-    monkeypatch.setattr(records, "current", lambda settings: now)
-    monkeypatch.setattr(records, "tables", lambda settings, problem: tables)
+    monkeypatch.setattr(audits, "current", lambda settings: now)
+    monkeypatch.setattr(audits, "tables", lambda settings, problem: tables)
     monkeypatch.setattr(DEVICES["cuda"], "facts", lambda: DeviceFacts("NVIDIA H200"))
-    assert list(_first(Settings(), 2, None)) == [isolated.run, others[1].run]
+    assert list(first(Settings(), 2, None)) == [isolated.run, others[1].run]

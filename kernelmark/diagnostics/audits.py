@@ -1,0 +1,100 @@
+"""Repeats recorded runs under NVIDIA's tools: `kernelmark audit`.
+
+Trusted; the sources come from the archive, whose hashes are checked. What the tools report is appended to the run as an
+annotation: it changes no rank, and the organizers decide what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.audit import run as watching
+from harness.audit import tools
+from harness.audit.tools import Tool, ToolReport
+from harness.device import DEVICES
+from harness.errors import KernelmarkError, UsageError
+from harness.judge.timing.device_lock import lock_alone
+from harness.problem import Problem
+from harness.sandbox import Provider
+from harness.submission import Submission
+from harness.verdict import ProblemId
+from kernelmark.project.choice import choose_device, choose_provider
+from kernelmark.project.problems import find_problem
+from kernelmark.project.settings import Settings
+from kernelmark.record.recording import moderate
+from kernelmark.record.records import current, find_run, tables
+from kernelmark.text.printing import say
+from kernelmark.text.unexpected import unexpected
+from leaderboard.record.archive import stored
+
+_ACTOR = "kernelmark audit"
+_REASON = 1000  # maximum length of an annotation
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One run to audit, and everything that this needs."""
+
+    settings: Settings
+    run: str
+    problem: Problem
+    submission: Submission
+    tools: Sequence[Tool]
+    provider: Provider
+
+    def document(self, *, record: bool) -> dict[str, Any]:
+        """Run every tool; returns what each reported, and appends it to the ledger if `record`."""
+        by_tool = {tool.name: self._watch(tool) for tool in self.tools}
+        if record:
+            said = "; ".join(f"{name}: {report.text}" for name, report in by_tool.items())
+            moderate(self.settings, self.run, "annotate", _ACTOR, said[:_REASON])
+        findings = [{"tool": name, "state": report.state, "text": report.text} for name, report in by_tool.items()]
+        return {"run": self.run, "problem": self.problem.slug, "findings": findings}
+
+    def _watch(self, tool: Tool) -> ToolReport:
+        def report(what: str) -> None:
+            say(f"{self.run} {tool.name}: {what}")
+
+        try:
+            with lock_alone("cuda", lambda: report("waiting: another grading is using this GPU")):
+                return watching.audit(
+                    self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=report
+                )
+        except KernelmarkError as error:
+            return ToolReport("failed", str(error))
+        except Exception as error:  # noqa: BLE001  # the other tools and runs still get their turn
+            return ToolReport("failed", unexpected(error))
+
+
+def prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[Audit]:
+    """Find the named runs; every usage error is raised before the first tool starts."""
+    if choose_device(settings.device, "py") != "cuda":
+        raise UsageError("kernelmark audit", "its tools need a GPU", "run it on a machine that has one")
+    provider, watchers, now = choose_provider(settings), tools.find(), current(settings)
+    audits = []
+    for prefix in (*prefixes, *(first(settings, top, problem) if top else ())):
+        verdict = find_run(settings, prefix)[1].verdict
+        if verdict.environment.device_kind != "cuda":
+            raise UsageError(f"run {verdict.run}", "was graded on a CPU", "name a run graded on a GPU")
+        graded = find_problem(settings, verdict.problem.slug)
+        if now.sha256(verdict.problem) != verdict.problem.sha256:
+            raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")
+        submission = stored(settings.locate("archive"), graded.slug, verdict.submission)
+        audits.append(Audit(settings, verdict.run, graded, submission, watchers, provider))
+    return audits
+
+
+def first(settings: Settings, count: int, problem: str | None) -> Iterator[str]:
+    """The runs of the first authors of each current table of this machine's GPU; of a file that is in two, one."""
+    now, device, seen = current(settings), DEVICES["cuda"].facts().device_name, set[tuple[str, str]]()
+    for table in tables(settings, problem):
+        key = table.key
+        asked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)
+        as_now = (now.sha256(asked), now.protocol, device)
+        if (key.problem_sha256, key.protocol, key.device_name) == as_now:
+            for row in table.ranked[:count]:
+                if (key.problem, row.sha256) not in seen:
+                    seen.add((key.problem, row.sha256))
+                    yield row.run

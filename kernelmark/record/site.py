@@ -1,0 +1,157 @@
+"""Gathers what the site is made from: the project's problems, calibrations and ledgers. Trusted.
+
+`kernelmark site` passes it to `leaderboard.publishing.site`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+from harness.errors import HarnessError, ProblemError
+from harness.files import outside
+from harness.files.identity import length_prefixed_sha256
+from harness.files.outside import real
+from harness.problem import Problem, load
+from harness.problem.foreign_files import Checkouts
+from harness.problem.load import identify
+from harness.problem.resolve import ResolvedTensor
+from harness.problem.spec import TensorSpec
+from kernelmark.project.calibrations import stored
+from kernelmark.project.problems import private_folder, problem_directories
+from kernelmark.project.settings import Place, Settings
+from kernelmark.record.publishing import rule
+from kernelmark.record.records import current, index
+from leaderboard.publishing.site.inputs import SiteInputs
+from leaderboard.publishing.site.statement import Shapes, StatedArgument, Statement
+from leaderboard.record.durable import write_whole
+from leaderboard.record.profile import SUFFIX
+
+
+def own_file_in(settings: Settings, folder: Path) -> Path | None:
+    """The first of the project's own folders that lies in this one, so that the site may not be written there."""
+    private = private_folder(settings)
+    places = (settings.root, *map(settings.locate, get_args(Place)), *([private] if private else []))
+    return next((place for place in places if real(place).is_relative_to(real(folder))), None)
+
+
+def material(settings: Settings, memory: Path) -> SiteInputs:
+    """The site's inputs from the project; unchanged problems come from the cache in `memory`.
+
+    Raises:
+        UsageError: a problem or a calibration cannot be read.
+    """
+    private, now = private_folder(settings), datetime.now(UTC)
+    code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
+    read_by = length_prefixed_sha256(*(file.read_bytes() for file in code))
+    kept = [
+        _kept_statement(directory, memory, private, settings.checkouts, now, read_by)
+        for directory in problem_directories(settings)
+    ]
+    return SiteInputs(
+        ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
+        archive=settings.locate("archive"),
+        archive_name=settings.archive.as_posix(),
+        now=now,
+        current=current(settings, {statement.slug: statement.sha256 for statement in kept}),
+        statements=tuple(kept),
+        calibrations=tuple(stored(settings)),
+        reference=settings.locate("reference"),
+        reference_name=settings.reference.as_posix(),
+        url=settings.site_url or "",
+        teams=settings.teams,
+        title=settings.title or "",
+        how_to_submit=settings.how_to_submit or "",
+        index=index(settings),
+    )
+
+
+def _kept_statement(
+    directory: Path, memory: Path, private: Path | None, checkouts: Checkouts, now: datetime, read_by: str
+) -> Statement:
+    """A problem's statement, from the cache unless one of its files or its hash has changed, or the code, whose hash is
+    `read_by`.
+    """
+    parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
+    try:
+        content = [outside.read(file, outside.TEXT_BYTES, follow=True) if file.is_file() else b"" for file in parts]
+    except OSError as error:
+        raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
+    content.append(read_by.encode())
+    if private is not None:
+        content.append(identify(directory, private, now).encode())  # it covers the private cases that count now
+    kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
+    with contextlib.suppress(OSError, ValueError):
+        return Statement.model_validate_json(kept.read_bytes())
+    statement = _statement(load(directory, private, now, checkouts))
+    try:
+        for older in kept.parent.glob(f"{directory.name}-????????????????.json"):
+            older.unlink()
+        write_whole(kept, statement.model_dump_json().encode(), replace=True)
+    except OSError as error:
+        raise HarnessError(f"{kept}: cannot be written ({error.strerror})") from error
+    return statement
+
+
+def _statement(problem: Problem) -> Statement:
+
+    readme, reference = problem.directory / "README.md", problem.directory / "reference.py"
+    return Statement(
+        slug=problem.slug,
+        title=problem.title,
+        tags=problem.tags,
+        sha256=problem.sha256,
+        text=outside.text(readme, errors="replace") if readme.is_file() else "",
+        entry=problem.entry,
+        arguments=tuple(_argument(tensor) for tensor in problem.tensors),
+        shapes=tuple(_shapes(problem)),
+        tests=len(problem.tests),
+        reference=outside.text(reference, errors="replace") if reference.is_file() else "",
+        rule=rule(problem),
+    )
+
+
+def _shapes(problem: Problem) -> Iterator[Shapes]:
+
+    for case in problem.benchmarks:
+        resolved = problem.resolve(case)
+        yield Shapes(
+            case=case.name,
+            devices=case.devices,
+            params=case.params,
+            tensors=tuple(_argument(tensor) for tensor in resolved.tensors[:12]),
+            minimum_bytes=resolved.minimum_bytes,
+            minimum_flops=resolved.minimum_flops,
+        )
+
+
+def _argument(tensor: ResolvedTensor | TensorSpec) -> StatedArgument:
+
+    shape = f"[{', '.join(map(str, tensor.shape))}]"
+    if tensor.strides is not None:
+        shape += f", strides [{', '.join(map(str, tensor.strides))}]"
+    return StatedArgument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype, memory=tensor.memory)
+
+
+def state(settings: Settings) -> list[tuple[str, int, int]]:
+    """A value that changes when one of the files does that the site is made from."""
+    private = private_folder(settings)
+    files = [
+        *(private.glob("*.toml") if private else ()),
+        *settings.locate("results").glob("*.jsonl"),
+        *settings.locate("archive").glob(f"*/*/*{SUFFIX}"),
+        *settings.locate("problems").glob("*/*"),
+        *settings.locate("reference").glob("*/*"),
+        *settings.locate("devices").glob("*.json"),
+    ]
+    state = []
+    for file in sorted(files):
+        try:
+            status = file.stat()
+        except FileNotFoundError:
+            continue
+        state.append((str(file), status.st_mtime_ns, status.st_size))
+    return state
