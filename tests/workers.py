@@ -144,7 +144,7 @@ def graded(worker: FakeWorker, jobs: Iterable[Job], **how: bool) -> list[JobResu
 
 
 def keys(results: Iterable[JobResult]) -> list[object]:
-    return [each.job.key for each in results]
+    return [result.job.key for result in results]
 
 
 def lost_times(times: int) -> tuple[Act, Counter[bytes]]:

@@ -101,7 +101,9 @@ def fleet(nodes: Nodes) -> Iterator[kernelmark.Fleet]:
         yield fleet
         processes = descendants(*workers()) | set(workers())
     until = time.monotonic() + 30
-    while (left := [each for each in processes if Path(f"/proc/{each}").exists()]) and time.monotonic() < until:
+    while (
+        left := [process for process in processes if Path(f"/proc/{process}").exists()]
+    ) and time.monotonic() < until:
         time.sleep(0.2)
     assert left == []
 

@@ -69,7 +69,7 @@ def project(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def left_in(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.rglob("*") if each.suffix != ".lock")
+    return sorted(path.name for path in folder.rglob("*") if path.suffix != ".lock")
 
 
 def groups(pids: Iterable[int]) -> list[str]:
@@ -105,9 +105,9 @@ class Watched:
 
 def graded(results: Iterable[JobResult], seen: set[int]) -> dict[object, JobResult]:
     got = {}
-    for each in results:
+    for result in results:
         seen |= tree({os.getpid()})
-        got[each.job.key] = each
+        got[result.job.key] = result
     return got
 
 

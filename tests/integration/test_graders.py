@@ -45,7 +45,7 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(device_lock, "_DIRECTORY", folder)
     before = opened()
     yield
-    assert [each.name for each in folder.iterdir() if each.suffix != ".lock"] == []
+    assert [path.name for path in folder.iterdir() if path.suffix != ".lock"] == []
     # The scripted runners end by themselves; those of a test of another file may have been open before.
     eventually(lambda: not opened() - before or None)
     shutil.rmtree(folder)

@@ -98,8 +98,8 @@ def test_jobs_of_an_async_iterable_are_graded_beside_other_tasks(made: Made) -> 
 
         beating = asyncio.create_task(beat())
         with made(FakeWorker(slots=2)) as workers:
-            one = [each async for each in workers.agrade_many(some(*range(30)))]
-            two = [each async for each in workers.agrade_many(map(job, range(30, 40)), record=False)]
+            one = [result async for result in workers.agrade_many(some(*range(30)))]
+            two = [result async for result in workers.agrade_many(map(job, range(30, 40)), record=False)]
         beating.cancel()
         return keys(one), keys(two), beats
 
@@ -116,12 +116,12 @@ def test_many_batches_of_one_loop(made: Made) -> None:
         with made(FakeWorker(slots=2)) as workers:
 
             async def one(first: int) -> list[object]:
-                return keys([each async for each in workers.agrade_many(some(*range(first, first + 3)))])
+                return keys([result async for result in workers.agrade_many(some(*range(first, first + 3)))])
 
             return await asyncio.gather(*(one(100 * number) for number in range(50)))
 
     batches = soon(lambda: asyncio.run(main()))
-    assert [sorted(each) for each in batches] == [  # type: ignore[type-var]
+    assert [sorted(batch) for batch in batches] == [  # type: ignore[type-var]
         list(range(100 * number, 100 * number + 3)) for number in range(50)
     ]
 

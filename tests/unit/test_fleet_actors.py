@@ -70,7 +70,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     fake = ModuleType("ray")
     fake.__dict__.update(
         remote=lambda **_: lambda _: None,
-        wait=lambda calls, timeout: ([each for each in calls if each.answered.done()], []),
+        wait=lambda calls, timeout: ([call for call in calls if call.answered.done()], []),
         get=lambda call: call.answered.result(),
     )
     parts = {

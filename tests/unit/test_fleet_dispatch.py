@@ -114,7 +114,7 @@ def test_duplicates_and_refused_jobs_take_room_too() -> None:
     worker = FakeWorker(held, slots=1)
     for jobs in (itertools.repeat(job(1)), itertools.repeat(Job(problem="no", submission="x"))):
         taken = itertools.count()
-        results = batch(worker).run(each for each in jobs if next(taken) >= 0)
+        results = batch(worker).run(one for one in jobs if next(taken) >= 0)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(next, results)
             time.sleep(0.2)
@@ -144,12 +144,12 @@ def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
         Job(problem="double", submission="x", language="rb", key="language"),
         Job(problem="double", submission="x", run="17", key="run id"),
     ]
-    given = [each for number, one in enumerate(bad) for each in (job(number), one)]
-    results = {each.job.key: each for each in graded(FakeWorker(), given)}
-    assert set(results) == {each.key for each in given}
-    for each in bad:
-        result = results[each.key]
-        assert isinstance(result.error, UsageError), each.key
+    given = [one for number, wrong in enumerate(bad) for one in (job(number), wrong)]
+    results = {result.job.key: result for result in graded(FakeWorker(), given)}
+    assert set(results) == {one.key for one in given}
+    for wrong in bad:
+        result = results[wrong.key]
+        assert isinstance(result.error, UsageError), wrong.key
         assert result.verdict is None
     assert all(results[number].verdict for number in range(len(bad)))
 
@@ -171,7 +171,7 @@ def test_a_job_whose_worker_was_lost_is_handed_over_again(times: int) -> None:
     act, tried = lost_times(times)
     results = graded(FakeWorker(act, slots=2), map(job, range(20)))
     assert sorted(keys(results)) == list(range(20))  # type: ignore[type-var]
-    assert all(each.verdict and each.error is None for each in results)
+    assert all(result.verdict and result.error is None for result in results)
     assert set(tried.values()) == {times + 1}
 
 
@@ -184,7 +184,7 @@ def test_a_job_that_loses_its_worker_three_times_fails_alone() -> None:
 
     worker = FakeWorker(act)
     plan = planned(worker)
-    results = {each.job.key: each for each in soon(lambda: list(batch(plan=plan).run(map(job, range(6)))))}
+    results = {result.job.key: result for result in soon(lambda: list(batch(plan=plan).run(map(job, range(6)))))}
     error = results[3].error
     assert type(error) is HarnessError
     assert str(error) == "a worker ended, 3 times while this was graded"
@@ -218,8 +218,8 @@ def test_each_job_has_one_result_whatever_workers_do() -> None:
         given = [Job(problem="double", submission=f"# {n}\n", key=index) for index, n in enumerate(numbers)]
         results = soon(lambda: list(batch(plan=plan).run(given)), 60)
     assert sorted(keys(results)) == list(range(300))  # type: ignore[type-var]
-    assert all((each.verdict is None) != (each.error is None) for each in results)
-    runs = [each.verdict.run for each in results if each.verdict]
+    assert all((result.verdict is None) != (result.error is None) for result in results)
+    runs = [result.verdict.run for result in results if result.verdict]
     assert len(set(runs)) == len(runs) > 100
     assert plan.counts()[1] == 0
 
@@ -271,9 +271,9 @@ def test_two_batches_that_record_at_once_keep_one_ledger(competition: Path) -> N
 
     with ThreadPoolExecutor(2) as callers:
         both = list(callers.map(record, (range(8), range(100, 108))))
-    assert [each.error for results in both for each in results] == [None] * 16
-    runs = [each.verdict.run for results in both for each in results if each.verdict]
-    assert sorted(each.run for each in recorded(competition)) == sorted(runs)
+    assert [result.error for results in both for result in results] == [None] * 16
+    runs = [result.verdict.run for results in both for result in results if result.verdict]
+    assert sorted(verdict.run for verdict in recorded(competition)) == sorted(runs)
 
 
 def test_the_worker_with_the_most_room_gets_the_next_job() -> None:
@@ -308,8 +308,8 @@ def test_a_closed_fleet_ends_its_batches_and_begins_no_other() -> None:
         plan.close()
         got = [waiting.result(10), *soon(lambda: list(results))]
     assert sorted(keys(got)) == list(range(20))  # type: ignore[type-var]
-    assert {type(each.error) for each in got} == {HarnessError}
-    assert {str(each.error) for each in got} == {"the fleet was closed"}
+    assert {type(result.error) for result in got} == {HarnessError}
+    assert {str(result.error) for result in got} == {"the fleet was closed"}
     assert len(worker.handed) == 1 + AHEAD, "no job of a closed fleet is tried again"
     with pytest.raises(UsageError, match="is closed"):
         plan.start()

@@ -36,9 +36,11 @@ def today(request: JobRequest) -> JobAnswer:
 
 def refused(results: list[JobResult]) -> list[object]:
     """The keys of those that a limit refused; the others were recorded."""
-    over = [each for each in results if isinstance(each.error, UsageError) and "1 of 1 gradings" in str(each.error)]
-    assert all(each.error is None for each in results if each not in over)
-    return sorted(each.job.key for each in over)  # type: ignore[type-var]
+    over = [
+        result for result in results if isinstance(result.error, UsageError) and "1 of 1 gradings" in str(result.error)
+    ]
+    assert all(result.error is None for result in results if result not in over)
+    return sorted(result.job.key for result in over)  # type: ignore[type-var]
 
 
 def test_several_of_one_author_in_flight_are_one_too_many(competition: Path) -> None:
@@ -47,10 +49,10 @@ def test_several_of_one_author_in_flight_are_one_too_many(competition: Path) -> 
     results = batch(worker, record=True).run(given)
     got = [soon(lambda: next(results)) for _ in range(5)]
     assert refused(got) == [1, 2, 3, 4, 6], "while the first of each is in flight; a team shares its limit"
-    for each in worker.has(2):
-        worker.end(each, today(each))
-    assert [each.error for each in soon(lambda: list(results))] == [None, None]
-    assert sorted(each.submission.author for each in recorded(competition)) == ["ada", "zoe"]
+    for request in worker.has(2):
+        worker.end(request, today(request))
+    assert [result.error for result in soon(lambda: list(results))] == [None, None]
+    assert sorted(verdict.submission.author for verdict in recorded(competition)) == ["ada", "zoe"]
     assert refused(graded(FakeWorker(today), [job(7, author="zoe")], record=True)) == [7], "now by the record"
 
 
@@ -109,7 +111,7 @@ def test_a_batch_that_is_given_up_holds_nothing(competition: Path) -> None:
     given_up.close()  # type: ignore[attr-defined]  # a generator
     plan.close()
     again = batch(FakeWorker(today), record=True, in_flight=in_flight).run([job(3, author="zoe")])
-    assert [each.error for each in soon(lambda: list(again))] == [None]
+    assert [result.error for result in soon(lambda: list(again))] == [None]
 
 
 def test_a_duplicate_and_a_recorded_run_use_nothing_more(competition: Path) -> None:

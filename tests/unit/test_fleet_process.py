@@ -91,7 +91,7 @@ def test_it_starts_once_and_answers_each_job(started: Started, tmp_path: Path) -
     assert soon(worker.device) == "scripted"
     answers = {run: worker.submit(request(run=run)) for run in runs(100)}
     [pid] = pids(tmp_path)
-    assert {run: soon(each.result) for run, each in answers.items()} == {
+    assert {run: soon(answer.result) for run, answer in answers.items()} == {
         run: JobAnswer(run=run, error=str(pid), error_class="HarnessError") for run in answers
     }
 
@@ -102,7 +102,7 @@ def test_answers_come_in_any_order_and_from_jobs_of_many_threads(started: Starte
     keeps = "held.append(run)\nif len(held) == 40:\n    for run in reversed(held): answer()\n#" + 100_000 * "x"
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda run: worker.submit(request(keeps, run)), runs(40)))
-    assert [soon(each.result).run for each in answers] == runs(40)
+    assert [soon(answer.result).run for answer in answers] == runs(40)
 
 
 def test_a_killed_process_loses_all_its_jobs_and_the_next_job_starts_another(started: Started, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_killed_process_loses_all_its_jobs_and_the_next_job_starts_another(sta
     assert soon(worker.submit(request(run="b" * 16)).result).run == "b" * 16
     [first] = pids(tmp_path)
     os.kill(first, signal.SIGKILL)
-    assert all(is_lost(each, "a worker ended with status -9") for each in waiting)
+    assert all(is_lost(answer, "a worker ended with status -9") for answer in waiting)
     again = soon(worker.submit(request(run=runs(1)[0])).result)
     assert pids(tmp_path) == [first, int(again.error)]
     assert soon(worker.device) == "scripted"
@@ -123,7 +123,7 @@ def test_jobs_handed_over_while_workers_die_end_all_the_same(started: Started, t
     dies = "answer()\nif int(run, 16) % 7 == 0: os._exit(1)"
     with ThreadPoolExecutor(4) as pool:
         ended = list(pool.map(lambda run: soon(worker.submit(request(dies, run)).exception), runs(120)))
-    assert {type(each) for each in ended} == {type(None), WorkerLost}
+    assert {type(answer) for answer in ended} == {type(None), WorkerLost}
     assert len(pids(tmp_path)) > 3
 
 
@@ -216,13 +216,13 @@ def test_closing_beside_threads_that_hand_over(started: Started, tmp_path: Path)
             ended.append(soon(worker.submit(request(run=f"{first + number:016x}")).exception))
 
     threads = [threading.Thread(target=hand_over, args=(1000 * n,)) for n in range(4)]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     while len(ended) < 50:
         time.sleep(0.001)
     soon(worker.close)
-    for each in threads:
-        each.join(20)
+    for thread in threads:
+        thread.join(20)
     assert len(ended) == 800
-    assert {type(each) for each in ended} == {type(None), WorkerLost}
+    assert {type(answer) for answer in ended} == {type(None), WorkerLost}
     assert len(pids(tmp_path)) == 1, "a closed worker does not start again"

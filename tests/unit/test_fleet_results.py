@@ -41,9 +41,9 @@ def test_a_source_is_graded_once_while_and_after_it_is() -> None:
         got = [waiting.result(10)]
         worker.end(two, answered(two))
         got += soon(lambda: list(results))
-    same = [each for each in got if each.job.key != 2]
-    assert [each.duplicate for each in same] == [False, True, True, True]
-    verdicts = [each.verdict for each in same if each.verdict]
+    same = [result for result in got if result.job.key != 2]
+    assert [result.duplicate for result in same] == [False, True, True, True]
+    verdicts = [result.verdict for result in same if result.verdict]
     assert [(v.submission.author, v.submission.name) for v in verdicts] == [
         ("ada", one.submission.name), ("bob", one.submission.name), ("eve", "own.py"), ("zoe", one.submission.name),
     ]  # fmt: skip
@@ -62,8 +62,8 @@ def test_another_language_or_problem_is_another_source(competition: Path) -> Non
         problem=load(other), submission="# 1\n")]  # fmt: skip
     worker = FakeWorker()
     results = graded(worker, given)
-    assert [each.duplicate for each in results] == [False, False, False, True]
-    assert [each.problem for each in worker.handed] == ["double", "double", str(other)]
+    assert [result.duplicate for result in results] == [False, False, False, True]
+    assert [request.problem for request in worker.handed] == ["double", "double", str(other)]
 
 
 def test_a_check_of_a_duplicate_has_its_own_author() -> None:
@@ -82,10 +82,10 @@ def test_an_error_is_not_kept_for_later_duplicates() -> None:
     given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
     results = batch(FakeWorker(act)).run(iter(given.get, None))
     got = []
-    for each in (job(1), job(1), None):
-        given.put(each)
-        got += [soon(lambda: next(results))] if each else soon(lambda: list(results))
-    assert [(each.error is None, each.duplicate) for each in got] == [(False, False), (True, False)]
+    for one in (job(1), job(1), None):
+        given.put(one)
+        got += [soon(lambda: next(results))] if one else soon(lambda: list(results))
+    assert [(result.error is None, result.duplicate) for result in got] == [(False, False), (True, False)]
     assert tried[b"# 1\n"] == 4
 
 
@@ -102,7 +102,9 @@ def test_only_so_many_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     given.put(None)
     assert soon(lambda: list(results)) == []
     assert copied == [0, 0]
-    assert [each.submission.source for each in worker.handed] == [b"# %d\n" % n for n in (0, 1, 2, 3, 1, 4, 5, 6, 0)]
+    assert [request.submission.source for request in worker.handed] == [
+        b"# %d\n" % n for n in (0, 1, 2, 3, 1, 4, 5, 6, 0)
+    ]
 
 
 def test_each_result_is_recorded_once_by_its_author_and_name(competition: Path) -> None:
@@ -110,11 +112,11 @@ def test_each_result_is_recorded_once_by_its_author_and_name(competition: Path) 
     named = Submission(name="b.py", author="ada", language="py", source=b"# 1\n")
     given = [job(1, author="ada"), job(1, author="ada"), job(1, author="bob"), Job(problem="double", submission=named)]
     results = graded(worker, given, record=True)
-    assert [each.error for each in results] == [None] * 4
-    assert [each.duplicate for each in results] == [False, True, False, False]
-    runs = [each.verdict.run for each in results if each.verdict]
+    assert [result.error for result in results] == [None] * 4
+    assert [result.duplicate for result in results] == [False, True, False, False]
+    runs = [result.verdict.run for result in results if result.verdict]
     assert runs[0] == runs[1], "one run, one line in the ledger"
-    assert [each.run for each in recorded(competition)] == [runs[0], runs[2], runs[3]]
+    assert [verdict.run for verdict in recorded(competition)] == [runs[0], runs[2], runs[3]]
     assert results[0].table is not None
     assert (competition / "leaderboard/BOARD.md").exists()
 
@@ -123,10 +125,10 @@ def test_a_recorded_run_is_not_graded_again(competition: Path) -> None:
     given = [job(number, run=f"{number:016x}") for number in range(3)]
     first = graded(FakeWorker(), given[:2], record=True)
     worker = FakeWorker()
-    again = {each.job.key: each for each in graded(worker, given, record=True)}
-    assert [each.submission.source for each in worker.handed] == [b"# 2\n"]
-    assert [again[number].verdict for number in range(2)] == [each.verdict for each in first]
-    assert [each.run for each in recorded(competition)] == [each.run for each in given]
+    again = {result.job.key: result for result in graded(worker, given, record=True)}
+    assert [request.submission.source for request in worker.handed] == [b"# 2\n"]
+    assert [again[number].verdict for number in range(2)] == [result.verdict for result in first]
+    assert [verdict.run for verdict in recorded(competition)] == [one.run for one in given]
     [other] = graded(worker, [job(9, run=given[0].run)], record=True)
     assert isinstance(other.error, UsageError)
     assert "is recorded for another source" in str(other.error)
@@ -167,10 +169,10 @@ def test_a_verdict_that_cannot_be_recorded_comes_with_the_error(
         got = [waiting.result(10), soon(lambda: next(results))]
         worker.end(two, answered(two))
         got += soon(lambda: list(results))
-    assert [(each.job.key, str(each.error)) for each in got] == [
+    assert [(result.job.key, str(result.error)) for result in got] == [
         (1, "the disk is full"), (1, "the disk is full"), (2, "None"),
     ]  # fmt: skip
-    assert all(each.verdict for each in got)
+    assert all(result.verdict for result in got)
     assert len(recorded(competition)) == 1
 
 

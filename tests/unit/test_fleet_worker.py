@@ -97,7 +97,7 @@ class Answers:
         self._got.put(answer)
 
     def take(self, count: int = 1) -> dict[str, JobAnswer]:
-        return {each.run: each for each in (self._got.get(timeout=20) for _ in range(count))}
+        return {answer.run: answer for answer in (self._got.get(timeout=20) for _ in range(count))}
 
     def one(self) -> JobAnswer:
         [answer] = self.take().values()
@@ -174,7 +174,7 @@ def test_a_verdict_has_the_run_that_the_dispatcher_drew(worker: Worker, graders:
     assert answer.verdict is not None
     assert (answer.run, answer.verdict.run, answer.verdict.effort) == ("0123456789abcdef",) * 2 + ("thorough",)
     [grader] = graders.made
-    assert [each.source for each in grader.given.baselines] == [b"# eager\n"], "beside those it alternates with"
+    assert [baseline.source for baseline in grader.given.baselines] == [b"# eager\n"], "beside those it alternates with"
     assert grader.closed.is_set()
 
 
@@ -267,7 +267,7 @@ def test_jobs_with_baselines_are_fewer_at_a_time_where_contexts_take_memory(
     for number in range(6):
         graders.does[f"# {number}"] = lambda: time.sleep(0.2)
         worker.take(request(str(number), RUNS[number], baselines=("eager",)))
-    assert [each.error for each in answers.take(6).values()] == [""] * 6
+    assert [answer.error for answer in answers.take(6).values()] == [""] * 6
     assert graders.most_at_once == 1
     for number in range(6, 12):
         graders.does[f"# {number}"] = lambda: time.sleep(0.2)
@@ -287,17 +287,17 @@ def screened(worker: Worker, answers: Answers, *runs: str, **changes: Any) -> li
 
 def speedups(answer: JobAnswer) -> list[tuple[str, float, bool]]:
     assert answer.verdict is not None, answer.error
-    return [(each.baseline, round(each.ratio.median, 6), each.known) for each in answer.verdict.speedups]
+    return [(speedup.baseline, round(speedup.ratio.median, 6), speedup.known) for speedup in answer.verdict.speedups]
 
 
 def test_a_screens_baselines_are_timed_once_by_the_worker(worker: Worker, graders: Graders, answers: Answers) -> None:
     graders.does["# eager"] = lambda: time.sleep(0.2)  # so that others want it meanwhile
     got = [*screened(worker, answers, *RUNS[:6]), *screened(worker, answers, *RUNS[6:8])]
-    assert {tuple(speedups(each)) for each in got} == {(("eager", BASELINE_NS / KERNEL_NS, True),)}
+    assert {tuple(speedups(result)) for result in got} == {(("eager", BASELINE_NS / KERNEL_NS, True),)}
     assert Counter(graders.graded)["# eager"] == 1
     assert all(grader.given.baselines == [] for grader in graders.made), "nothing alternates with the submission"
     [both] = screened(worker, answers, RUNS[8], baselines=("eager", "other"))
-    assert [each[0] for each in speedups(both)] == ["eager", "other"]
+    assert [speedup[0] for speedup in speedups(both)] == ["eager", "other"]
     assert (Counter(graders.graded)["# eager"], Counter(graders.graded)["# other"]) == (1, 1)
 
 
@@ -328,17 +328,17 @@ def test_a_baseline_that_is_wrong_has_no_speedup_and_is_not_tried_again(
 ) -> None:
     graders.does["# eager"] = InTurn(failed(Outcome.WRONG_ANSWER, problem="double"))
     got = screened(worker, answers, *RUNS[:3])
-    assert [speedups(each) for each in got] == [[]] * 3
+    assert [speedups(result) for result in got] == [[]] * 3
     assert Counter(graders.graded)["# eager"] == 1
-    told = {doubt.text for each in got if each.verdict for doubt in each.verdict.doubts}
+    told = {doubt.text for result in got if result.verdict for doubt in result.verdict.doubts}
     assert told == {"baseline eager: wrong answer: it is not right"}
-    assert {each.verdict.requested_baselines for each in got if each.verdict} == {("eager",)}
+    assert {result.verdict.requested_baselines for result in got if result.verdict} == {("eager",)}
 
 
 def test_a_baseline_that_was_timed_in_another_way_is_told(worker: Worker, graders: Graders, answers: Answers) -> None:
     graders.does["# eager"] = InTurn(accepted(name="eager.py", problem="double", modes=REPLAYED))
     [got] = screened(worker, answers, RUNS[0], baselines=("eager", "other"))
-    assert [each[0] for each in speedups(got)] == ["other"]
+    assert [speedup[0] for speedup in speedups(got)] == ["other"]
     assert got.verdict is not None
     [doubt] = got.verdict.doubts
     assert doubt.text.startswith("baseline eager: its time is one of replayed, and the submission's one of ")
@@ -354,7 +354,7 @@ def test_all_who_waited_for_a_baseline_that_we_failed_to_time_are_told(
     graders.does["# eager"] = fails
     for got in screened(worker, answers, *RUNS[:2]):
         assert got.verdict is not None
-        assert [each.code for each in got.verdict.doubts] == ["no_baseline"]
+        assert [doubt.code for doubt in got.verdict.doubts] == ["no_baseline"]
 
 
 def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(
@@ -364,7 +364,7 @@ def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(
     [first] = screened(worker, answers, RUNS[0])
     assert speedups(first) == []
     assert first.verdict is not None
-    assert [(each.code, "twice" in each.text) for each in first.verdict.doubts] == [("no_baseline", True)]
+    assert [(doubt.code, "twice" in doubt.text) for doubt in first.verdict.doubts] == [("no_baseline", True)]
     assert Counter(graders.graded)["# eager"] == 2
     [later] = screened(worker, answers, RUNS[1])
     assert speedups(later) == [("eager", BASELINE_NS / KERNEL_NS, True)]
@@ -401,7 +401,7 @@ def test_what_may_have_failed_because_others_had_the_memory_is_graded_alone(
     worker.take(request())
     answer = answers.one()
     assert answer.verdict is not None
-    assert [each.alone for each in graders.made] == ([False, True] if again else [False])
+    assert [grader.alone for grader in graders.made] == ([False, True] if again else [False])
     assert answer.verdict.outcome == (Outcome.ACCEPTED if again else verdict.outcome), "the last one counts"
 
 

@@ -127,8 +127,8 @@ def test_a_call_on_other_values_is_checked_and_the_next_one_has_the_usual_ones()
         fresh.next()
         assert called(fresh, cut=100) < 10
         seeds = list(fresh.seeds)
-        for each in fresh.with_values([LARGE]):
-            assert each is LARGE
+        for with_value in fresh.with_values([LARGE]):
+            assert with_value is LARGE
             assert called(fresh, cut=float("inf")) > 1e29
         assert fresh.seeds == seeds, "no timed call has inputs of that seed"
         fresh.next()

@@ -71,9 +71,9 @@ class Inputs:
         return list(range(-(-self.asked.count("next") // self.group)))
 
     def with_values(self, values: Sequence[ResolvedCase]) -> Iterator[ResolvedCase]:
-        for each in values:
-            self.asked.append(each.name)
-            yield each
+        for value in values:
+            self.asked.append(value.name)
+            yield value
 
     def __getattr__(self, name: str) -> Any:
         return lambda: self.asked.append(name)
@@ -161,7 +161,7 @@ def test_calls_on_other_values_do_not_count_and_come_at_any_moment(monkeypatch: 
 
 def test_there_are_more_of_them_while_they_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
     _, inputs, _ = timed(monkeypatch, Scripted(every(CALL_NS)), values=VALUES)
-    assert [each for each in inputs.asked if each.startswith("value")] == [each.name for each in VALUES]
+    assert [each for each in inputs.asked if each.startswith("value")] == [value.name for value in VALUES]
     monkeypatch.setattr(replaying, "_VALUES_NS", 1)
     _, inputs, _ = timed(monkeypatch, Scripted(every(CALL_NS)), values=VALUES)
     assert sum(each.startswith("value") for each in inputs.asked) == 4

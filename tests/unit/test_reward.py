@@ -161,7 +161,7 @@ def test_an_error_keeps_its_class_its_line_and_its_parts(error: errors.Kernelmar
 
 def test_every_error_is_tried() -> None:
     families = (errors.UsageError, errors.HarnessError)
-    known = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, families)}
+    known = {var for var in vars(errors).values() if isinstance(var, type) and issubclass(var, families)}
     assert {type(error) for error in ERRORS} == known
 
 

@@ -96,7 +96,7 @@ class Steady:
 
     def play_with_values(self, values: Sequence[ResolvedCase]) -> None:
         self.now_ns += BLOCK_NS // 2
-        self.tried.append((self.played, [each.name for each in values]))
+        self.tried.append((self.played, [value.name for value in values]))
 
     def play(self, where: str, *, checked: bool = True) -> TimedRound:
         assert checked == (where != "warm-up round"), "every round that counts is checked"
