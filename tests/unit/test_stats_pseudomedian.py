@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.stats import estimate_median, estimate_pseudomedian, steady_ratio
+from harness.stats import estimate_pseudomedian, steady_ratio
 from harness.stats.series import integrated_autocorrelation
 from tests.draws import DRAWS, at_most
 
@@ -50,33 +49,13 @@ def test_it_moves_with_the_values_and_lies_within_its_interval(xs: list[int], sh
     assert [moved.low, moved.median, moved.high] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("n", [10, 24, 60])
-@pytest.mark.parametrize("name", ["normal", "student", "lumpy"])
+@pytest.mark.parametrize(
+    ("name", "n"), [*((name, n) for name in ("normal", "student", "lumpy") for n in (10, 24, 60)), ("0.3", 48)]
+)
 def test_its_interval_misses_the_truth_in_5_percent_of_cases_at_most(name: str, n: int) -> None:
     rng, runs = random.Random(f"{name} {n}"), 600
     found = [estimate_pseudomedian(DRAWS[name](rng, n)) for _ in range(runs)]
     assert sum(not e.low <= 0 <= e.high for e in found) <= at_most(0.05, runs)
-
-
-def test_it_does_so_where_neighbours_resemble_each_other() -> None:
-    rng, runs = random.Random(8), 600
-    found = [estimate_pseudomedian(DRAWS["0.3"](rng, 48)) for _ in range(runs)]
-    assert sum(not e.low <= 0 <= e.high for e in found) <= at_most(0.05, runs)
-
-
-@pytest.mark.parametrize("name", ["normal", "lumpy"])
-def test_it_is_known_better_than_the_median(name: str) -> None:
-    rng = random.Random(name)
-    drawn = [DRAWS[name](rng, 40) for _ in range(200)]
-    for of in (lambda e: e.high - e.low, lambda e: abs(e.median)):
-        ours, medians = (statistics.fmean(of(f(xs)) for xs in drawn) for f in (estimate_pseudomedian, estimate_median))
-        assert ours < 0.9 * medians
-
-
-def test_outliers_hardly_move_it() -> None:
-    rng = random.Random(4)
-    xs = [rng.gauss(100, 1) for _ in range(40)]
-    assert estimate_pseudomedian([*xs, 900, 5_000]).median == pytest.approx(estimate_pseudomedian(xs).median, abs=0.3)
 
 
 @pytest.mark.parametrize("true_ns", [1_000, 1_008.5, 2_011, 5_740, 5_744, 5_750])
