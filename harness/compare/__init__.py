@@ -7,13 +7,3 @@ untrusted values: `got` may hold any bit pattern.
 from harness.compare.check import all_pass_fast_check, check_output, dtype_name, passes_fast_check
 from harness.compare.close import check_close, is_close
 from harness.compare.text import describe
-
-__all__ = [
-    "all_pass_fast_check",
-    "check_close",
-    "check_output",
-    "describe",
-    "dtype_name",
-    "is_close",
-    "passes_fast_check",
-]

@@ -135,7 +135,7 @@ class Field:
             squares = difference.square().sum(-1)
             if bool(squares.sum().isfinite()):
                 nowhere = torch.zeros(difference.shape, dtype=torch.bool, device=difference.device)
-                return Deviation(self._normalised(difference, value, block), nowhere, squares)
+                return Deviation(self._normalised(difference, value, self._true(block), block), nowhere, squares)
         return self._careful_deviation(values, block)
 
     def measure(self, values: Tensor) -> Metrics:
@@ -150,9 +150,9 @@ class Field:
         rms = (squares.view(self._calls, -1).sum(-1).sqrt() / self._norms).amax()
         return Metrics(float(torch.stack(maxima).amax()), float(rms), int(torch.stack(misplaced).sum()))
 
-    def _normalised(self, difference: Tensor, value: Tensor, block: Block) -> Tensor:
-        """Divide absolute differences by their scales, in place; finite values and a plain truth only."""
-        magnitude = self._magnitude(self._true(block))
+    def _normalised(self, difference: Tensor, value: Tensor, truth: Tensor, block: Block) -> Tensor:
+        """Divide absolute differences by their scales, in place."""
+        magnitude = self._magnitude(truth)
         if self.dtype in FLUSHED:
             difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
         rows = self._row_rms[block.row : block.row + difference.shape[0], None]
@@ -169,12 +169,7 @@ class Field:
             truth, value = truth / self._unit, value / self._unit
         difference = (value - truth).abs_().masked_fill_(~both, 0.0)
         squares = difference.square().sum(-1)
-        magnitude = self._magnitude(truth)
-        if self.dtype in FLUSHED:
-            difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
-        rows = self._row_rms[block.row : block.row + value.shape[0], None]
-        scale = torch.maximum(magnitude, rows).clamp_min_(self._smallest)
-        error = difference.div_(scale).masked_fill_(~both, 0.0)
+        error = self._normalised(difference, value, truth, block).masked_fill_(~both, 0.0)
         return Deviation(error, misplaced, squares)
 
     def _magnitude(self, truth: Tensor) -> Tensor:

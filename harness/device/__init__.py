@@ -14,5 +14,3 @@ from harness.device.interface import BatchSizes, Device, DeviceFacts, Sensors, W
 from harness.kinds import DeviceKind
 
 DEVICES: Mapping[DeviceKind, Device] = {"cpu": CpuDevice(), "cuda": CudaDevice()}
-
-__all__ = ["DEVICES", "BatchSizes", "Device", "DeviceFacts", "Sensors", "Workload"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from harness.device import nvml
@@ -42,21 +42,12 @@ class CudaDevice:
             device_uuid_sha256=hashlib.sha256(str(properties.uuid).encode()).hexdigest(),
             cuda=torch.version.cuda,
         )
-        try:
-            metadata.version("nvidia-ml-py")
-        except metadata.PackageNotFoundError:
-            return facts
-        import pynvml
-
-        pynvml.nvmlInit()
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{properties.uuid}")
-            facts = facts._replace(driver=str(pynvml.nvmlSystemGetDriverVersion()))
-            facts = facts._replace(power_limit_mw=int(pynvml.nvmlDeviceGetEnforcedPowerLimit(handle)))
-        except pynvml.NVMLError:
-            pass  # a virtual GPU may report less; what is absent is absent
-        finally:
-            pynvml.nvmlShutdown()
+        if found := nvml.opened():
+            library, device = found
+            with contextlib.suppress(library.NVMLError):  # a virtual GPU may report less
+                facts = facts._replace(driver=str(library.nvmlSystemGetDriverVersion()))
+                facts = facts._replace(power_limit_mw=int(library.nvmlDeviceGetEnforcedPowerLimit(device)))
+            library.nvmlShutdown()
         return facts
 
     def architecture(self) -> str:

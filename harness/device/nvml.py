@@ -49,18 +49,21 @@ class NvmlSensors:
             return None
 
 
-def sensors() -> Sensors:
-    """The sensors of the judge's device; without NVML there is nothing to read."""
+def opened() -> tuple[Any, Any] | None:
+    """NVML and its handle of the judge's device; None without the library, or if the driver lacks that device."""
     import torch
 
     with contextlib.suppress(metadata.PackageNotFoundError):
         metadata.version("nvidia-ml-py")
         import pynvml
 
-        try:
+        with contextlib.suppress(pynvml.NVMLError):  # a virtual GPU may have none; what is absent is absent
             pynvml.nvmlInit()
             uuid = torch.cuda.get_device_properties(torch.cuda.current_device()).uuid
-            return NvmlSensors(pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}"))
-        except pynvml.NVMLError:
-            pass  # a virtual GPU may have none; what is absent is absent
-    return NoSensors()
+            return pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    return None
+
+
+def sensors() -> Sensors:
+    """The sensors of the judge's device; without NVML there is nothing to read."""
+    return NvmlSensors(*found) if (found := opened()) else NoSensors()

@@ -15,23 +15,6 @@ from harness.errors import SandboxError
 from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, Provider, Role, Sandbox, Watcher
 from harness.verdict import SandboxName
 
-__all__ = [
-    "CLOSE_S",
-    "STARTUP_LOG_BYTES",
-    "Breach",
-    "Choice",
-    "Exit",
-    "Launch",
-    "Options",
-    "Provider",
-    "Role",
-    "Sandbox",
-    "Watcher",
-    "choose",
-    "provider",
-    "providers",
-]
-
 Choice = Literal["auto", SandboxName]
 
 

@@ -13,20 +13,3 @@ from harness.stats.pseudomedian import estimate_pseudomedian
 from harness.stats.quantile import median, quantile
 from harness.stats.ratio import paired_ratio, steady_ratio
 from harness.stats.series import correlation_time, drift, looks
-
-__all__ = [
-    "Estimate",
-    "combine",
-    "correlation_time",
-    "drift",
-    "estimate_median",
-    "estimate_pseudomedian",
-    "geometric_mean",
-    "looks",
-    "median",
-    "paired_ratio",
-    "pool",
-    "quantile",
-    "steady_ratio",
-    "two_modes",
-]

@@ -45,47 +45,6 @@ from harness.verdict.identity import (
 from harness.verdict.outcome import Outcome, Stage
 from harness.verdict.record import Nanoseconds, Record, Sha256
 
-__all__ = [
-    "RUN_ID",
-    "SCHEMA_VERSION",
-    "BadElement",
-    "BenchmarkResult",
-    "Budget",
-    "CaseResult",
-    "Check",
-    "DeviceKind",
-    "Doubt",
-    "DoubtCode",
-    "Effort",
-    "Environment",
-    "Interval",
-    "LaunchedKernel",
-    "Mismatch",
-    "Nanoseconds",
-    "Outcome",
-    "OutputCheck",
-    "PairedBaseline",
-    "PrivateId",
-    "ProblemId",
-    "Ratio",
-    "ReadableVersion",
-    "Record",
-    "ReplayedBenchmark",
-    "ReplayedCalls",
-    "Roofline",
-    "RoundsBenchmark",
-    "SandboxName",
-    "SchemaVersion",
-    "Sha256",
-    "Speedup",
-    "Stage",
-    "SubmissionId",
-    "Telemetry",
-    "TimedRound",
-    "Timing",
-    "Verdict",
-]
-
 RUN_ID = r"^[0-9a-f]{16}$"
 ReadableVersion = Literal[1, 2]  # of the document; a ledger with another is refused
 SchemaVersion = Literal[2]
