@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -171,49 +170,6 @@ def failed(
         timing="calls",
         ranked_timing="calls",
     )
-
-
-def version_1(verdict: Verdict) -> str:
-    """The document that a judge before protocol 5 wrote: what was not replayed was claimed, in sealed rounds."""
-    document = json.loads(verdict.to_json())
-    timing = "replayed" if document.pop("ranked_timing") == "replayed" else "sealed"
-    benchmarks = [_claimed(each) for each in document["benchmarks"]]
-    stage = "seal" if document["stage"] == "time" else document["stage"]
-    changed = {"schema_version": 1, "stage": stage, "timing": timing, "benchmarks": benchmarks}
-    return json.dumps({**document, **changed}, separators=(",", ":"))
-
-
-def _claimed(benchmark: dict[str, Any]) -> dict[str, Any]:
-    """A case as in a document of version 1."""
-    kept = {key: value for key, value in benchmark.items() if key != "overhead_error_ns"}
-    paired = [_claimed_baseline(each) for each in benchmark.get("baselines", ())]
-    if "rounds" not in benchmark:
-        return {**kept, "baselines": paired}
-    time_ns = benchmark["score"]["median_ns"]
-    latency = {f"claimed_{name}_ns": time_ns for name in ("p10", "median", "p90", "span")}
-    return {
-        **kept,
-        "mode": "graphs",
-        "rounds": [_claimed_round(each, time_ns) for each in benchmark["rounds"]],
-        "baselines": paired,
-        "claimed_latency": {**latency, "claimed_samples_ns": [time_ns], "hold": "memory"},
-        "null_walls_ns": [benchmark["overhead_ns"]],
-        "noise_ns": 7_200,
-        "sealed_ns": time_ns,
-        "claimed_ns": time_ns,
-        "tolerance_ns": max(1, time_ns // 50),
-    }
-
-
-def _claimed_baseline(baseline: dict[str, Any]) -> dict[str, Any]:
-    time_ns = baseline.pop("time_ns")
-    rounds = {"rounds": [_claimed_round(each, time_ns) for each in baseline["rounds"]]} if "rounds" in baseline else {}
-    return {**baseline, **rounds, "claimed_ns": time_ns}
-
-
-def _claimed_round(played: dict[str, Any], time_ns: int) -> dict[str, Any]:
-    claimed_ns = played["calls"] * time_ns
-    return {**played, "sets": 512, "claimed_ns": claimed_ns, "claimed_span_ns": claimed_ns + 12_000}
 
 
 def _next_run() -> str:

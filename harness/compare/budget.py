@@ -1,6 +1,6 @@
 """How far an output may be from the truth: the floors, the ceiling, and the rule that combines them.
 
-`check.py` calls it. Trusted. The numbers below were chosen by experiment; `tests/unit/test_compare.py` holds the table.
+`check.py` calls it. Trusted. The numbers below were chosen by experiment.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import pytest
 
 from harness.sandbox import Watcher, uids
 from harness.verdict import SandboxName
-from tests.integration.test_sandboxes import MIB, REPO, launched, providers
+from tests.integration.test_sandboxes import MIB, REPO, launched, providers, report_of
 
 CALLS = """
 import fcntl
@@ -53,8 +53,7 @@ def test_no_socket_of_another_family(name: SandboxName) -> None:
         report(tried=tried, netlink=netlink, interfaces=[each for _, each in socket.if_nameindex()],
                reached=attempt(lambda: socket.create_connection(own.getsockname())))
     """
-    with launched(name, script(program)) as judge:
-        report = judge.report()
+    report = report_of(name, script(program))
     opened = {int(family): outcomes for family, outcomes in report["tried"].items() if outcomes != ["EAFNOSUPPORT"]}
     assert {1, 2, 16} <= set(opened) <= {1, 2, 10, 16}, opened  # a kernel may come without IPv6
     assert all("done" in outcomes for outcomes in opened.values()), opened
@@ -86,8 +85,7 @@ def test_nothing_that_the_machine_has_one_number_of(name: SandboxName) -> None:
             sealed=attempt(lambda: fcntl.fcntl(os.memfd_create("x", os.MFD_ALLOW_SEALING), 1033, 1)),
         )
     """
-    with launched(name, script(program)) as judge:
-        report = judge.report()
+    report = report_of(name, script(program))
     assert set(report["refused"].values()) == {"ENOSYS"}, report["refused"]
     assert len(report["refused"]) >= 29
     assert "done" not in report["terminals"]
@@ -155,8 +153,7 @@ def test_a_lock_of_pythons_is_still_one(name: SandboxName) -> None:
         ended = [each.wait() for each in children]
         report(counted=int(open(path + ".count").read()), ended=ended)
     '''
-    with launched(name, script(program)) as judge:
-        assert judge.report() == {"counted": 30, "ended": [0, 0, 0]}
+    assert report_of(name, script(program)) == {"counted": 30, "ended": [0, 0, 0]}
 
 
 @providers("identity")
@@ -213,8 +210,7 @@ def test_a_crash_leaves_no_core(name: SandboxName) -> None:
                         call((302, 261), 0, CORE + (1 << 32), ctypes.addressof(set_to), 0)],
                after=resource.getrlimit(CORE))
     """
-    with launched(name, script(program)) as judge:
-        report = judge.report()
+    report = report_of(name, script(program))
     limit = [1, 1] if name == "docker" or resource.getrlimit(resource.RLIMIT_CORE)[1] else [0, 0]
     assert report["limit"] == limit
     assert not report["dumped"]
@@ -247,8 +243,8 @@ def test_calls_of_another_architecture_are_deadly(name: SandboxName) -> None:
         status = os.wait()[1]
         report(signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
     """
-    with launched(name, script(program)) as judge:
-        assert judge.report()["signal"] in (signal.SIGSYS, signal.SIGSEGV)  # SIGSEGV: a kernel without 32-bit calls
+    report = report_of(name, script(program))
+    assert report["signal"] in (signal.SIGSYS, signal.SIGSEGV)  # SIGSEGV: a kernel without 32-bit calls
 
 
 @providers("network")
@@ -297,8 +293,7 @@ def test_buffers_of_tcp_are_bounded(name: SandboxName) -> None:
                 while True: sent += held[-2].send(bytes(1 << 16))
         report(sent=sent)
     """
-    with launched(name, program) as judge:
-        assert 16 * MIB < judge.report(60)["sent"] < 64 * MIB
+    assert 16 * MIB < report_of(name, program, within_s=60)["sent"] < 64 * MIB
 
 
 @providers("network")

@@ -174,6 +174,12 @@ def launched(name: SandboxName, program: str, **changes: Any) -> Iterator[Judge]
                     judge.connection.close()
 
 
+def report_of(name: SandboxName, program: str, within_s: float = START_S, **changes: Any) -> dict[str, Any]:
+    """The first report of a program in a sandbox that is then closed."""
+    with launched(name, program, **changes) as judge:
+        return judge.report(within_s)
+
+
 @pytest.fixture(scope="module")
 def inspect_inside() -> Iterator[Callable[[SandboxName], dict[str, Any]]]:
     """What a script finds inside, once for each provider; several tests read it."""
@@ -280,8 +286,7 @@ def test_no_rights_can_be_gained(name: SandboxName) -> None:
                mount=call(libc.mount, b"none", b"/tmp", b"tmpfs", 0, None), chroot=call(libc.chroot, b"/tmp"),
                setuid=call(libc.setuid, 0), child=subprocess.run(["true"]).returncode)
     """
-    with launched(name, program) as judge:
-        report = judge.report()
+    report = report_of(name, program)
     assert report.pop("child") == 0
     assert report.pop("setuid") in ("EPERM", "EINVAL")  # EINVAL: a user namespace in which there is no user 0
     assert set(report.values()) == {"EPERM"}, report
@@ -356,8 +361,7 @@ def test_scratch_is_bounded(name: SandboxName, variable: str) -> None:
                 for _ in range(64): written += file.write(bytes(1 << 20))
         report(ended=attempt(fill), written=written)
     """
-    with launched(name, program) as judge:
-        report = judge.report()
+    report = report_of(name, program)
     assert report["ended"] == "ENOSPC"
     assert 7 * MIB <= report["written"] <= 8 * MIB
 
@@ -415,8 +419,7 @@ def test_a_fork_bomb_is_bounded_and_leaves_nothing(name: SandboxName) -> None:
 @providers("files")
 def test_a_sandbox_keeps_to_its_processors(name: SandboxName) -> None:
     one = max(os.sched_getaffinity(0))
-    with launched(name, "report(cpus=sorted(os.sched_getaffinity(0)))", cpus=(one,)) as judge:
-        assert judge.report()["cpus"] == [one]
+    assert report_of(name, "report(cpus=sorted(os.sched_getaffinity(0)))", cpus=(one,))["cpus"] == [one]
 
 
 @providers("kernel limit on processes")
@@ -531,8 +534,7 @@ def test_the_toolchain_is_inside(name: SandboxName) -> None:
                triton=bool(triton.__version__), user=bool(__import__("getpass").getuser()),
                header=os.path.exists(sysconfig.get_path("include") + "/Python.h"))
     """
-    with launched(name, program, memory_bytes=2048 * MIB) as judge:
-        report = judge.report(60)
+    report = report_of(name, program, memory_bytes=2048 * MIB, within_s=60)
     assert report == {"built": "", "seven": 7, "sum": 3.0, "triton": True, "user": True, "header": True}
 
 
@@ -545,8 +547,7 @@ def test_the_cuda_toolkit_of_the_host_is_inside(name: SandboxName) -> None:
         built = subprocess.run(["nvcc", "-arch=sm_90", "-cubin", "twice.cu"], capture_output=True, text=True)
         report(failed=built.returncode and built.stdout + built.stderr, made=os.path.exists("twice.cubin"))
     """
-    with launched(name, program, disk_bytes=64 * MIB) as judge:
-        assert judge.report(60) == {"failed": 0, "made": True}
+    assert report_of(name, program, disk_bytes=64 * MIB, within_s=60) == {"failed": 0, "made": True}
 
 
 WAYS = [

@@ -17,7 +17,7 @@ from leaderboard.record.moderation import Moderation
 from leaderboard.record.teams import Teams
 from leaderboard.standings.pooling import too_wide
 from leaderboard.standings.ranking import Table, overlap, rank, rankings
-from tests.verdicts import EPOCH, REPLAYED, accepted, failed, version_1
+from tests.verdicts import EPOCH, REPLAYED, accepted, failed
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})
 
@@ -166,30 +166,6 @@ def test_a_table_says_how_it_was_timed_where_there_are_several_ways(timing, devi
     modes = REPLAYED if timing == "replayed" else ("calls",)
     key = only_table([accepted(modes=modes, timing=timing, device_kind=device_kind)]).key
     assert key.title == ("NVIDIA H200" + (f", {said}" if said else ""))
-
-
-def test_documents_of_version_1_rank_as_they_did():
-    """Sealed rounds and replays apart, and what does not say its timing, being older, among the sealed rounds."""
-    judged = {"protocol": 4, "speedups": {"eager": 1.5}}
-    documents = [
-        version_1(accepted(author="ada", score_ns=2000, run="1" * 16, **judged)),
-        version_1(accepted(author="bob", score_ns=1000, run="2" * 16, **judged)),
-        version_1(accepted(author="ada", score_ns=500, run="3" * 16, modes=REPLAYED, **judged)),
-    ]
-    older = json.loads(version_1(accepted(author="eve", score_ns=3000, run="4" * 16, **judged)))
-    assert older.pop("timing") == "sealed"
-    documents.append(json.dumps(older, separators=(",", ":")))
-    chained: list[Entry] = []
-    for each in documents:
-        chained.append(encode(chained[-1] if chained else None, each.encode())[0])
-    tables = rank(chained)
-    assert [(table.key.timing, standings(table)) for table in tables] == [
-        ("replayed", [(1, "ada")]),
-        ("sealed", [(1, "bob"), (2, "ada"), (3, "eve")]),
-    ]
-    assert [row.modes for row in tables[1].rows] == [("graphs",)] * 3
-    assert tables[1].baseline_names == ("eager",)
-    assert rank(entries([Verdict.from_json(each) for each in documents])) == tables, "as documents of version 2"
 
 
 def test_sandboxes_that_isolate_share_a_table():

@@ -34,10 +34,12 @@ from kernelmark.text import findings, problem, show
 from kernelmark.text.terminal import visible
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.fields import Facts
+from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.gradings import pooled
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import Table, rank
-from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark, version_1
+from tests.old_project import DATA
+from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -298,9 +300,9 @@ def test_a_kernels_name_is_cut_and_obeyed_by_no_terminal() -> None:
 
 
 def test_a_run_of_version_1_says_what_its_times_were() -> None:
-    old = Verdict.from_json(version_1(accepted(protocol=4, speedups={"eager": 1.5})))
-    shown = text(show.run(old))
-    for expected in ("sealed rounds, as before protocol 5", "captured calls", "which took 86.0 µs in 8 rounds"):
+    first = next(JsonlLedger(DATA / "project-0.1.0/leaderboard/results/square.jsonl").read()).verdict
+    shown = text(show.run(first))
+    for expected in ("sealed rounds, as before protocol 5", "captured calls", "which took 9.68 µs in 6 rounds"):
         assert expected in shown, expected
     for gone in ("claimed", "toleran", "known to"):
         assert gone not in shown, gone
