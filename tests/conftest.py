@@ -31,8 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     With as many threads as processors in every worker, OpenMP's would spin while others work: a grading took 6 s of
     processor time instead of one. Torch and NumPy read the number when they are imported, which they are not yet.
-    Tests look at what their gradings leave in the temporary folder. The locks there let workers grade beside each
-    other, as if on two machines.
+    Tests look at what their gradings leave in the temporary folder. The locks there let workers grade at the
+    same time, as if on two machines.
     """
     if (worker := os.environ.get("PYTEST_XDIST_WORKER")) is None:
         return

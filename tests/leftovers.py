@@ -1,7 +1,7 @@
 """What gradings could leave behind on this machine: processes, containers, mounts and files.
 
-Tests that grade run two at a time (pytest-xdist). What a test beside this one has at work at the moment is not left
-behind: its processes descend from another worker of pytest, its containers name a judge that does, and its files lie in
+Tests that grade run two at a time (pytest-xdist). What another test is running at the moment is not left
+behind: its processes descend from another worker of pytest, its containers name a judge that does, and its files are in
 another temporary folder (tests/conftest.py). A process whose parents have ended, or a container whose judge has, may be
 of either test. It counts if it is still there a second later: one that the other test is ending has ended by then. What
 another checkout grades runs another interpreter, and its containers name a judge that lives.
@@ -41,7 +41,7 @@ def leftovers() -> Found:
 
 def new(before: Found, now: Found) -> Found:
     """What is there now and was not before; a kind without any is left out."""
-    added = {kind: [each for each in items if each not in before[kind]] for kind, items in now.items()}
+    added = {kind: [item for item in items if item not in before[kind]] for kind, items in now.items()}
     return {kind: items for kind, items in added.items() if items}
 
 

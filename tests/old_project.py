@@ -21,7 +21,7 @@ def standings(problem: str | None = None) -> list[dict[str, Any]]:
 
 
 def copied(folder: Path) -> Path:
-    """Copy the project into a folder, with its private cases beside it; returns the project's folder."""
+    """Copy the project into a folder, and its private cases next to it; returns the project's folder."""
     shutil.copytree(DATA / "project-0.1.0", folder / "project")
     shutil.copytree(DATA / "private-cases-0.1.0", folder / "private")
     (folder / "private").chmod(0o700)
@@ -49,8 +49,8 @@ def reduced(tables: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                     "ns": [row["score"][end] for end in ("low_ns", "median_ns", "high_ns")],
                     "modes": row["modes"],
                     "speedups": {
-                        each["baseline"]: [each["ratio"][end] for end in ("low", "median", "high")]
-                        for each in row["speedups"]
+                        speedup["baseline"]: [speedup["ratio"][end] for end in ("low", "median", "high")]
+                        for speedup in row["speedups"]
                     },
                     "said": _said(row),
                 }

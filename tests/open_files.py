@@ -10,7 +10,7 @@ from pathlib import Path
 def open_files() -> Counter[str]:
     """How many descriptors lead to each file, socket, pipe and so on."""
     found = Counter[str]()
-    for each in Path("/proc/self/fd").iterdir():
+    for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the one that lists the folder
-            found[str(each.readlink())] += 1
+            found[str(descriptor.readlink())] += 1
     return found

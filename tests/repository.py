@@ -39,6 +39,6 @@ def commit(directory: Path, files: dict[str, str | None] | None = None, message:
 
 
 def init(directory: Path) -> str:
-    """Make a repository of what lies there; the branch is main."""
+    """Make a repository of what is in a folder; the branch is main."""
     git(directory, "init", "-q", "-b", "main")
     return commit(directory, message="begin")

@@ -32,7 +32,7 @@ class Script(threading.Thread):
         self._launch, self._act, self._on_hello = launch, act, on_hello
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.descriptors: list[int] = []
-        """Those that came with the last command."""
+        """The descriptors that came with the last command."""
         self._arenas: list[int] = []
         self.kernel: Doubling | None = None
         self.built = self.gone = False
@@ -63,10 +63,10 @@ class Script(threading.Thread):
             self.kernel = None
 
     def arenas(self) -> list[int]:
-        """As a launcher has them: those that came with the last command, or else those that it has mapped."""
+        """The arenas as a launcher has them: from the last command, or else those that it has mapped."""
         if self.descriptors:
             self._close(self._arenas)
-            self._arenas = [os.dup(each) for each in self.descriptors]
+            self._arenas = [os.dup(descriptor) for descriptor in self.descriptors]
         return self._arenas
 
     def receive(self) -> tuple[int, str, dict[str, Any]]:

@@ -84,7 +84,10 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
     run(resolved, tensors)
     if truth.reference.compares:
         outputs = {name: tensors[name] for name in exact}
-        return truth.reference.compare(*(truth.grouped(each) for each in (outputs, given, exact))) or ""
+        return (
+            truth.reference.compare(*(truth.grouped(tensors_by_name) for tensors_by_name in (outputs, given, exact)))
+            or ""
+        )
     for name, right in exact.items():
         check = check_output(name, tensors[name], right, honest[name], resolved.tolerance)
         if not check.correct:

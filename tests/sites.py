@@ -49,11 +49,11 @@ class SiteProject:
 
     def add(self, verdict: Verdict, source: str | None = None) -> Verdict:
         """Append a verdict, and archive a source for it; the verdict gets that source's hash."""
-        told = verdict.submission
-        text = SOURCE.replace("{author}", repr(told.author)) if source is None else source
-        found = Submission(name=told.name, author=told.author, language=told.language, source=text.encode())
-        told = told.model_copy(update={"sha256": found.sha256, "size_bytes": len(found.source)})
-        verdict = verdict.model_copy(update={"submission": told})
+        identity = verdict.submission
+        text = SOURCE.replace("{author}", repr(identity.author)) if source is None else source
+        found = Submission(name=identity.name, author=identity.author, language=identity.language, source=text.encode())
+        identity = identity.model_copy(update={"sha256": found.sha256, "size_bytes": len(found.source)})
+        verdict = verdict.model_copy(update={"submission": identity})
         with contextlib.suppress(
             HarnessError
         ):  # the archive refuses hostile authors; a ledger may name them all the same
@@ -70,9 +70,9 @@ class SiteProject:
 
     def profile(self, verdict: Verdict, **sections: Any) -> Path:
         """Keep a profile with a run; sections as in `StoredProfile`."""
-        told = verdict.submission
-        profile = StoredProfile(run=verdict.run, sha256=told.sha256, case="2048 square", **sections)
-        return archive_profile(self.root / "archive", verdict.problem.slug, told.author, profile)
+        identity = verdict.submission
+        profile = StoredProfile(run=verdict.run, sha256=identity.sha256, case="2048 square", **sections)
+        return archive_profile(self.root / "archive", verdict.problem.slug, identity.author, profile)
 
     def build(self) -> Written:
         return build(self.material(), self.out, self.root / "site.cache")
@@ -84,7 +84,7 @@ class SiteProject:
             archive_name="leaderboard/archive",
             now=self.now,
             current=Current(
-                problems={**{each.slug: each.sha256 for each in self.statements}, **self.problems},
+                problems={**{known.slug: known.sha256 for known in self.statements}, **self.problems},
                 protocol=self.protocol,
             ),
             statements=tuple(self.statements),
@@ -119,7 +119,7 @@ def statement(slug: str, **changes: Any) -> Statement:
         case="2048 square", devices=("cuda",), params={"rows": 2048}, tensors=(argument,), minimum_bytes=8,
         minimum_flops=5,
     )  # fmt: skip
-    told = Statement(
+    made = Statement(
         slug=slug,
         title=slug.capitalize(),
         sha256=sha256(f"{slug} 1"),
@@ -131,7 +131,7 @@ def statement(slug: str, **changes: Any) -> Statement:
         reference="def reference(x):\n    return x.softmax(1)\n",
         rule=Rule(problem=slug, visibility="public"),
     )
-    return told.model_copy(update=changes)
+    return made.model_copy(update=changes)
 
 
 CALIBRATION = Calibration(

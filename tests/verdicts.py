@@ -35,6 +35,8 @@ from harness.verdict import (
     Timing,
     Verdict,
 )
+from leaderboard.record.entry import MODERATION, VERDICT, Entry, encode
+from leaderboard.record.moderation import Moderation
 
 _serial = count(1)
 REPLAYED = ("replayed",) * 4
@@ -46,7 +48,7 @@ def sha256(text: str) -> str:
 
 
 def interval(median_ns: int, low_ns: int | None = None, high_ns: int | None = None) -> Interval:
-    """A median with its interval; ±0.5 % unless told."""
+    """A median with its interval; ±0.5 % by default."""
     low_ns = median_ns - median_ns // 200 if low_ns is None else low_ns
     high_ns = median_ns + median_ns // 200 if high_ns is None else high_ns
     return Interval(median_ns=median_ns, low_ns=low_ns, high_ns=high_ns, confidence=0.95)
@@ -102,7 +104,7 @@ def accepted(
 ) -> Verdict:
     """An accepted verdict, about 7 KB of JSON, with one benchmark case for each of `modes`; each call is a new run.
 
-    With `modes=REPLAYED` all are replayed. `timing` is told by the modes, and is "sealed" only if given; a time has a
+    With `modes=REPLAYED` all are replayed. `timing` follows from the modes, and is "sealed" only if given; a time has a
     rank unless `ranked_timing` is another one.
     """
     timing = timing or ("replayed" if "replayed" in modes else "calls")
@@ -172,6 +174,15 @@ def failed(
     )
 
 
+def chained(*documents: Verdict | Moderation) -> list[Entry]:
+    """The entries of a ledger to which these were appended in turn."""
+    entries = list[Entry]()
+    for document in documents:
+        kind = MODERATION if isinstance(document, Moderation) else VERDICT
+        entries.append(encode(entries[-1] if entries else None, document.to_json().encode(), kind=kind)[0])
+    return entries
+
+
 def _next_run() -> str:
     return f"{next(_serial):016x}"
 
@@ -206,9 +217,9 @@ def _paired(name: str, rounds: tuple[TimedRound, ...], median_ns: int, ratio: fl
 
 def kernel(name: str = "row_softmax", **changes: object) -> LaunchedKernel:
     """What a call launches of one kernel: its only launch."""
-    told: dict[str, object] = {"grid": (2048, 1, 1), "block": (256, 1, 1), "cluster": (1, 1, 1), "registers": 38}
-    told |= {"shared_bytes": 49_152, "local_bytes": 0, "launches": 1, "time_ns": 55_100}
-    return LaunchedKernel.model_validate({"name": name, **told, **changes})
+    fields: dict[str, object] = {"grid": (2048, 1, 1), "block": (256, 1, 1), "cluster": (1, 1, 1), "registers": 38}
+    fields |= {"shared_bytes": 49_152, "local_bytes": 0, "launches": 1, "time_ns": 55_100}
+    return LaunchedKernel.model_validate({"name": name, **fields, **changes})
 
 
 def replayed_benchmark(

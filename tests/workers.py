@@ -97,7 +97,7 @@ class FakeWorker:
     def has(self, count: int) -> list[JobRequest]:
         """Waits until it has been given so many jobs, and makes sure that there are no more."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.handed) >= count, 10), self.handed
+            assert self._changed.wait_for(lambda: len(self.handed) >= count, 10), self.received
         time.sleep(0.1)
         assert len(self.handed) == count
         return self.handed

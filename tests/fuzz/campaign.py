@@ -21,8 +21,8 @@ def run(name: str, target: Callable[[bytes], None], seeds: Iterable[bytes], word
 
     A single input may take 10 s and the process 2 GiB, unless the options say otherwise.
     """
-    options = [each for each in sys.argv[1:] if each.startswith("-")]
-    folders = [Path(each) for each in sys.argv[1:] if not each.startswith("-")]
+    options = [argument for argument in sys.argv[1:] if argument.startswith("-")]
+    folders = [Path(argument) for argument in sys.argv[1:] if not argument.startswith("-")]
     if any(folder.is_file() for folder in folders):  # inputs to be tried once
         atheris.Setup(sys.argv, target)
         atheris.Fuzz()

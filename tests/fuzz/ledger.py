@@ -95,7 +95,7 @@ def _file(content: bytes) -> None:
     whole = b"".join(lines)
     if not broken:
         hashes = _hashes(b"".join(line for line in lines if _BEGINS.match(line)))
-        assert [entry.hash for entry in entries] == [each for each, kind in hashes if kind == b"verdict"]
+        assert [entry.hash for entry in entries] == [digest for digest, kind in hashes if kind == b"verdict"]
         assert book.verify() == len(hashes)
     try:
         added = book.append(NEW)

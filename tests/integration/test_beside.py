@@ -68,13 +68,15 @@ def test_what_is_recorded_is_all_of_it(project: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     entries = JsonlLedger(project / "leaderboard/results/double.jsonl").read()
     verdicts = [entry.verdict for entry in entries if entry.kind == VERDICT]
-    assert [each.submission.beside for each in verdicts[:2]] == [("common.h",), ("tiling.py",)]
-    assert {each.submission.sha256 for each in verdicts[2:]} == {each.submission.sha256 for each in verdicts[:2]}
+    assert [verdict.submission.beside for verdict in verdicts[:2]] == [("common.h",), ("tiling.py",)]
+    assert {verdict.submission.sha256 for verdict in verdicts[2:]} == {
+        verdict.submission.sha256 for verdict in verdicts[:2]
+    }
     assert "kernel.py with tiling.py by bob" in kernelmark(project, "show", verdicts[1].run).stdout
     assert kernelmark(project, "verify").returncode == 0
     built = kernelmark(project, "site", "build", "--out", "site")
     assert built.returncode == 0, built.stderr
-    pages = [json.loads((project / f"site/runs/{each.run}.json").read_text()) for each in verdicts[2:]]
+    pages = [json.loads((project / f"site/runs/{verdict.run}.json").read_text()) for verdict in verdicts[2:]]
     assert {json.dumps(page["beside"]) for page in pages} == {
         json.dumps({"common.h": HEADER}),
         json.dumps({"tiling.py": MODULE}),
@@ -82,7 +84,7 @@ def test_what_is_recorded_is_all_of_it(project: Path) -> None:
     words = pages[0]["command"].replace("submit", "bench", 1).replace("--no-record", "").split()
     done = kernelmark(project, *words)  # what the page says reproduces the run
     assert done.returncode == 0, done.stderr
-    html = "".join((project / f"site/runs/{each.run}.html").read_text() for each in verdicts[2:])
+    html = "".join((project / f"site/runs/{verdict.run}.html").read_text() for verdict in verdicts[2:])
     assert all(f"<h3>{name}</h3>" in html for name in ("kernel.cpp", "common.h", "kernel.py", "tiling.py"))
 
 

@@ -50,7 +50,7 @@ def test_no_socket_of_another_family(name: SandboxName) -> None:
                  for family in range(64)}
         own = socket.create_server(("127.0.0.1", 0))
         netlink = [call(SOCKET, socket.AF_NETLINK, socket.SOCK_RAW, protocol) for protocol in range(32)]
-        report(tried=tried, netlink=netlink, interfaces=[each for _, each in socket.if_nameindex()],
+        report(tried=tried, netlink=netlink, interfaces=[interface for _, interface in socket.if_nameindex()],
                reached=attempt(lambda: socket.create_connection(own.getsockname())))
     """
     report = report_of(name, script(program))
@@ -69,7 +69,7 @@ def test_nothing_that_the_machine_has_one_number_of(name: SandboxName) -> None:
         file = open(os.environ["HOME"] + "/file", "w")
         fd = file.fileno()
         lock = {"lock": lambda: fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB), "flock": lambda: fcntl.flock(fd, 2 | 4)}
-        commands = {f"fcntl {each}": each for each in (5, 6, 7, 36, 37, 38, 1024, 1025, 1026, 1036, 1038)}
+        commands = {f"fcntl {command}": command for command in (5, 6, 7, 36, 37, 38, 1024, 1025, 1026, 1036, 1038)}
         ABOVE = 1 << 32
         report(
             refused={"io_setup": call((206, 0), 8, at), "io_submit": call((209, 2), 0, 0, 0),
@@ -77,11 +77,11 @@ def test_nothing_that_the_machine_has_one_number_of(name: SandboxName) -> None:
                      "cachestat": call((451, 451), fd, at, at, 0),
                      **({"inotify_init": call((253,))} if column == 0 else {}),
                      **{key: attempt(action) for key, action in lock.items()},
-                     **{key: call((72, 25), fd, each, at) for key, each in commands.items()},
-                     **{key + " above": call((72, 25), fd, each + ABOVE, at) for key, each in commands.items()}},
+                     **{key: call((72, 25), fd, command, at) for key, command in commands.items()},
+                     **{key + " above": call((72, 25), fd, command + ABOVE, at) for key, command in commands.items()}},
             terminals=[attempt(os.openpty), *(attempt(lambda: os.open(path, os.O_RDWR))
                        for path in ("/dev/ptmx", "/dev/pts/ptmx"))],
-            allowed=[attempt(lambda: fcntl.fcntl(fd, each)) for each in (fcntl.F_GETFD, fcntl.F_GETFL, fcntl.F_DUPFD)],
+            allowed=[attempt(lambda: fcntl.fcntl(fd, get)) for get in (fcntl.F_GETFD, fcntl.F_GETFL, fcntl.F_DUPFD)],
             sealed=attempt(lambda: fcntl.fcntl(os.memfd_create("x", os.MFD_ALLOW_SEALING), 1033, 1)),
         )
     """
@@ -150,7 +150,7 @@ def test_a_lock_of_pythons_is_still_one(name: SandboxName) -> None:
         path = os.environ["HOME"] + "/lock"
         open(path + ".count", "w").write("0")
         children = [subprocess.Popen([sys.executable, "-c", COUNT, path]) for _ in range(3)]
-        ended = [each.wait() for each in children]
+        ended = [child.wait() for child in children]
         report(counted=int(open(path + ".count").read()), ended=ended)
     '''
     assert report_of(name, script(program)) == {"counted": 30, "ended": [0, 0, 0]}
@@ -166,10 +166,10 @@ def test_no_user_is_shared(name: SandboxName) -> None:
     """
     with launched(name, program) as one, launched(name, program) as two:
         seen = [one.report(), two.report()]
-    assert [each["user"] for each in seen] == ["runner", "runner"]
+    assert [user["user"] for user in seen] == ["runner", "runner"]
     if name == "docker" or os.geteuid() == 0:
-        assert len({each["uid"] for each in seen} | {each["gid"] for each in seen}) == 2
-        assert not {each["uid"] for each in seen} & {0, 65534}
+        assert len({user["uid"] for user in seen} | {user["gid"] for user in seen}) == 2
+        assert not {user["uid"] for user in seen} & {0, 65534}
 
 
 DAEMONS = [
@@ -254,7 +254,7 @@ def test_sockets_are_bounded(name: SandboxName, address: Any) -> None:
     program = f"""
         def opened(count):
             held = [socket.socket({int(address[0])}, socket.SOCK_DGRAM) for _ in range(count)]
-            for each in held: each.bind({address[1]!r})
+            for one in held: one.bind({address[1]!r})
             return held
         few = opened(200)
         report(few=len(few))

@@ -104,7 +104,7 @@ class Judge:
             with suppress(OSError):
                 held += (process / name).read_bytes()
         with suppress(OSError):
-            if any(each.encode() in held for each in (self.token, *self.containers)):
+            if any(mark.encode() in held for mark in (self.token, *self.containers)):
                 return f"{process.name}: {(process / 'cmdline').read_text()[:200]!r}"
         return ""
 
@@ -142,7 +142,7 @@ def containers_with(token: str) -> tuple[str, ...]:
 
     with closing(docker.from_env()) as client:
         every = client.containers.list(all=True, filters={"label": "kernelmark=runner"}, ignore_removed=True)
-        return tuple(each.id or "" for each in every if token in json.dumps(each.attrs))
+        return tuple(container.id or "" for container in every if token in json.dumps(container.attrs))
 
 
 @contextmanager
@@ -212,7 +212,7 @@ def executes(at):
     return subprocess.run([at + "/tool"]).returncode
 report(
     identity=[os.getuid(), os.geteuid(), os.getgid(), os.getegid()], groups=os.getgroups(),
-    capabilities=[status["Cap" + each] for each in ("Inh", "Prm", "Eff", "Bnd", "Amb")],
+    capabilities=[status["Cap" + kind] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")],
     no_new_privileges=status["NoNewPrivs"], environment=dict(os.environ), directory_inside=os.getcwd(),
     descriptors={{fd: os.readlink("/proc/self/fd/" + fd) for fd in os.listdir("/proc/self/fd")
                  if os.path.exists("/proc/self/fd/" + fd)}},
@@ -222,11 +222,11 @@ report(
     writes={{path: write(path + "/x") for path in ("", "/etc", "/usr", "/usr/bin", "/kernelmark", "/kernelmark/harness",
             "/run", "/home", "/dev", "/proc", "/var", "/sys")}},
     socket_write=attempt(lambda: os.chmod(sys.argv[1], 0o600)),
-    shown=[text(f"/proc/{{each}}/{{name}}") for each in os.listdir("/proc") if each.isdecimal()
+    shown=[text(f"/proc/{{pid}}/{{name}}") for pid in os.listdir("/proc") if pid.isdecimal()
            for name in ("cmdline", "environ")],
-    processes=[int(each) for each in os.listdir("/proc") if each.isdecimal()], own_pid=os.getpid(),
+    processes=[int(pid) for pid in os.listdir("/proc") if pid.isdecimal()], own_pid=os.getpid(),
     executes=[executes(home), executes(tmpdir)], sysrq=write("/proc/sysrq-trigger"),
-    interfaces=[each for _, each in socket.if_nameindex()],
+    interfaces=[interface for _, interface in socket.if_nameindex()],
 )
 """
 
@@ -297,7 +297,7 @@ def test_files_of_the_host(inspect_inside: Any, name: SandboxName) -> None:
     seen = inspect_inside(name)
     # A virtual environment inside the checkout is all that may be seen of it.
     if seen["repository"] != "ENOENT":
-        assert {REPO / each for each in seen["repository"]} == {Path(sys.prefix)}
+        assert {REPO / entry for entry in seen["repository"]} == {Path(sys.prefix)}
     interpreter = {part for prefix in (sys.prefix, sys.base_prefix) for part in Path(prefix).parts}
     assert seen["root_home"] in ("EACCES", "ENOENT") or set(seen["root_home"]) <= interpreter
     modules = {"__init__.py", "arena", "errors.py", "languages", "recording", "runner", "shared", "wire"}
@@ -617,7 +617,7 @@ def test_a_named_provider_that_is_missing_is_an_error(name: Any, remedy: str, mo
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxError, match=remedy):
         sandbox.choose(name, [sandbox.provider(name)])
-    candidates = [sandbox.provider(each) for each in ("docker", "bwrap", "process")]
+    candidates = [sandbox.provider(other) for other in ("docker", "bwrap", "process")]
     assert sandbox.choose("auto", candidates).name == "process"
 
 

@@ -21,8 +21,7 @@ from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.settings import Settings
 from leaderboard.record.current import Current
 from leaderboard.standings.ranking import rank
-from tests.unit.test_staleness import chained
-from tests.verdicts import accepted, sha256
+from tests.verdicts import accepted, chained, sha256
 
 DOUBLE = load(PROBLEMS / "double")
 

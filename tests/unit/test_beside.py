@@ -37,7 +37,7 @@ def test_the_hash_of_one_file_is_as_it_always_was() -> None:
 
 def test_the_hash_covers_each_name_and_each_content_in_any_order() -> None:
     files = [{}, {"a.py": "1"}, {"a.py": "2"}, {"b.py": "1"}, {"a.py": "1", "b.py": ""}, {"a.py": "", "b.py": "1"}]
-    assert len({with_files(each).sha256 for each in files}) == len(files)
+    assert len({with_files(beside).sha256 for beside in files}) == len(files)
     assert with_files({"a.py": "1", "b.py": "2"}) == with_files({"b.py": "2", "a.py": "1"})
     assert with_files({"a.py": "1"}).sha256 == with_files({"a.py": "1"}, name="other.py").sha256
 
@@ -146,24 +146,24 @@ def test_they_are_given_as_the_submission_is(given: Any, beside: Any, says: str)
 
 
 def test_the_archive_keeps_every_file_and_misses_every_file(tmp_path: Path) -> None:
-    handed_in = with_files({"tiling.py": "X = 1\n", "rows.py": ""}, name="my tiling.py")
-    told = SubmissionId.of(handed_in)
-    assert told.beside == ("rows.py", "tiling.py")
-    assert told.size_bytes == len(SOURCE) + 6
-    path = archive(tmp_path, "softmax", handed_in)
-    assert archive(tmp_path, "softmax", handed_in) == path
-    assert stored(tmp_path, "softmax", SubmissionId.model_validate_json(told.model_dump_json())) == handed_in
-    other = path.parent / handed_in.sha256[:16] / "tiling.py"
+    submitted = with_files({"tiling.py": "X = 1\n", "rows.py": ""}, name="my tiling.py")
+    identity = SubmissionId.of(submitted)
+    assert identity.beside == ("rows.py", "tiling.py")
+    assert identity.size_bytes == len(SOURCE) + 6
+    path = archive(tmp_path, "softmax", submitted)
+    assert archive(tmp_path, "softmax", submitted) == path
+    assert stored(tmp_path, "softmax", SubmissionId.model_validate_json(identity.model_dump_json())) == submitted
+    other = path.parent / submitted.sha256[:16] / "tiling.py"
     other.write_text("X = 2\n")
     with pytest.raises(HarnessError, match="is not what was graded"):
-        stored(tmp_path, "softmax", told)
+        stored(tmp_path, "softmax", identity)
     with pytest.raises(HarnessError, match="holds something other"):
-        archive(tmp_path, "softmax", handed_in)
-    assert present(tmp_path, "softmax", told)
+        archive(tmp_path, "softmax", submitted)
+    assert present(tmp_path, "softmax", identity)
     other.unlink()
-    assert not present(tmp_path, "softmax", told)
+    assert not present(tmp_path, "softmax", identity)
     with pytest.raises(HarnessError, match=r"tiling\.py: the archived source cannot be read"):
-        stored(tmp_path, "softmax", told)
+        stored(tmp_path, "softmax", identity)
 
 
 def test_a_ledger_cannot_name_a_file_elsewhere() -> None:

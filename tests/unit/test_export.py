@@ -12,12 +12,12 @@ import pytest
 
 from harness.errors import LedgerError
 from leaderboard.publishing.export import export
-from leaderboard.record.entry import Entry, encode
+from leaderboard.record.entry import encode
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command
-from tests.verdicts import EPOCH, REPLAYED, accepted, failed
+from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed
 
 VERDICTS = [
     accepted(author="ada", run="a" * 16, score_ns=1000),
@@ -31,27 +31,19 @@ VERDICTS = [
 OUT = Moderation(run="d" * 16, action="disqualify", actor="grace", reason="why", created_at=EPOCH)
 
 
-def entries() -> list[Entry]:
-    found: list[Entry] = []
-    for verdict in VERDICTS:
-        found.append(encode(found[-1] if found else None, verdict.to_json().encode())[0])
-    found.append(encode(found[-1], OUT.to_json().encode(), kind="moderation")[0])
-    return found
-
-
 def lines(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    found, teams = entries(), Teams({"quickfix": ("ada", "bob")})
+    found, teams = chained(*VERDICTS, OUT), Teams({"quickfix": ("ada", "bob")})
     assert export(found, rank(found), tmp_path, teams) == (7, 6 * 4 + 5 * 4 + 1 + 2)
     return tmp_path
 
 
 def test_ranks_are_those_of_the_board(exported: Path) -> None:
-    tables = rank(entries())
+    tables = rank(chained(*VERDICTS, OUT))
     expected = {row.run: row.rank for table in tables for row in table.rows}
     found = {row["run"]: row["rank"] for row in lines(exported / "verdicts.jsonl")}
     assert {run: found[run] for run in expected} == expected
@@ -113,7 +105,7 @@ def test_a_replayed_case_has_nulls_for_what_only_rounds_have(exported: Path) -> 
 
 def test_a_failure_leaves_what_was_there_as_it_was(exported: Path) -> None:
     before = {path.name: path.read_bytes() for path in exported.iterdir()}
-    bad = [*entries(), encode(None, b'{"schema_version":7}')[0]]
+    bad = [*chained(*VERDICTS, OUT), encode(None, b'{"schema_version":7}')[0]]
     with pytest.raises(LedgerError):
         export(bad, [], exported)
     assert {path.name: path.read_bytes() for path in exported.iterdir()} == before

@@ -43,8 +43,8 @@ def case(outcome: Outcome, name: str = "a", *wrong_of: tuple[int, int], message:
     ],
 )
 def test_the_head_is_what_happened_most_often(outcomes: list[Outcome], expected: Outcome) -> None:
-    assert outcome_of([case(each) for each in outcomes]) is expected
-    assert outcome_of([case(each) for each in reversed(outcomes)]) is expected
+    assert outcome_of([case(outcome) for outcome in outcomes]) is expected
+    assert outcome_of([case(outcome) for outcome in reversed(outcomes)]) is expected
 
 
 def test_the_test_with_the_smallest_share_of_wrong_elements_tells_most() -> None:
@@ -86,7 +86,7 @@ HIDDEN = [CaseResult(name=f"hidden {i}", hidden=True, outcome=R, message="runtim
 
 
 @pytest.mark.parametrize(
-    ("tests", "not_run", "told"),
+    ("tests", "not_run", "expected"),
     [
         ([case(R, "a"), case(R, "b")], 0, ["all 2 tests in the same way"]),
         ([case(R, "a"), case(R, "b"), *HIDDEN], 0, ["all 2 tests in the same way, and 2 hidden tests"]),
@@ -102,12 +102,12 @@ HIDDEN = [CaseResult(name=f"hidden {i}", hidden=True, outcome=R, message="runtim
     ],
 )
 def test_a_reason_that_all_tests_share_stands_in_the_headline_alone(
-    tests: list[CaseResult], not_run: int, told: list[str]
+    tests: list[CaseResult], not_run: int, expected: list[str]
 ) -> None:
     result = failed(R).model_copy(update={"tests": tuple(tests), "tests_not_run": not_run})
     lines = [line.split("failed      ")[1] for line in show.check(result) if "failed      " in line]
-    assert len(lines) == len(told)
-    assert all(line.startswith(start) for line, start in zip(lines, told, strict=True)), lines
+    assert len(lines) == len(expected)
+    assert all(line.startswith(start) for line, start in zip(lines, expected, strict=True)), lines
 
 
 def test_an_output_that_was_never_written_has_no_table_of_random_bytes_and_no_errors() -> None:

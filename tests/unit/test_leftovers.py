@@ -20,7 +20,7 @@ RUNNER = "harness/runner/__main__.py"  # as a runner's command line has it
 def mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """What marks the processes of one test: those of the others, on another worker, have no parents either."""
     every = leftovers._ours
-    monkeypatch.setattr(leftovers, "_ours", lambda: {each for each in every() if str(tmp_path) in each[1]})
+    monkeypatch.setattr(leftovers, "_ours", lambda: {process for process in every() if str(tmp_path) in process[1]})
     return str(tmp_path)
 
 

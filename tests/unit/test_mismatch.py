@@ -224,7 +224,7 @@ def test_an_error_of_exactly_one_everywhere_is_an_offset_and_no_lower_precision(
     [hint, *_] = mismatch(truth + 1, truth).hints
     assert hint == "constant offset 1.000: got ≈ expected + 1.000"
     rounded = mismatch(truth.float().to(torch.float8_e4m3fn).float(), truth).hints
-    assert any("float8" in each for each in rounded)
+    assert any("float8" in hint for hint in rounded)
 
 
 def test_what_was_never_written_is_told_without_its_random_bytes_even_where_they_happen_to_be_right() -> None:

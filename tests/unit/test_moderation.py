@@ -13,15 +13,14 @@ from harness.errors import UsageError
 from harness.verdict import Verdict
 from kernelmark.text import show
 from leaderboard.publishing.markdown import board
-from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Action, Moderation, Scope
 from leaderboard.standings.gradings import moderation
 from leaderboard.standings.ranking import Table, rank
 from tests.unit.conftest import Command
-from tests.verdicts import EPOCH, accepted, failed
+from tests.verdicts import EPOCH, accepted, chained, failed
 
-FAST, SLOW, BOB = (
+RUNS = FAST, SLOW, BOB = (
     accepted(run="a" * 16, score_ns=1000),
     accepted(run="b" * 16, score_ns=3000, source="another"),
     accepted(run="c" * 16, score_ns=2000, author="bob"),
@@ -30,15 +29,6 @@ FAST, SLOW, BOB = (
 
 def event(run: str, action: Action, reason: str = "why", hours: int = 0) -> Moderation:
     return Moderation(run=run, action=action, actor="grace", reason=reason, created_at=EPOCH + timedelta(hours=hours))
-
-
-def chained(*events: Moderation) -> list[Entry]:
-    entries: list[Entry] = []
-    for verdict in (FAST, SLOW, BOB):
-        entries.append(encode(entries[-1] if entries else None, verdict.to_json().encode())[0])
-    for each in events:
-        entries.append(encode(entries[-1], each.to_json().encode(), kind="moderation")[0])
-    return entries
 
 
 def about(verdict: Verdict, scope: Scope, action: Action = "disqualify", reason: str = "why") -> Moderation:
@@ -54,7 +44,7 @@ def about(verdict: Verdict, scope: Scope, action: Action = "disqualify", reason:
 
 
 def standings(*events: Moderation) -> tuple[list[tuple[int, str, str]], list[tuple[str, str]]]:
-    (table,) = rank(chained(*events))
+    (table,) = rank(chained(*RUNS, *events))
     return [(r.rank, r.author, r.run[0]) for r in table.rows], [(r.run[0], r.state) for r in table.set_aside]
 
 
@@ -100,10 +90,7 @@ LATER = accepted(run="e" * 16, score_ns=400, created_at=EPOCH + timedelta(days=1
     ],
 )
 def test_events_about_a_source_or_an_author(events: list[Moderation], aside: str) -> None:
-    entries = chained(*events)
-    for verdict in (COPY, LATER):  # handed in after all that was said
-        entries.append(encode(entries[-1], verdict.to_json().encode())[0])
-    (table,) = rank(entries)
+    (table,) = rank(chained(*RUNS, *events, COPY, LATER))  # the last two were submitted after all that was said
     found = {run.run[0]: run for run in table.set_aside}
     assert sorted(found) == sorted(aside)
     assert all(run.state != "ranks" for run in table.set_aside)
@@ -142,7 +129,7 @@ def test_an_event_names_what_it_is_about(wrong: dict[str, str]) -> None:
 
 
 def test_last_means_by_the_chain_and_not_by_a_clock_or_the_order_of_reading() -> None:
-    entries = chained(event(FAST.run, "reinstate", hours=5), event(FAST.run, "disqualify", hours=1))
+    entries = chained(*RUNS, event(FAST.run, "reinstate", hours=5), event(FAST.run, "disqualify", hours=1))
     expected = rank(entries)
     assert [run.state for run in expected[0].set_aside] == ["disqualified"]
     random.Random(3).shuffle(entries)
@@ -151,13 +138,15 @@ def test_last_means_by_the_chain_and_not_by_a_clock_or_the_order_of_reading() ->
 
 
 def test_a_table_of_nothing_but_disqualified_runs_says_so() -> None:
-    (table,) = rank(chained(*(event(verdict.run, "disqualify") for verdict in (FAST, SLOW, BOB))))
+    (table,) = rank(chained(*RUNS, *(event(verdict.run, "disqualify") for verdict in RUNS)))
     assert (table.rows, len(table.set_aside)) == ((), 3)
     assert board([table]).count("| disqualified |") == 3
 
 
 def test_rows_and_json_carry_the_state_and_what_was_said() -> None:
-    (table,) = rank(chained(event(FAST.run, "disqualify", "reads the clock"), event(BOB.run, "annotate", "neat")))
+    (table,) = rank(
+        chained(*RUNS, event(FAST.run, "disqualify", "reads the clock"), event(BOB.run, "annotate", "neat"))
+    )
     document = json.loads(table.model_dump_json())
     assert document["rows"][0]["state"] == "ranks"
     assert [each["reason"] for each in document["rows"][0]["moderation"]] == ["neat"]
@@ -167,7 +156,7 @@ def test_rows_and_json_carry_the_state_and_what_was_said() -> None:
 
 
 def test_the_board_shows_state_beside_the_ranks_and_escapes_it() -> None:
-    text = board(rank(chained(event(FAST.run, "disqualify", "<b>|x"), event(BOB.run, "annotate", "a|b"))))
+    text = board(rank(chained(*RUNS, event(FAST.run, "disqualify", "<b>|x"), event(BOB.run, "annotate", "a|b"))))
     rows = [line for line in text.splitlines() if line.startswith("| 1 |")]
     assert len(rows) == 1
     assert "| bob |" in rows[0]

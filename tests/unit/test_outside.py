@@ -58,7 +58,7 @@ def test_a_folder_is_walked_within_bounds(tmp_path: Path) -> None:
     names = []
     for at, folders, _ in outside.walked(tmp_path, most=6, deepest=9):
         names.append(at.name)
-        folders[:] = [each for each in folders if each != "a"]
+        folders[:] = [name for name in folders if name != "a"]
     assert names == [tmp_path.name, "e"]
 
 

@@ -15,17 +15,9 @@ from kernelmark.record import recording
 from kernelmark.record.publishing import publish
 from leaderboard.publishing.problem_page import page
 from leaderboard.record import chain
-from leaderboard.record.entry import Entry, encode
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command
-from tests.verdicts import EPOCH, REPLAYED, accepted
-
-
-def chained(*verdicts: Verdict) -> list[Entry]:
-    entries: list[Entry] = []
-    for verdict in verdicts:
-        entries.append(encode(entries[-1] if entries else None, verdict.to_json().encode())[0])
-    return entries
+from tests.verdicts import EPOCH, REPLAYED, accepted, chained
 
 
 def cells(text: str, start: str) -> list[list[str]]:

@@ -17,20 +17,13 @@ from leaderboard.record.moderation import Moderation
 from leaderboard.record.teams import Teams
 from leaderboard.standings.pooling import too_wide
 from leaderboard.standings.ranking import Table, overlap, rank, rankings
-from tests.verdicts import EPOCH, REPLAYED, accepted, failed
+from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})
 
 
-def entries(verdicts: list[Verdict]) -> list[Entry]:
-    chained: list[Entry] = []
-    for verdict in verdicts:
-        chained.append(encode(chained[-1] if chained else None, verdict.to_json().encode())[0])
-    return chained
-
-
 def only_table(verdicts: list[Verdict]) -> Table:
-    (table,) = rank(entries(verdicts))
+    (table,) = rank(chained(*verdicts))
     return table
 
 
@@ -146,7 +139,7 @@ def test_a_table_knows_what_its_rows_were_measured_against():
     ],
 )
 def test_different_questions_are_different_tables(difference):
-    tables = rank(entries([accepted(author="ada"), accepted(author="bob", **difference)]))
+    tables = rank(chained(accepted(author="ada"), accepted(author="bob", **difference)))
     assert sorted(standings(table) for table in tables) == [[(1, "ada")], [(1, "bob")]]
     assert tables[0].key != tables[1].key
 
@@ -186,13 +179,13 @@ def test_the_order_of_tables():
         accepted(author="9", sandbox="process"),
     ]
     late_rerun_of_the_old_hash = accepted(author="10", score_ns=99_000)
-    tables = rank(entries([*reversed(wanted[2:]), *wanted[:2], late_rerun_of_the_old_hash]))
+    tables = rank(chained(*reversed(wanted[2:]), *wanted[:2], late_rerun_of_the_old_hash))
     assert [table.rows[0].author for table in tables] == ["1", "2", "3", "4", "5", "6", "7", "8", "9"]
 
 
 def test_only_accepted_verdicts_rank():
     verdicts = [failed(outcome) for outcome in Outcome if outcome not in (Outcome.ACCEPTED, Outcome.INCOMPLETE)]
-    assert rank(entries(verdicts)) == []
+    assert rank(chained(*verdicts)) == []
     assert rank([]) == []
 
 
@@ -300,7 +293,7 @@ def test_gradings_of_a_source_are_pooled_and_the_newest_is_shown():
     row = only_table(gradings).rows[0]
     assert (row.gradings, row.run, row.created_at) == (3, gradings[2].run, gradings[2].created_at)
     assert 900 < row.score.low_ns < row.score.median_ns == 966 < row.score.high_ns
-    for table in rank(entries(gradings + elsewhere)):
+    for table in rank(chained(*gradings, *elsewhere)):
         for other in table.rows:
             if (other.author, table.key.device_name) == ("ada", "NVIDIA H200"):
                 assert other.score == row.score, "other devices, and the same bytes by others, are not pooled with it"
@@ -313,9 +306,9 @@ def test_another_lucky_grading_does_not_make_a_row_better_than_what_all_of_them_
 
 
 def test_a_grading_that_is_set_aside_is_not_pooled():
-    found = entries(graded((1000, 980, 1020), (500, 490, 510)))
-    event = Moderation(run=found[1].verdict.run, action="disqualify", actor="g", reason="why", created_at=EPOCH)
-    (table,) = rank([*found, encode(found[-1], event.to_json().encode(), kind="moderation")[0]])
+    one, other = graded((1000, 980, 1020), (500, 490, 510))
+    event = Moderation(run=other.run, action="disqualify", actor="g", reason="why", created_at=EPOCH)
+    (table,) = rank(chained(one, other, event))
     assert [(row.score.median_ns, row.gradings) for row in table.rows] == [(1000, 1)]
     assert [run.run for run in table.set_aside] == [event.run]
 
@@ -381,14 +374,14 @@ def test_whoever_has_another_row_has_none_for_what_was_not_replayed(low_ns, stat
     mate = accepted(author="bob", score_ns=1000, ranked_timing="replayed")
     for verdicts in ([replayed, plain], [plain, replayed]):
         assert [(row.run, row.state) for row in only_table(verdicts).rows] == [(replayed.run, state)]
-    (table,) = rank(entries([replayed, mate]), teams=Teams({"both": ("ada", "bob")}))
+    (table,) = rank(chained(replayed, mate), teams=Teams({"both": ("ada", "bob")}))
     assert [(row.run, row.state) for row in table.rows] == [(replayed.run, state)]
 
 
 def test_what_was_replayed_and_what_was_not_are_not_pooled():
     replayed = graded((1000, 980, 1020), (1000, 980, 1020), modes=REPLAYED)
     plain = graded((500, 490, 510), (500, 490, 510), (500, 490, 510), ranked_timing="replayed")
-    (ranking,) = rankings(entries([*replayed, *plain]))
+    (ranking,) = rankings(chained(*replayed, *plain))
     pooled = [(source.state, source.score.median_ns, len(source.gradings)) for source in ranking.sources]
     assert pooled == [("ranks", 1000, 2), ("not_replayed", 500, 3)]
     assert [(row.rank, row.gradings, row.run) for row in ranking.table.rows] == [(1, 2, replayed[1].run)]

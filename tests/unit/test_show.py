@@ -32,14 +32,13 @@ from harness.verdict import (
 )
 from kernelmark.text import findings, problem, show
 from kernelmark.text.terminal import visible
-from leaderboard.record.entry import Entry, encode
 from leaderboard.record.fields import Facts
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.gradings import pooled
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import Table, rank
 from tests.old_project import DATA
-from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
+from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed, interval, kernel, replayed_benchmark
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -48,14 +47,6 @@ LATE, OFF = Late(days=2, penalty_per_day=0.1), "10 % off for each day begun"
 
 def text(lines: Iterable[str]) -> str:
     return "\n".join(lines)
-
-
-def chained(*verdicts: Verdict) -> list[Entry]:
-    entries, last = list[Entry](), None
-    for verdict in verdicts:
-        last, _ = encode(last, verdict.to_json().encode())
-        entries.append(last)
-    return entries
 
 
 def tables(*verdicts: Verdict) -> list[Table]:

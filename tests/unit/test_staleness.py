@@ -9,10 +9,9 @@ import pytest
 from harness.verdict import ProblemId, Verdict
 from leaderboard.publishing.markdown import board
 from leaderboard.record.current import Current
-from leaderboard.record.entry import Entry, encode
 from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import stale
-from tests.verdicts import EPOCH, accepted, environment, failed, sha256
+from tests.verdicts import EPOCH, accepted, chained, environment, failed, sha256
 
 NOW = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
 ID = ProblemId(slug="softmax", sha256=sha256("softmax 1"))
@@ -38,13 +37,6 @@ H200 = environment()
 def test_what_makes_a_result_stale(problem: ProblemId, protocol: int, current: Current, reason: str | None) -> None:
     found = stale(problem, protocol, H200, current)
     assert found == reason if reason is None else (found or "").startswith(reason)
-
-
-def chained(*verdicts: Verdict) -> list[Entry]:
-    entries: list[Entry] = []
-    for verdict in verdicts:
-        entries.append(encode(entries[-1] if entries else None, verdict.to_json().encode())[0])
-    return entries
 
 
 def marks(*verdicts: Verdict, current: Current = NOW) -> dict[str, tuple[str, str | None]]:

@@ -8,12 +8,12 @@ from harness.submission import Submission
 from harness.verdict import Verdict
 from kernelmark.text import show
 from leaderboard.publishing.markdown import board
-from leaderboard.record.entry import Entry, encode
+from leaderboard.record.entry import Entry
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.similar import GradedFile, similar
 from leaderboard.record.teams import NO_TEAMS, Teams
 from leaderboard.standings.ranking import Table, rank
-from tests.verdicts import EPOCH, accepted
+from tests.verdicts import EPOCH, accepted, chained
 
 TEAMS = Teams({"quickfix": ("bob", "ada"), "cyd": ("cyd", "dan")})
 Run = tuple[str, int]
@@ -25,15 +25,6 @@ def graded(author: str, score_ns: int) -> Verdict:
         score_ns -= WIDE
         return accepted(author=author, score_ns=score_ns, low_ns=score_ns // 2, high_ns=score_ns * 2)
     return accepted(author=author, score_ns=score_ns, low_ns=score_ns - 1, high_ns=score_ns + 1)
-
-
-def chained(*verdicts: Verdict, event: Moderation | None = None) -> list[Entry]:
-    entries = list[Entry]()
-    for verdict in verdicts:
-        entries.append(encode(entries[-1] if entries else None, verdict.to_json().encode())[0])
-    if event is not None:
-        entries.append(encode(entries[-1], event.to_json().encode(), kind="moderation")[0])
-    return entries
 
 
 def only_table(entries: list[Entry], teams: Teams = TEAMS) -> Table:
@@ -80,7 +71,7 @@ def test_moderation_by_author_hits_that_author_and_not_the_team() -> None:
     banned = Moderation(
         run=bob.run, action="disqualify", scope="author", author="bob", actor="eve", reason="copied", created_at=EPOCH
     )
-    table = only_table(chained(bob, ada, event=banned))
+    table = only_table(chained(bob, ada, banned))
     assert [row.who for row in table.rows] == ["quickfix (ada)"]
     assert [run.who for run in table.set_aside] == ["quickfix (bob)"]
 

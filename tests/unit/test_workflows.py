@@ -36,7 +36,7 @@ def test_a_workflow_begins_with_no_permission_and_pins_what_it_uses(path: Path) 
     assert "secrets." not in text
     uses = re.findall(r"uses: (\S+)", text)
     assert uses
-    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", each) for each in uses)
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", action) for action in uses)
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -71,7 +71,7 @@ def test_only_the_job_that_runs_nothing_of_theirs_may_write() -> None:
     ("status", "codes", "fails"),
     [(0, [], False), (0, [0], False), (6, [6, 1], False), (2, [2, 0], True), (4, [4, 2], True), (2, [], True)],
 )
-def test_a_job_fails_where_a_hand_in_got_no_verdict_whatever_the_others_got(
+def test_a_job_fails_where_a_submission_got_no_verdict_whatever_the_others_got(
     tmp_path: Path, status: int, codes: list[int], fails: bool
 ) -> None:
     _, _, after = job("grade").partition("- name: fail where something was not graded\n        run: |\n")
@@ -107,9 +107,9 @@ def remote(competition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def result(project: Path, author: str) -> None:
     submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
     verdict = accepted(author=author, problem="double", run=f"{sum(author.encode()):016x}")
-    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+    graded = verdict.submission.model_copy(update={"sha256": submission.sha256})
     archive(project / "leaderboard/archive", "double", submission)
-    JsonlLedger(project / "leaderboard/results/double.jsonl").append(verdict.model_copy(update={"submission": told}))
+    JsonlLedger(project / "leaderboard/results/double.jsonl").append(verdict.model_copy(update={"submission": graded}))
 
 
 def take(competition: Path) -> subprocess.CompletedProcess[str]:
