@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from harness.device.cpu import CpuDevice
 from harness.device.cuda import CudaDevice
-from harness.device.interface import BatchSizes, Device, DeviceFacts, Sensors, Workload
+from harness.device.interface import BatchSizes, DeviceFacts, JudgeDevice, Sensors, Workload
 from harness.kinds import DeviceKind
 
-DEVICES: Mapping[DeviceKind, Device] = {"cpu": CpuDevice(), "cuda": CudaDevice()}
+DEVICES: Mapping[DeviceKind, JudgeDevice] = {"cpu": CpuDevice(), "cuda": CudaDevice()}

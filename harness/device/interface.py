@@ -67,7 +67,7 @@ class NoSensors:
         return None
 
 
-class Device(Protocol):
+class JudgeDevice(Protocol):
     """One kind of device; the judge uses the first of its kind that it sees."""
 
     kind: DeviceKind

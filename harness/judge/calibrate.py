@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import torch
 
 from harness import stats
-from harness.device import DEVICES, Device, Workload
+from harness.device import DEVICES, JudgeDevice, Workload
 from harness.judge.timing.device_lock import lock_alone
 from harness.verdict import DeviceKind
 from harness.verdict.roofline import Calibration
@@ -28,7 +28,7 @@ def measure(kind: DeviceKind, on_progress: Callable[[str], None] = lambda _: Non
         return _measure(device, on_progress)
 
 
-def _measure(device: Device, on_progress: Callable[[str], None]) -> Calibration:
+def _measure(device: JudgeDevice, on_progress: Callable[[str], None]) -> Calibration:
     spreads: dict[str, float] = {}
 
     def fastest(call: Callable[[], object], kind: str) -> float:
@@ -75,7 +75,7 @@ def _bandwidths(device: str, buffer_bytes: int, fastest: Callable[[Callable[[], 
     return round(2 * nbytes / copy_s), round(nbytes / read_s)
 
 
-def _times(call: Callable[[], object], device: Device) -> list[float]:
+def _times(call: Callable[[], object], device: JudgeDevice) -> list[float]:
     """Seconds a call of `_REPEATS` repetitions, each of at least `_SECONDS`."""
     call()
     once = device.elapsed_s(call, 1)
