@@ -111,7 +111,7 @@ def all_pass_fast_check(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Toler
 
 
 def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int) -> bool:
-    """The same for outputs of one floating-point dtype: each row is judged on its own scale, as always."""
+    """`passes_fast_check` for many outputs of one floating-point dtype; each row is judged on its own scale."""
     dtype, device = members[0][0].dtype, members[0][0].device
     values = torch.cat([(got.half() if got.element_size() == 1 else got).reshape(-1) for got, _ in members])
     expected = torch.cat([truth.reshape(-1) for _, truth in members]).double()

@@ -159,7 +159,7 @@ class Field:
         return difference.div_(torch.maximum(magnitude, rows).clamp_min_(self._smallest))
 
     def _careful_deviation(self, values: Tensor, block: Block) -> Deviation:
-        """The same where NaN, infinities or values near the limits of float64 occur."""
+        """The deviation where NaN, infinities or values near the limits of float64 occur."""
         truth = self.expected(block)
         value = block.of(values).double()
         both = value.isfinite() & truth.isfinite()

@@ -58,7 +58,7 @@ class Clues:
 
     @property
     def whole(self) -> Literal["unwritten", "zeros"] | None:
-        """What all of the output is like, if that says everything."""
+        """Whether the whole output is unwritten or zero, which leaves nothing else to say; None otherwise."""
         if self.untouched == self.total:
             return "unwritten"
         return "zeros" if self.nonzero == 0 else None

@@ -20,7 +20,7 @@ _MT19937_WORDS = slice(3, 627)
 
 
 class CpuDevice:
-    """All of the CPU; calls are synchronous."""
+    """The whole CPU; calls are synchronous."""
 
     kind: DeviceKind = "cpu"
     torch_device = "cpu"

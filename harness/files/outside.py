@@ -116,7 +116,7 @@ def walked(root: Path, *, most: int, deepest: int) -> Iterator[tuple[Path, list[
 
 
 def _listed(folder: Path, most: int) -> Iterator[tuple[str, bool]]:
-    """At most one entry more than `most`."""
+    """Name and kind of at most `most` + 1 entries: one more than are allowed shows that there are too many."""
     try:
         with os.scandir(folder) as entries:
             for _, entry in zip(range(most + 1), entries, strict=False):

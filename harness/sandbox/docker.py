@@ -233,7 +233,7 @@ class Container:
         return self._exit
 
     def breach(self) -> Breach | None:
-        """Its sockets, and whether the kernel had to kill the runner or a process that it started.
+        """Checks its sockets, and whether the kernel had to kill the runner or a process that it started.
 
         Both only if the container's processes and their control group are visible from here; `ended` reports the
         runner's own exit. The kernel enforces all other limits.

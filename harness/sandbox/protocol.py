@@ -33,7 +33,7 @@ class Watcher:
     """Commands that print something of the report, by the name of the document (`wire.protocol.ARTEFACTS`)."""
 
     def to_json(self) -> str:
-        """For the collector's command line."""
+        """The watcher as an argument of the collector's command line."""
         return json.dumps({"command": self.command, "report": self.report, "views": dict(self.views)})
 
 

@@ -47,6 +47,6 @@ def estimate_pseudomedian(xs: Sequence[float], confidence: float = 0.95) -> Esti
 
 
 def _ranks(xs: Sequence[float]) -> list[float]:
-    """For each value, how many are smaller; equal ones count half."""
+    """How many values are smaller than each one; equal ones count half."""
     ordered = sorted(xs)
     return [(bisect_left(ordered, x) + bisect_right(ordered, x)) / 2 for x in xs]

@@ -81,7 +81,7 @@ def integrated_autocorrelation(xs: Sequence[float]) -> float:
 
 
 def drift(xs: Sequence[float]) -> float | None:
-    """By what share of its median a series rises (falls: negative) from start to end; None if it does not.
+    """The rise of a series from start to end as a share of its median, negative for a fall; None without a trend.
 
     n times the median of the slopes between all pairs: Sen, "Estimates of the Regression Coefficient Based on Kendall's
     Tau", Journal of the American Statistical Association 63 (1968). It counts if it amounts to 1 %, and the test of

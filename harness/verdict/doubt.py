@@ -13,7 +13,7 @@ _NOTHING = ""
 
 
 class DoubtCode(StrEnum):
-    """All the reasons. docs/timing.md says when each is given."""
+    """All reasons to trust a number less; docs/timing.md says when each is given."""
 
     meaning: str
     for_author: str

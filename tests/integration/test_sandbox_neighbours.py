@@ -221,7 +221,7 @@ def test_a_crash_leaves_no_core(name: SandboxName) -> None:
 
 
 @providers("files")
-def test_mounts_do_not_show_where_the_checkout_lies(name: SandboxName) -> None:
+def test_mounts_do_not_show_where_the_checkout_is(name: SandboxName) -> None:
     with launched(name, "report(mounts=open('/proc/self/mountinfo').read())") as judge:
         mounts = judge.report()["mounts"]
     assert "/kernelmark ro," in mounts

@@ -367,7 +367,7 @@ def test_scratch_is_bounded(name: SandboxName, variable: str) -> None:
 
 
 @providers()
-def test_a_memory_hog_is_told_from_a_crash(name: SandboxName) -> None:
+def test_a_memory_hog_is_distinguished_from_a_crash(name: SandboxName) -> None:
     program = """
         report()
         held = []

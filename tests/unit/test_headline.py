@@ -1,4 +1,4 @@
-"""What the tests of a grading come to: the outcome at its head, and the test that tells most."""
+"""What the tests of a grading come to: the outcome at its head, and the most informative test."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_head_is_what_happened_most_often(outcomes: list[Outcome], expected:
     assert outcome_of([case(outcome) for outcome in reversed(outcomes)]) is expected
 
 
-def test_the_test_with_the_smallest_share_of_wrong_elements_tells_most() -> None:
+def test_the_test_with_the_smallest_share_of_wrong_elements_is_the_most_informative() -> None:
     all_wrong, one_element = case(W, "all", (2, 2)), case(W, "one", (1, 1))
     few, later = case(W, "few", (900, 1000), (3, 1000)), case(W, "later", (3, 1000))
     hidden = CaseResult(name="hidden 1", hidden=True, outcome=W, message="wrong answer")
@@ -57,7 +57,7 @@ def test_the_test_with_the_smallest_share_of_wrong_elements_tells_most() -> None
     assert most_informative([case(R, "first"), case(R, "second")]).name == "first"
 
 
-def test_the_table_is_of_the_output_that_tells_most() -> None:
+def test_the_table_is_of_the_output_that_is_most_informative() -> None:
     tests = (case(R, "odd"), case(W, "one", (1, 1)), case(W, "all", (2, 2)), case(W, "few", (900, 1000), (3, 1000)))
     result = failed(W).model_copy(update={"tests": tests, "message": "test one: why (2 not run)"})
     shown = "\n".join(show.check(result))

@@ -227,7 +227,7 @@ def test_an_error_of_exactly_one_everywhere_is_an_offset_and_no_lower_precision(
     assert any("float8" in hint for hint in rounded)
 
 
-def test_what_was_never_written_is_told_without_its_random_bytes_even_where_they_happen_to_be_right() -> None:
+def test_what_was_never_written_is_reported_without_its_random_bytes_even_where_they_happen_to_be_right() -> None:
     truth = truth_of(4, 50)
     truth[:, ::2] = 0
     poison = torch.full((4, 50), 1e-12)
@@ -244,7 +244,7 @@ def test_what_was_never_written_is_told_without_its_random_bytes_even_where_they
     assert partly.mismatch.first
 
 
-def test_an_output_of_zeros_is_told_as_that() -> None:
+def test_an_output_of_zeros_is_reported_as_that() -> None:
     truth = truth_of(4, 50)
     check = check_output("y", torch.zeros(4, 50), truth, truth.float(), Tolerance(), torch.full((4, 50), 7.0))
     assert describe(check) == "y: all zeros"

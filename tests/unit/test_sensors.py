@@ -1,4 +1,4 @@
-"""What NVML's sensors tell of a device."""
+"""What NVML's sensors report about a device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Nvml:
         return 0x01 | 0x04 | 0x40
 
 
-def test_sensors_tell_what_there_is_and_leave_out_the_rest() -> None:
+def test_sensors_report_what_there_is_and_leave_out_the_rest() -> None:
     assert DEVICES["cpu"].sensors().read() is None
     read = nvml.NvmlSensors(Nvml(), "device").read()
     assert read == Telemetry(

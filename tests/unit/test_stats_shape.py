@@ -14,7 +14,7 @@ from harness.stats import correlation_time, drift, median, two_modes
 from tests.draws import DRAWS, Draw, at_most, remembering, student_3
 
 
-def test_a_correlation_time_is_one_where_nothing_can_be_told() -> None:
+def test_a_correlation_time_is_one_where_nothing_shows_it() -> None:
     assert correlation_time([]) == correlation_time([1.0] * 50) == correlation_time([1.0, 2.0, 3.0] * 3) == 1.0
     assert correlation_time([1.0, 2.0] * 20) == 1.0
 

@@ -64,7 +64,7 @@ def test_the_sanitizer_is_clean_only_by_its_summary_and_its_first_finding_is_sho
     assert says in found.text
 
 
-def test_kernels_are_told_by_their_time_the_longest_first() -> None:
+def test_kernels_are_listed_by_their_time_the_longest_first() -> None:
     rows = [
         ("0", "short(float *)", "2048", "1000000", "500000", "11.4", "3.2", "18"),
         ("1", "long(float *)", "58,304", "33554432", "33554432", "91.2", "30.0", "40"),
