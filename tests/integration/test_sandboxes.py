@@ -477,9 +477,7 @@ def test_close_leaves_nothing_and_may_be_repeated(name: SandboxName, tmp_path: P
     """
     with launched(name, program) as judge:
         judge.report()
-        started_s = time.monotonic()
         judge.sandbox.close()
-        assert time.monotonic() - started_s < 5
         judge.sandbox.close()
         assert judge.left() == []
         assert containers_with(judge.token) == ()
@@ -517,8 +515,7 @@ def test_a_flood_of_output_is_bounded(name: SandboxName) -> None:
     """
     with launched(name, program) as judge:
         judge.report()
-        time.sleep(0.3)
-        assert 0 < len(judge.sandbox.startup_log()) <= sandbox.STARTUP_LOG_BYTES
+        assert len(eventually(lambda: judge.sandbox.startup_log() or None)) <= sandbox.STARTUP_LOG_BYTES
 
 
 @providers()

@@ -5,56 +5,46 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests import leftovers
-from tests.leftovers import nothing_left
+from tests.leftovers import new
 
 RUNNER = "harness/runner/__main__.py"  # as a runner's command line has it
 
 
-@pytest.fixture
-def mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """What marks the processes of one test: those of the others, on another worker, have no parents either."""
-    every = leftovers._ours
-    monkeypatch.setattr(leftovers, "_ours", lambda: {process for process in every() if str(tmp_path) in process[1]})
-    return str(tmp_path)
-
-
-def sleeping(seconds: float, mine: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", f"import time; time.sleep({seconds})", RUNNER, mine]
-    started = subprocess.Popen(command)
-    time.sleep(0.3)
-    return started
-
-
-def orphaned(seconds: float, mine: str) -> None:
-    code = f"import time; time.sleep({seconds})"
-    subprocess.run(f"{sys.executable} -c '{code}' {RUNNER} {mine} & sleep 0.3", shell=True, check=True)
-
-
-def test_a_process_that_stays_is_left_behind(mine: str) -> None:
-    with pytest.raises(AssertionError), nothing_left():
-        started = sleeping(30, mine)
-    started.kill()
-    started.wait()
-
-
-def test_one_that_was_there_before_is_not(mine: str) -> None:
-    started = sleeping(30, mine)
-    with nothing_left():
+def test_a_process_that_stays_is_left_behind_and_one_from_before_is_not(tmp_path: Path) -> None:
+    code = [sys.executable, "-c", "import time; time.sleep(300)", RUNNER, str(tmp_path)]
+    before = leftovers._processes()
+    with subprocess.Popen(code) as started:
+        [found] = [line for line in leftovers._processes() if str(tmp_path) in line]
+        assert found not in before
+        assert new({"processes": []}, {"processes": [found]}) == {"processes": [found]}
+        assert new({"processes": [found]}, {"processes": [found]}) == {}
         started.kill()
-        started.wait()
+    assert not [line for line in leftovers._processes() if str(tmp_path) in line]
 
 
-def test_one_without_parents_is_if_it_stays(mine: str) -> None:
-    with nothing_left():
-        orphaned(0.6, mine)
-    with pytest.raises(AssertionError), nothing_left():
-        orphaned(4, mine)
+@pytest.mark.parametrize(
+    ("ancestors", "stays", "counts"),
+    [
+        pytest.param([7, os.getpid()], False, True, id="ours"),
+        pytest.param([7, os.getppid()], True, False, id="another worker's"),
+        pytest.param([7, 1], True, True, id="without parents"),
+        pytest.param([7, 1], False, False, id="ending"),
+    ],
+)
+def test_a_process_of_this_test_is_left_behind_and_one_without_parents_if_it_stays(
+    ancestors: list[int], stays: bool, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter([{(7, RUNNER)}, {(7, RUNNER)} if stays else set()])
+    monkeypatch.setattr(leftovers, "_ours", lambda: next(looks))
+    monkeypatch.setattr(leftovers, "_ancestors", lambda _pid: ancestors)
+    monkeypatch.setattr(leftovers.time, "sleep", lambda _seconds: None)
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    assert leftovers._processes() == ([f"7: {RUNNER}"] if counts else [])
 
 
 @pytest.mark.parametrize(
