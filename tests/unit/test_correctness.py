@@ -22,15 +22,15 @@ def check(name: str, error: float = 1e-8, *, correct: bool = True) -> OutputChec
     return OutputCheck(output=name, dtype="float32", correct=correct, max_error=budget, mismatch=wrong)
 
 
-def test_of_a_list_the_member_nearest_to_its_budget_is_told() -> None:
+def test_of_a_list_the_member_nearest_to_its_budget_is_kept() -> None:
     many = case("many tiny tensors")
     checks = [check(tensor.name, 9e-7 if tensor.name.endswith("[7]") else 1e-8) for tensor in many.tensors]
-    told = findings(many, checks).kept()
+    kept = findings(many, checks).kept()
     assert len(checks) > 300
-    assert [each.output for each in told] == ["params[7]", "grads[7]", "means[7]", "squares[7]"]
+    assert [check.output for check in kept] == ["params[7]", "grads[7]", "means[7]", "squares[7]"]
 
 
-def test_of_a_list_the_first_wrong_members_are_told_and_one_that_is_right() -> None:
+def test_of_a_list_the_first_wrong_members_are_kept_and_one_that_is_right() -> None:
     many = case("many tiny tensors")
     names = [tensor.name for tensor in many.tensors if tensor.list_name == "params"]
     found = findings(many, [check(name, correct=i % 2 == 0) for i, name in enumerate(names[:4])])
@@ -38,12 +38,12 @@ def test_of_a_list_the_first_wrong_members_are_told_and_one_that_is_right() -> N
     assert found.first_wrong.output == "params[1]"
     assert not found.enough("params[4]")
     found.add(check("params[5]", correct=False))
-    assert found.enough("params[6]"), "three are told, and the others are not looked at"
+    assert found.enough("params[6]"), "three are kept, and the others are not looked at"
     assert not found.enough("means[0]"), "which is in another list"
-    assert [each.output for each in found.kept()] == ["params[0]", "params[1]", "params[3]", "params[5]"]
+    assert [check.output for check in found.kept()] == ["params[0]", "params[1]", "params[3]", "params[5]"]
 
 
-def test_what_is_no_list_is_told_whole() -> None:
+def test_what_is_no_list_is_kept_whole() -> None:
     problem = load(PROBLEM.directory.parent / "layernorm_backward")
     resolved = problem.resolve(problem.tests[0])
     checks = [check(tensor.name) for tensor in resolved.tensors]
