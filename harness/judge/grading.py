@@ -328,14 +328,10 @@ class Grading:
         """Where it ran. The versions come from the runner's first two frames, sent before the submission was in its
         sandbox. Whether Triton's interpreter ran it is its own word: it earns another table.
         """
-        facts, provider = self._device.facts(), self._setup.provider
+        provider = self._setup.provider
         return Environment(
             device_kind=self._setup.device,
-            device_name=facts.device_name,
-            device_uuid_sha256=facts.device_uuid_sha256,
-            driver=facts.driver,
-            cuda=facts.cuda,
-            power_limit_mw=facts.power_limit_mw,
+            **self._device.facts()._asdict(),
             sandbox=provider.name,
             image_digest=provider.image_digest(),
             interpreted=session.interpreted,

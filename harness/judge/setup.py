@@ -45,12 +45,12 @@ class Setup:
     baselines: Sequence[Submission] = ()
     """Kernels to alternate with, each in its own sandbox, which starts together with the submission's."""
     calibrations: Sequence[Calibration] = ()
-    """Of devices: a time that beats the calibration of this one is rejected."""
+    """What devices can do: a time that beats the calibration of this one is rejected."""
     on_progress: Callable[[Progress], None] = ignore
     on_failure: OnFailure | None = None
     """Called with the tensors of each test that fails and is not hidden."""
     only: Collection[str] = ()
-    """Of a check: names of the tests to run, without the hidden ones; if they are right, it is `incomplete`."""
+    """The tests that a check runs, without the hidden ones; if they are right, it is `incomplete`. Empty: all tests."""
     fail_fast: bool = False
     """Whether the first test that fails ends the grading."""
     run: str = field(default_factory=lambda: secrets.token_hex(8))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +22,6 @@ from kernelmark.diagnostics.selftest import PROBLEMS, Attempts, Trial, attacks, 
 from kernelmark.diagnostics.selftest.side_by_side import attempt_all
 from kernelmark.grading.fleet import Job, JobResult, fleet, one_by_one
 from kernelmark.grading.fleet.fleet import Fleet
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from kernelmark.grading.fleet.one_by_one import TESTED_AT_A_TIME, OneByOne, several
 from kernelmark.project.settings import Settings
 from kernelmark.record import publishing
@@ -33,6 +31,7 @@ from leaderboard.standings.ranking import Table
 from tests.repository import commit, init
 from tests.unit.conftest import Command, Judge
 from tests.verdicts import REPLAYED, accepted, failed
+from tests.workers import FakeWorker
 
 RIGHT = "def twice(x, y): y.copy_(2 * x)\n"
 
@@ -375,33 +374,11 @@ def test_on_a_cpu_the_self_test_is_one_case_after_the_other(
     assert command("audit", "--top", "1", "--jobs", "2").code == 2
 
 
-class FakeWorker:
-    """Accepts everything at once."""
-
-    slots = 2
-
-    def __init__(self) -> None:
-        self.requests: list[JobRequest] = []
-
-    def start(self) -> None: ...
-
-    def device(self) -> str:
-        return "NVIDIA H200"
-
-    def submit(self, request: JobRequest) -> Future[JobAnswer]:
-        self.requests.append(request)
-        answer = Future[JobAnswer]()
-        answer.set_result(JobAnswer(run=request.run, verdict=accepted()))
-        return answer
-
-    def close(self) -> None: ...
-
-
 @pytest.mark.parametrize(("reuse", "graded"), [(True, 1), (False, 3)])
 def test_a_fleet_grades_the_same_source_again_if_it_is_told_to(
     competition: Path, monkeypatch: pytest.MonkeyPatch, reuse: bool, graded: int
 ) -> None:
-    workers = [FakeWorker(), FakeWorker()]
+    workers = [FakeWorker(slots=2), FakeWorker(slots=2)]
     monkeypatch.setattr(fleet, "local_workers", lambda *_: workers)
     monkeypatch.setattr(fleet, "providers", lambda _: [Provider("bwrap")])
     jobs = [Job(problem=load(PROBLEMS / "double"), submission=RIGHT, key=key) for key in range(3)]
@@ -409,7 +386,7 @@ def test_a_fleet_grades_the_same_source_again_if_it_is_told_to(
         results = list(one.grade_many(jobs, reuse=reuse))
         assert one.capacity == 6
     assert sorted(result.job.key for result in results) == [0, 1, 2]  # type: ignore[type-var]
-    assert [len(each.requests) for each in workers] == [graded, 0]
+    assert [len(worker.handed) for worker in workers] == [graded, 0]
     assert sum(result.duplicate for result in results) == 3 - graded
 
 

@@ -116,7 +116,7 @@ class Batch:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """Of the arenas, in the order of the layout's `strides`."""
+        """The file descriptors of the arenas, in the order of the layout's `strides`."""
         return descriptors(self._arenas)
 
     @property

@@ -20,9 +20,9 @@ class FailedTest:
     device: DeviceKind
     seed: int
     inputs: Tensors
-    """As the call got them, an `inout` included."""
+    """What the call got, an `inout` included."""
     outputs: Tensors
-    """As the call left them; random bytes where it wrote nothing."""
+    """What the call left there; random bytes where it wrote nothing."""
     expected: Tensors
     """What the reference gives for these inputs: in float64, where an output is not of integers and the reference is
     exact.

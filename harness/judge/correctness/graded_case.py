@@ -29,7 +29,7 @@ class GradedCase:
     device: DeviceKind
     resolved: ResolvedCase
     seed: int | None = None
-    """Of the inputs, which are the same in all batches then; None: each batch draws its own."""
+    """The seed of the inputs, which are the same in all batches then; None: each batch draws its own."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class GradedCase:
 
     @cached_property
     def other_values(self) -> Sequence[ResolvedCase]:
-        """Of a benchmark: the case with the values of the problem's tests."""
+        """The case of a benchmark with the values of the problem's tests."""
         return other_values(self.problem, self.resolved, self.device)
 
     def batch(

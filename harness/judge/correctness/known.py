@@ -70,7 +70,7 @@ def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list
 
 
 def _sums(tensors: Tensors) -> Iterator[list[int]]:
-    """For each tensor a sum of its bits, by the same random weights in each call: as good as a copy of it."""
+    """Sum the bits of each tensor, by the same random weights in each call: as good as a copy of it."""
     drawn = torch.randint(-(1 << 62), 1 << 62, (_WORDS,), generator=torch.Generator().manual_seed(_SECRET))
     for name in sorted(tensors):
         flat = carrier(tensors[name]).contiguous().reshape(-1).view(torch.uint8)

@@ -45,7 +45,7 @@ class Slot:
         return "host" if self.tensor.memory == "host" else "inputs"
 
     def words(self, drawn: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """For numbers from 0 to 1, as many places of its elements in the region, in words of 8 bytes."""
+        """Map numbers from 0 to 1 to places of its elements in the region, in words of 8 bytes."""
         if self.tensor.strides is None:
             return self.offset // 8 + (drawn * -(-self.nbytes // 8)).astype(np.int64)
         size = DTYPES[self.tensor.dtype].size_bytes

@@ -81,7 +81,7 @@ class Oracle:
         self._bound: _Bound | None = None
         self._asked = threading.RLock()  # its one conversation, and the memory that belongs to it
         self.weights_seed = secrets.randbits(62)
-        """Of what a class draws when it is made, here and in every submission."""
+        """The seed of what a class draws when it is made, here and in every submission."""
 
     @property
     def compares(self) -> bool:

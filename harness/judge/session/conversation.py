@@ -150,7 +150,7 @@ class Session:
             stack.callback(self._listener.close)
 
     def cpu_ns(self) -> int | None:
-        """As for `Sandbox.cpu_ns`."""
+        """The CPU time of its sandbox, as `Sandbox.cpu_ns`."""
         return self._sandbox.cpu_ns() if self._sandbox is not None else None
 
     def reconnect(self, seconds: float) -> replies.Profiled:

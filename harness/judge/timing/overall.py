@@ -51,17 +51,18 @@ class KnownTimes:
     sha256: str
     timing: Kind
     cases: Mapping[str, Interval]
-    """By the case's name."""
+    """The intervals of the cases, by name."""
 
     @classmethod
     def of(cls, verdict: Verdict) -> KnownTimes:
-        """Those of an accepted verdict on a baseline."""
+        """The times of an accepted verdict on a baseline."""
         name, sha256 = verdict.submission.name.partition(".")[0], verdict.submission.sha256
         return cls(name, sha256, verdict.timing, {benchmark.name: benchmark.score for benchmark in verdict.benchmarks})
 
 
 def known_speedups(verdict: Verdict, known: Sequence[KnownTimes]) -> Iterator[Speedup]:
-    """Of an accepted verdict, for every baseline whose times are known in all its cases, measured in the same way.
+    """The speedups of an accepted verdict over each baseline whose times are known in all its cases, if they were
+    measured in the same way.
 
     The calls did not alternate, so the interval is as wide as both intervals allow.
     """
@@ -93,5 +94,5 @@ def failed_baselines(timing: Timing, *, accepted: bool) -> Iterator[Doubt]:
 
 
 def no_baseline(name: str, why: str) -> Doubt:
-    """That there is no speedup over this baseline."""
+    """The doubt that there is no speedup over this baseline."""
     return Doubt(code=DoubtCode.NO_BASELINE, text=f"baseline {name}: {why}")

@@ -38,7 +38,7 @@ _REPLAYS: dict[Effort, Plan] = {
 
 
 def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
-    """For rounds of plain calls. A CPU gets half the time, since repetition cures no noise there."""
+    """The plan for rounds of plain calls. A CPU gets half the time, since repetition cures no noise there."""
     plan = _ROUNDS[effort]
     if not DEVICES[device].on_host:
         return plan
@@ -46,5 +46,5 @@ def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
 
 
 def replay_plan_for(effort: Effort) -> Plan:
-    """For replayed calls."""
+    """The plan for replayed calls."""
     return _REPLAYS[effort]

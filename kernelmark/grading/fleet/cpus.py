@@ -19,7 +19,7 @@ class Share:
     """A worker's processors."""
 
     judge: tuple[int, ...]
-    """Of the judge, and of launchers, which hold no host code of a submission."""
+    """The processors of the judge, and of launchers, which hold no host code of a submission."""
     runners: tuple[int, ...]
 
     @classmethod

@@ -131,7 +131,7 @@ class Dispatch:
         self._events.put(_End())
 
     def _growth(self) -> int:
-        """For how many more jobs there is room since workers came."""
+        """How many more jobs there is room for since workers came."""
         more = max(0, self._pool.capacity - self._capacity)
         self._capacity += more
         return more

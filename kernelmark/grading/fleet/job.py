@@ -26,7 +26,7 @@ class Job:
     """As for `kernelmark.grade`: source (`str`), a file (`Path`), or a `Submission`."""
     author: str = "anonymous"
     language: str = "py"
-    """Of a submission given as source."""
+    """The language of a submission that is given as source."""
     beside: ExtraFiles = ()
     """As for `kernelmark.grade`: the files that the submission includes or imports."""
     key: object = None
@@ -44,11 +44,11 @@ class JobResult:
     job: Job
     verdict: Verdict | None = None
     check: Check | None = None
-    """In place of a verdict, of a job that was only checked."""
+    """The result of a job that was only checked, in place of a verdict."""
     error: KernelmarkError | None = None
     """A `UsageError` is the job's own fault, a `HarnessError` is ours."""
     seconds: float = 0.0
-    """From the moment that the fleet took the job."""
+    """The time since the fleet took the job."""
     device: str = ""
     """The name of the worker's device."""
     duplicate: bool = False

@@ -21,7 +21,7 @@ class Gpu(NamedTuple):
     """A GPU that this process may use."""
 
     uuid: str
-    """As `CUDA_VISIBLE_DEVICES` takes it."""
+    """Its name in `CUDA_VISIBLE_DEVICES`."""
     pci_address: str
 
 

@@ -74,7 +74,7 @@ class JobAnswer(Message):
     check: Check | None = None
     error: str = ""
     error_class: str = ""
-    """Of `harness.errors`, whose message is `error`."""
+    """The class in `harness.errors` of that error."""
 
     @classmethod
     def failed(cls, run: str, error: Exception) -> JobAnswer:

@@ -176,7 +176,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """One of the slots; those who still wait when the worker stops start no sandbox any more."""
+        """Hold one of the slots; a job that still waits for one when the worker stops starts no sandbox any more."""
         with self._slots:
             self._refuse_if_stopped()
             yield

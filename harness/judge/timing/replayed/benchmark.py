@@ -89,7 +89,7 @@ class PairedReplays:
         self._baseline, self._player = baseline, player
 
     def settle(self, fresh: FreshInputs) -> None:
-        """As for a player."""
+        """A call of the baseline that does not count, as `Player.settle`."""
         self._make(self._player.settle, fresh)
 
     def play(self, fresh: FreshInputs) -> None:

@@ -29,7 +29,7 @@ class Clocks:
     """The times of calls that count, and a doubt if the clocks disagree."""
 
     counted_ns: list[float]
-    """One for each call."""
+    """The time of each call."""
     doubt: str = ""
 
     @classmethod

@@ -96,7 +96,7 @@ class FreshInputs:
         self.group = max(1, min(_MOST_CALLS, _MOST_BYTES // layout.bytes_per_set))
         """How many calls' inputs are drawn at a time."""
         self.seeds: list[int] = []
-        """One for each group, in order."""
+        """The seeds of the groups, in order."""
         self._places: list[Mapping[Place, Arena]] = []
         with contextlib.ExitStack() as made:
             for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
@@ -115,7 +115,7 @@ class FreshInputs:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """Of the arenas that the next call uses, in the order of the layout's `strides`."""
+        """The file descriptors of the arenas of the next call, in the order of the layout's `strides`."""
         return descriptors(self._place)
 
     @property

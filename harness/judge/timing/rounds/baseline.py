@@ -31,7 +31,7 @@ class Baseline:
         self.fault: str | None = None
 
     def cpu_ns(self) -> int | None:
-        """As for `Sandbox.cpu_ns`."""
+        """The CPU time of its sandbox, as `Sandbox.cpu_ns`."""
         return self._session.cpu_ns()
 
     def build(self, benchmarks: Benchmarks) -> None:

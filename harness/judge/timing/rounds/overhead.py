@@ -31,7 +31,7 @@ class Overhead:
 
     @classmethod
     def of(cls, one_ns: Sequence[int], two_ns: Sequence[int]) -> Overhead:
-        """From the times of rounds of one call and of two.
+        """Derive it from the times of rounds of one call and of two.
 
         The fastest of each count: what a busy machine adds here must not be taken off rounds that it does not delay. By
         as much as half of the rounds of one call are slower, it may be too little. No round is shorter than its

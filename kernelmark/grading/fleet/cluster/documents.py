@@ -9,7 +9,7 @@ from harness.wire.protocol import PROTOCOL
 from kernelmark.grading.fleet.messages import DeviceWish, Message
 
 VERSION = f"{version('kernelmark')}, protocol {PROTOCOL}"
-"""Of this machine's kernelmark; all machines of a fleet must have the same."""
+"""The version of this machine's kernelmark; all machines of a fleet must have the same."""
 
 
 class ActorSetup(Message):
@@ -20,7 +20,7 @@ class ActorSetup(Message):
     device: DeviceWish
     sandbox: SandboxName
     slots: int | None = None
-    """Of the caller; None: by the processors of the actor's machine."""
+    """How many jobs it works on at a time; None: by the processors of the actor's machine."""
 
 
 class ActorState(Message):
