@@ -50,7 +50,7 @@ def compare(
     from kernelmark.text.progress import Reporter
 
     settings = load_settings(problem, effort=effort, sandbox=sandbox, device=device)
-    named = [_kernel(settings, each, problem) for each in (one, other)]
+    named = [_kernel(settings, name, problem) for name in (one, other)]
     problems = {slug for _, slug in named if slug is not None}
     if len(problems) != 1:
         what = (
@@ -66,7 +66,7 @@ def compare(
     else:
         print_lines(show.comparison(result, second))
     if result.score is not None and not result.speedups:
-        why = "; ".join(each.text for each in result.doubts if each.code == DoubtCode.NO_BASELINE)
+        why = "; ".join(doubt.text for doubt in result.doubts if doubt.code == DoubtCode.NO_BASELINE)
         what = "could not be timed beside the other one"
         raise SubmissionError(
             second.name, f"{what}: {why}" if why else what, "" if why else "`kernelmark check` says why"

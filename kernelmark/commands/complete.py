@@ -42,7 +42,7 @@ def baselines(context: click.Context, _parameter: click.Parameter, incomplete: s
 
         folder = load_settings().locate("reference")
         files = folder.glob(f"{context.params.get('problem') or '*'}/*")
-        return _beginning(incomplete, {"none", *(each.stem for each in files if each.suffix[1:] in LANGUAGES)})
+        return _beginning(incomplete, {"none", *(file.stem for file in files if file.suffix[1:] in LANGUAGES)})
     except (KernelmarkError, OSError, ValueError):
         return []
 

@@ -110,7 +110,7 @@ def complete(root: click.Group) -> None:
         command.context_settings = {**command.context_settings, "help_option_names": ["-h", "--help"]}
         if shown := EXAMPLES.get(path):
             command.epilog = "\n".join(
-                ["\b", "Examples:" if len(shown) > 1 else "Example:", *(f"  {each}" for each in shown)]
+                ["\b", "Examples:" if len(shown) > 1 else "Example:", *(f"  {example}" for example in shown)]
             )
 
 

@@ -105,21 +105,21 @@ def _import(
     checkout.refuse_another()
     importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force, reference)
     imported = left_out = 0
-    for each in importer.all(form, path, names, jobs):
-        print_lines([_line(each)])
-        if each.problem is not None and not imported and (told := checkout.write()):
-            say(f"kernelmark: {visible(told)}")
-        imported += each.problem is not None
-        left_out += each.problem is None
+    for found in importer.all(form, path, names, jobs):
+        print_lines([_line(found)])
+        if found.problem is not None and not imported and (text := checkout.write()):
+            say(f"kernelmark: {visible(text)}")
+        imported += found.problem is not None
+        left_out += found.problem is None
     print_lines([f"{imported:,} imported, {left_out:,} left out"])
     return 0 if imported else UsageError.exit_code
 
 
-def _line(told: Imported) -> str:
-    name = f"{told.form} {visible(told.label)}"
-    if told.problem is None:
-        return f"left out  {name}: {visible(told.reason)}"
-    roles = [each.role for each in told.problem.tensors]
+def _line(found: Imported) -> str:
+    name = f"{found.form} {visible(found.label)}"
+    if found.problem is None:
+        return f"left out  {name}: {visible(found.reason)}"
+    roles = [tensor.role for tensor in found.problem.tensors]
     size = f"{counted(roles.count('input'), 'input')}, {counted(roles.count('output'), 'output')}"
-    told_besides = "".join(f"; {visible(each)}" for each in told.remarks)
-    return f"imported  {name}  as {visible(os.path.relpath(told.folder))}  ({size}{told_besides})"
+    remarks = "".join(f"; {visible(remark)}" for remark in found.remarks)
+    return f"imported  {name}  as {visible(os.path.relpath(found.folder))}  ({size}{remarks})"

@@ -70,20 +70,20 @@ def verify(form: str) -> int:
     settings = load_settings()
     now, archive = current(settings), settings.locate("archive")
     inspections = [inspect(ledger.path, archive, now) for ledger in ledgers(settings)]
-    faults = [fault for each in inspections for fault in each.faults]
+    faults = [fault for inspection in inspections for fault in inspection.faults]
     if form == "json":
-        print_json([asdict(each) for each in inspections])
+        print_json([asdict(inspection) for inspection in inspections])
     else:
         for fault in faults:
             print_lines([visible(str(fault))])
-        for each in inspections:
-            entries, verdicts = counted(each.entries, "entry", "entries"), counted(each.known, "verdict")
-            counts = f"{entries}, {verdicts} on the current problem, {each.stale} on earlier versions of it"
-            unknown = f", {each.unknown} on a problem not found here" if each.unknown else ""
-            others = each.entries - each.known - each.stale - each.unknown
+        for found in inspections:
+            entries, verdicts = counted(found.entries, "entry", "entries"), counted(found.known, "verdict")
+            counts = f"{entries}, {verdicts} on the current problem, {found.stale} on earlier versions of it"
+            unknown = f", {found.unknown} on a problem not found here" if found.unknown else ""
+            others = found.entries - found.known - found.stale - found.unknown
             # Moderation events, and kinds that a later version wrote.
             rest = f", {counted(others, 'other')}" if others else ""
-            print_lines([f"{each.path.name}: {counts}{unknown}{rest}"])
+            print_lines([f"{found.path.name}: {counts}{unknown}{rest}"])
         if not inspections:
             print_lines([f"nothing is recorded in {settings.locate('results')}"])
     return HarnessError.exit_code if faults else 0
@@ -148,16 +148,16 @@ def regrade(
         listed = [
             {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in due
         ]
-        lines = [visible(str(each)) for each in due] or ["nothing needs to be graded again here"]
+        lines = [visible(str(one)) for one in due] or ["nothing needs to be graded again here"]
         print_json(listed) if form == "json" else print_lines(lines)
         return 0
     with InOrder(form) as printed:
-        for place, result in grade_all(settings, [again.asked(settings, each) for each in due], jobs, record=True):
+        for place, result in grade_all(settings, [again.asked(settings, one) for one in due], jobs, record=True):
             printed.add(place, result)
     results = [printed.results[place] for place in range(len(due))]
     if form == "json":
-        print_json([each.document() for each in results])
-    return max(each.code if each.errored else 0 for each in results)
+        print_json([result.document() for result in results])
+    return max(result.code if result.errored else 0 for result in results)
 
 
 @click.command()
@@ -180,8 +180,8 @@ def similar(problem: str, threshold: float, form: str) -> None:
 
     settings = load_settings(problem)
     submissions, missing = sources(settings, problem)
-    for each in missing:
-        say(f"kernelmark: warning: {visible(each)}")
+    for error in missing:
+        say(f"kernelmark: warning: {visible(error)}")
     pairs = alike(submissions, threshold, settings.teams)
     if form == "json":
         print_json([pair.model_dump() for pair in pairs])

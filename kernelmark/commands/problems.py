@@ -66,9 +66,9 @@ def problems_list(form: str) -> int:
             ]
         )
     else:
-        told = {slug: [place.text for place in each] for slug, each in found.items()}
+        stands = {slug: [place.text for place in places] for slug, places in found.items()}
         if loaded or not status:
-            print_lines(show.problems(loaded, told, datetime.now(UTC)))
+            print_lines(show.problems(loaded, stands, datetime.now(UTC)))
         left = Allowance(settings).left(settings.author_or_default()) if not status else ""
         if left:
             print_lines([f"you ({settings.author_or_default()}) have left today: {left}"])
@@ -92,9 +92,9 @@ def problems_show(problem: str, form: str) -> None:
     if form == "json":
         print_json(show.problem_document(asked))
     else:
-        told = sheet(settings, asked)
+        found = sheet(settings, asked)
         now, columns = datetime.now(UTC), min(text.WIDTH, width())
-        print_lines(text.lines(asked, told.statement, told.entry_points, told.baselines, now, columns))
+        print_lines(text.lines(asked, found.statement, found.entry_points, found.baselines, now, columns))
 
 
 @problems.command("new")
@@ -129,7 +129,7 @@ def problems_lint(
     from kernelmark.text.batch import BatchReporter
 
     settings = load_settings(sandbox=sandbox, device=device)
-    directories = [find_directory(settings, each) for each in problem] or problem_directories(settings)
+    directories = [find_directory(settings, name) for name in problem] or problem_directories(settings)
     with BatchReporter() as reporter:
         reports = lint.lint(settings, directories, with_samples=not no_samples, reporter=reporter, jobs=jobs)
     print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))

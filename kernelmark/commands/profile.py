@@ -31,8 +31,8 @@ _PARTS = {
 
 
 def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for name, told in reversed(_PARTS.items()):
-        command = click.option(f"--{name}", "parts", flag_value=name, multiple=True, help=told)(command)
+    for name, text in reversed(_PARTS.items()):
+        command = click.option(f"--{name}", "parts", flag_value=name, multiple=True, help=text)(command)
     return command
 
 
@@ -110,15 +110,15 @@ def profile(
         say(f"{file.name} cannot run on this machine, so there are no times, only its compiled code")
     if verdict is not None:
         print_lines(measured)
-    lines = list(profiles.counted([(each.name, each.nsight) for each in found.profiles]))
-    lines += profiles.claimed([(each.name, each.torch) for each in found.profiles])
-    for each in found.profiles:
-        lines += profiles.sanitized(each.sanitized)
+    lines = list(profiles.counted([(kernel.name, kernel.nsight) for kernel in found.profiles]))
+    lines += profiles.claimed([(kernel.name, kernel.torch) for kernel in found.profiles])
+    for kernel in found.profiles:
+        lines += profiles.sanitized(kernel.sanitized)
     if lines:
         print_lines(lines)
-    for each in found.profiles:
-        for part, why in each.missing.items():
-            say(f"no {part} for {each.name}: {why}")
+    for kernel in found.profiles:
+        for part, why in kernel.missing.items():
+            say(f"no {part} for {kernel.name}: {why}")
     written = folder.write(found, out, measured)
     if tensorboard is not None:
         folder.tensorboard(found, tensorboard)

@@ -17,7 +17,7 @@ _Stamp = tuple[int, int, int]
 def repeated(files: Sequence[Path], once: Callable[[], int]) -> int:
     """Run `once` now, and again whenever one of the files is saved, until Ctrl-C; returns the last status.
 
-    From the second time on, an error is told, and does not end it: an editor may have written half of a file.
+    From the second time on, an error is printed, and does not end it: an editor may have written half of a file.
     """
     names = " or ".join(visible(file.name) for file in files)
     seen = _stamps(files)

@@ -46,8 +46,8 @@ class Known:
 
     def same(self, path: str, job: PreparedJob) -> Graded | None:
         """The newest verdict of this source by its author on this problem as it is now; None if there is none."""
-        ledger, told = self.of(job.problem.slug), (job.submission.author, job.submission.sha256)
-        alike = (each for each in reversed(ledger.gradings) if (each.author, each.sha256) == told)
+        ledger, wanted_source = self.of(job.problem.slug), (job.submission.author, job.submission.sha256)
+        alike = (grading for grading in reversed(ledger.gradings) if (grading.author, grading.sha256) == wanted_source)
         settings = ((grading, grading.verdict.setting) for grading in alike)
         wanted = (job.problem.sha256, PROTOCOL)
         found = next((grading for grading, of in settings if (of.problem.sha256, of.protocol) == wanted), None)
@@ -76,7 +76,7 @@ class _Ledger:
     def gradings(self) -> list[RecordedGrading]:
         """All of them, oldest first."""
         found = gradings(self._facts, current(self._settings))
-        return sorted(found, key=lambda each: each.verdict.created_at)
+        return sorted(found, key=lambda grading: grading.verdict.created_at)
 
     @cached_property
     def _tables(self) -> list[Table]:
@@ -91,17 +91,17 @@ class _Ledger:
 
     def marks(self) -> Iterator[Marked]:
         together: dict[str, list[RecordedGrading]] = {}
-        for each in self.gradings:
-            together.setdefault(self._teams.name_of(each.author), []).append(each)
+        for grading in self.gradings:
+            together.setdefault(self._teams.name_of(grading.author), []).append(grading)
         for _, of in sorted(together.items()):
-            chosen = self._chosen([each for each in of if each.stale is None] or of)
+            chosen = self._chosen([grading for grading in of if grading.stale is None] or of)
             graded, delay = self.graded(chosen, chosen.submission), _delay(chosen, of)
             team = self._teams.of(chosen.author)
             for author in team.members if team is not None else (chosen.author,):
                 yield Marked(author, "", "", team.name if team else "", delay, graded, f"{author}.txt")
 
     def _chosen(self, of: Sequence[RecordedGrading]) -> RecordedGrading:
-        by_run: Mapping[str, RecordedGrading] = {each.run: each for each in of}
+        by_run: Mapping[str, RecordedGrading] = {grading.run: grading for grading in of}
         rows = [row.run for table in self._tables for row in table.rows if row.rank is not None]
         rows += [row.run for table in self._tables for row in table.rows if row.rank is None]
         rows += [run.run for table in self._tables for run in table.set_aside]
@@ -115,5 +115,5 @@ def _delay(grading: RecordedGrading, of: Sequence[RecordedGrading]) -> Delay:
             moment = datetime.fromisoformat(found["moment"] + (found["offset"] or "+00:00"))
             factor = float(found["factor"]) if found["factor"] else None if found["days"] else 1.0
             return Delay(moment, int(found["days"] or 0), factor)
-    first = next(each for each in of if each.sha256 == grading.sha256)
+    first = next(earlier for earlier in of if earlier.sha256 == grading.sha256)
     return Delay(first.verdict.created_at, 0, 1.0)

@@ -1,4 +1,4 @@
-"""Writes what became of the hand-ins of a course: a table for a gradebook, and a feedback file each. Trusted."""
+"""Writes what became of the submissions to a course: a table for a gradebook, and feedback files. Trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 class Marked(NamedTuple):
-    """What became of an author's hand-in; `delay` is None if it is not known when it was handed in.
+    """What became of an author's submission; `delay` is None if it is not known when it was handed in.
 
     `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
     author is in none. `feedback_file` is the name of the feedback file.
@@ -65,8 +65,8 @@ def table(results: Iterable[Marked]) -> str:
 
 
 def feedback(result: Marked) -> str:
-    """What the author may see, and can act upon: hidden tests are told by their outcome alone, and what only whoever
-    grades can do is left out.
+    """What the author may see, and can act upon: of hidden tests it says the outcome alone, and it leaves out what
+    only the person who grades can do.
     """
     graded = result.graded
     lines = [visible(graded.path)]
@@ -80,7 +80,7 @@ def feedback(result: Marked) -> str:
 
 
 def _why(result: Marked) -> str:
-    """Why a hand-in was not graded, as its author should know it."""
+    """Why a submission was not graded, as its author should know it."""
     if result.graded.by_author:
         return visible(result.graded.message)
     if result.delay is not None and result.delay.factor is None:
@@ -99,7 +99,7 @@ def _numbers(graded: Graded) -> tuple[object, ...]:
     verdict = graded.verdict
     if verdict is None:
         return ("",) * 8
-    right = sum(each.outcome is Outcome.ACCEPTED for each in verdict.tests)
+    right = sum(test.outcome is Outcome.ACCEPTED for test in verdict.tests)
     total = len(verdict.tests) + verdict.tests_not_run
     score, speedup = verdict.score, next(iter(verdict.speedups), None)
     times = (score.median_ns, score.low_ns, score.high_ns) if score else ("", "", "")
@@ -113,8 +113,8 @@ def _no_rank(graded: Graded) -> str:
     if verdict is None or verdict.score is None:
         return ""
     if graded.table is not None:
-        told = show.standing(verdict, graded.table, for_author=True)
-        return told.removeprefix("none: ") if told.startswith("none: ") else ""
+        standing = show.standing(verdict, graded.table, for_author=True)
+        return standing.removeprefix("none: ") if standing.startswith("none: ") else ""
     state: RowState = verdict.no_rank or ("too_wide" if too_wide(verdict.score) else "ranks")
     return NO_RANK.get(state, "")
 

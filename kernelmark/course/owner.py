@@ -30,7 +30,7 @@ class Owner:
     by_moodle: bool = False
     """Whether the name is one that Moodle made, which takes feedback back by such names."""
     ids: tuple[str, ...] = ()
-    """The ids of several people, which the name holds: it cannot be told whose it is."""
+    """The ids of several people, which the name holds: it cannot be known whose it is."""
 
     @classmethod
     def of(cls, text: str, *, is_folder: bool = False) -> Owner:
@@ -47,8 +47,8 @@ class Owner:
             matches = [*moodle, *([canvas] if canvas else [])]
             if not matches:
                 return cls(text)
-            found = min(matches, key=lambda each: each.start())
-            ids = dict.fromkeys([found["id"], *(each["id"] for each in moodle)])
+            found = min(matches, key=lambda match: match.start())
+            ids = dict.fromkeys([found["id"], *(match["id"] for match in moodle)])
             if len(ids) > 1:
                 return cls(text, ids=tuple(ids))
         return cls(text[: found.start()], found["id"], bool(found["late"]), found.re is _MOODLE)
@@ -83,12 +83,12 @@ def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Own
     """
     ids: dict[str, set[str]] = {name: {""} for name in teams}
     every = set(owners)
-    for each in every:
-        ids.setdefault(each.author, set()).add(each.id)
-    authors = {each: each.author if len(ids[each.author]) == 1 else each.author_with_id for each in every}
-    by_id = {author: each.id for each, author in authors.items() if author != each.author or author == each.id}
-    for each, author in authors.items():
-        if by_id.get(author, each.id) != each.id:
-            digest = hashlib.sha256(f"{each.name}_{each.id}".encode(errors="surrogatepass")).hexdigest()
-            authors[each] = f"{author[:50]}-{digest[:8]}"
+    for owner in every:
+        ids.setdefault(owner.author, set()).add(owner.id)
+    authors = {owner: owner.author if len(ids[owner.author]) == 1 else owner.author_with_id for owner in every}
+    by_id = {author: owner.id for owner, author in authors.items() if author != owner.author or author == owner.id}
+    for owner, author in authors.items():
+        if by_id.get(author, owner.id) != owner.id:
+            digest = hashlib.sha256(f"{owner.name}_{owner.id}".encode(errors="surrogatepass")).hexdigest()
+            authors[owner] = f"{author[:50]}-{digest[:8]}"
     return authors

@@ -127,7 +127,7 @@ def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
     ledger, entry = find_run(settings, prefix)
     if problem is not None and ledger.path.stem != Path(problem).name:
         raise UsageError(f"run {prefix}", f"is of the problem {ledger.path.stem}", "leave PROBLEM out")
-    run = next(each for each in gradings(ledger.facts(), current(settings)) if each.seq == entry.seq)
+    run = next(grading for grading in gradings(ledger.facts(), current(settings)) if grading.seq == entry.seq)
     if run.state == "disqualified":
         raise UsageError(f"run {run.run}", "is disqualified, and its new run would rank", "reinstate it first")
     return Due(ledger, run, "asked for")
@@ -159,18 +159,18 @@ def _by_place(
     for table in rank(ledger.facts(), known, settings.teams):
         tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
     graded: dict[Place, list[RecordedGrading]] = {}
-    for each in gradings(ledger.facts(), known):
-        ran = each.verdict.environment
-        graded.setdefault((ran.device_kind, ran.device_name, ran.isolated), []).append(each)
+    for grading in gradings(ledger.facts(), known):
+        ran = grading.verdict.environment
+        graded.setdefault((ran.device_kind, ran.device_name, ran.isolated), []).append(grading)
     found = {}
     for where, of in graded.items():
         rows = list(_ordered(tables.get(where, [])))
         taken = {(row.author, row.sha256) for row, _ in rows}
         ranked = {row.author for table in tables.get(where, []) for row in table.rows}
-        others = [each for each in newest(of) if (each.author, each.sha256) not in taken]
-        others.sort(key=lambda each: (not _failed(each), each.author in ranked))
-        candidates: list[tuple[Kind, Row | RecordedGrading, str]] = [("due", *each) for each in rows]
-        candidates += [("failed" if _failed(each) else "other", each, _told(each)) for each in others]
+        others = [grading for grading in newest(of) if (grading.author, grading.sha256) not in taken]
+        others.sort(key=lambda grading: (not _failed(grading), grading.author in ranked))
+        candidates: list[tuple[Kind, Row | RecordedGrading, str]] = [("due", *row) for row in rows]
+        candidates += [("failed" if _failed(grading) else "other", grading, _described(grading)) for grading in others]
         found[where] = candidates
     return found
 
@@ -181,7 +181,7 @@ def _failed(grading: RecordedGrading) -> bool:
     return not accepted and grading.stale is not None and grading.stale.again is None
 
 
-def _told(grading: RecordedGrading) -> str:
+def _described(grading: RecordedGrading) -> str:
     outcome = grading.verdict.outcome.value.replace("_", " ")
     return f"{outcome}; {grading.stale.reason}" if grading.stale else f"{outcome}, and up to date"
 
@@ -217,7 +217,7 @@ def _reason(row: Row) -> str | None:
 
 
 def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: DeviceFacts) -> Environment | None:
-    """What a grading would find now on this device: the newest that is recorded, with what can be told before one.
+    """What a grading would find now on this device: the newest that is recorded, with what is known before one.
 
     What is inside a container is not looked at: its image's digest stands for it.
     """

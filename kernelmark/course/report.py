@@ -78,7 +78,7 @@ class Graded:
 
 def worst(results: Sequence[Graded]) -> int:
     """The largest exit status of all, 0 if there are none; `unsupported` counts less than any other failure."""
-    return max((each.code for each in results), key=lambda code: 0.5 if code == _UNSUPPORTED else code, default=0)
+    return max((result.code for result in results), key=lambda code: 0.5 if code == _UNSUPPORTED else code, default=0)
 
 
 def summary(results: Sequence[Graded]) -> str:
@@ -86,13 +86,13 @@ def summary(results: Sequence[Graded]) -> str:
     parts = ["# Gradings\n"]
     if not results:
         return "\n".join([*parts, "No submission was added or changed.\n"])
-    limited = any(each.left for each in results)
+    limited = any(result.left for result in results)
     columns = ["file", "outcome", "time per call", "standing", "run", *(["left today"] if limited else [])]
-    parts.append(grid(columns, ([*_cells(each), *([escape(each.left)] if limited else [])] for each in results)))
-    for each in results:
-        if each.code:
-            parts.append(f"## {escape(each.path)}\n")
-            parts.append("".join(f"    {line}\n" for line in each.lines()))
+    parts.append(grid(columns, ([*_cells(result), *([escape(result.left)] if limited else [])] for result in results)))
+    for result in results:
+        if result.code:
+            parts.append(f"## {escape(result.path)}\n")
+            parts.append("".join(f"    {line}\n" for line in result.lines()))
     return "\n".join(parts)
 
 
@@ -100,34 +100,36 @@ def junit(results: Sequence[Graded]) -> bytes:
     """A test suite with one case per submission: a submission's fault is a failure, one that could not be graded is an
     error, and one that needs a GPU is skipped.
     """
-    kinds = [_kind(each) for each in results]
+    kinds = [_kind(result) for result in results]
     counts = {"tests": str(len(results)), "failures": str(kinds.count("failure")), "errors": str(kinds.count("error"))}
     counts["skipped"] = str(kinds.count("skipped"))
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "kernelmark", **counts})
-    for each in results:
-        path = PurePosixPath(each.path)
-        seconds = each.verdict.duration_ns / 1e9 if each.verdict else 0.0
+    for result in results:
+        path = PurePosixPath(result.path)
+        seconds = result.verdict.duration_ns / 1e9 if result.verdict else 0.0
         attributes = {"classname": _xml(str(path.parent)), "name": _xml(path.name), "time": f"{seconds:.3f}"}
         case = ElementTree.SubElement(suite, "testcase", attributes)
-        if each.code:
-            wrong = ElementTree.SubElement(case, _kind(each), {"message": _xml(each.message), "type": each.outcome})
-            wrong.text = _xml("\n".join(each.lines()))
+        if result.code:
+            wrong = ElementTree.SubElement(
+                case, _kind(result), {"message": _xml(result.message), "type": result.outcome}
+            )
+            wrong.text = _xml("\n".join(result.lines()))
     document: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
 
 
-def _kind(each: Graded) -> str:
-    if each.code == _UNSUPPORTED:
+def _kind(result: Graded) -> str:
+    if result.code == _UNSUPPORTED:
         return "skipped"
-    return "error" if each.errored else "failure" if each.code else ""
+    return "error" if result.errored else "failure" if result.code else ""
 
 
-def _cells(each: Graded) -> tuple[str, ...]:
-    score = each.verdict.score if each.verdict else None
-    standing = show.standing(each.verdict, each.table) if each.verdict and each.table else ""
-    run = each.verdict.run if each.verdict and each.recorded else ""
-    return escape(each.path), each.outcome, interval(score) if score else "", escape(standing), run
+def _cells(result: Graded) -> tuple[str, ...]:
+    score = result.verdict.score if result.verdict else None
+    standing = show.standing(result.verdict, result.table) if result.verdict and result.table else ""
+    run = result.verdict.run if result.verdict and result.recorded else ""
+    return escape(result.path), result.outcome, interval(score) if score else "", escape(standing), run
 
 
 def _xml(text: str) -> str:

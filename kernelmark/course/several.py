@@ -98,9 +98,9 @@ def grade_all(
     ready: dict[DeviceKind, dict[int, Ready]] = {"cuda": {}, "cpu": {}}
     failed: dict[int, Exception] = {}
     known: dict[int, Graded] = {}
-    for place, each in enumerate(asked):
+    for place, submission in enumerate(asked):
         try:
-            read = each.read()
+            read = submission.read()
             if read.known is not None:
                 known[place] = read.known
             else:
@@ -133,7 +133,7 @@ def _results(
 
     with BatchReporter(len(asked)) as reporter, Publisher(settings) as publisher:
         for place, result in done.items():
-            yield from _told(reporter, place, result)
+            yield from _finished(reporter, place, result)
         for device in ready:
             graded = _graded(settings, asked, device, ready[device], jobs, publisher, record=record, reporter=reporter)
             yield from graded
@@ -154,7 +154,7 @@ def _graded(
     from kernelmark.grading.fleet import Job
     from kernelmark.grading.fleet.one_by_one import several
 
-    given = [Job(problem=each.job.problem, submission=each.job.submission, key=place) for place, each in ready.items()]
+    given = [Job(problem=read.job.problem, submission=read.job.submission, key=place) for place, read in ready.items()]
     left = dict(ready)
     try:
         with several(settings, device, jobs, count=len(given), on_progress=reporter.report) as grades:
@@ -162,12 +162,12 @@ def _graded(
                 place = result.job.key
                 assert isinstance(place, int)
                 one = left.pop(place)
-                yield from _told(
+                yield from _finished(
                     reporter, place, _recorded(asked[place].path, result, one if record else None, publisher)
                 )
     except KernelmarkError as error:  # none could be graded, or no more
         for place in left:
-            yield from _told(reporter, place, _failed(asked[place].path, error))
+            yield from _finished(reporter, place, _failed(asked[place].path, error))
 
 
 def _recorded(path: str, result: JobResult, ready: Ready | None, publisher: Publisher) -> Graded:
@@ -211,7 +211,7 @@ def _failed(path: str, error: Exception, verdict: Verdict | None = None, *, reco
     return Graded(path, HarnessError.exit_code, unexpected(error), verdict, recorded=recorded)
 
 
-def _told(reporter: BatchReporter, place: int, result: Graded) -> Iterator[tuple[int, Graded]]:
+def _finished(reporter: BatchReporter, place: int, result: Graded) -> Iterator[tuple[int, Graded]]:
     reporter.finished(result.path, result.outcome)
     with reporter.hidden():
         yield place, result

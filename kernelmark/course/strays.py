@@ -29,9 +29,9 @@ def refuse_strays(settings: Settings, base: str, head: str, author: str, *, allo
         UsageError: there is such a file, or as for `changes`.
     """
     prefix = PurePosixPath(git(settings.root, "rev-parse", "--show-prefix", remedy="").decode().strip() or ".")
-    found = [each.path for each in changes(settings.root, base, head)]
+    found = [change.path for change in changes(settings.root, base, head)]
     if len(git(settings.root, "merge-base", "--all", "--end-of-options", base, head).split()) > 1:
-        what = "branched from each other more than once, so that what a merge would change cannot be told"
+        what = "branched from each other more than once, so that what a merge would change cannot be known"
         raise UsageError(f"{base} and {head}", what, "rebase the branch")
     own = (prefix / settings.submissions.as_posix()).parts
     strays = [path for path in found if not _is_own(PurePosixPath(path).parts, own, author)]
@@ -76,7 +76,7 @@ def _is_kept(path: PurePosixPath, kept: list[PurePosixPath]) -> bool:
     parts = _folded(path)
     if any(part.startswith(".") for part in parts) or parts[-1] in _NAMES:
         return True
-    return any(all(mine == its for mine, its in zip(parts, _folded(each), strict=False)) for each in kept)
+    return any(all(mine == its for mine, its in zip(parts, _folded(place), strict=False)) for place in kept)
 
 
 def _folded(path: PurePosixPath) -> Parts:

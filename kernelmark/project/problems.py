@@ -49,7 +49,7 @@ def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) 
     Raises:
         UsageError: there is none; the message names the nearest.
     """
-    tests = {each.name: each for each in problem.tests if not each.hidden and device in each.devices}
+    tests = {case.name: case for case in problem.tests if not case.hidden and device in case.devices}
     if not tests:
         what = f"has no test for the device {device} that is not hidden"
         raise UsageError(problem.slug, what, "use another --device")
@@ -70,7 +70,7 @@ def private_folder(settings: Settings) -> Path | None:
     if not folder.is_dir():
         raise UsageError("private_cases", f"{folder} is not a folder", "make it, or leave the setting out")
     root = real(settings.root)
-    repository = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+    repository = next((parent for parent in (root, *root.parents) if (parent / ".git").exists()), root)
     for own in (repository, root, *(real(settings.locate(place)) for place in get_args(Place))):
         if folder.is_relative_to(own):
             remedy = "move it elsewhere: it would be published with the project"
@@ -117,11 +117,11 @@ def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> 
         return []
     kernels = []
     for name in ("eager",) if automatic else dict.fromkeys(settings.baselines):
-        files = [folder / f"{name}.{each.suffix}" for each in LANGUAGES.values() if device in each.devices]
+        files = [folder / f"{name}.{language.suffix}" for language in LANGUAGES.values() if device in language.devices]
         file = next((file for file in files if file.is_file()), None)
         if file is not None:
             kernels.append(Submission.read(file, "baseline"))
         elif not automatic:
-            known = sorted({each.stem for each in folder.glob("*") if each.suffix[1:] in LANGUAGES})
+            known = sorted({file.stem for file in folder.glob("*") if file.suffix[1:] in LANGUAGES})
             raise UsageError(f"baseline {name}", f"is not in {folder}", nearest(name, known) if known else "")
     return kernels

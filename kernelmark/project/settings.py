@@ -140,7 +140,7 @@ class Settings(BaseModel):
     @property
     def checkouts(self) -> dict[ForeignForm, Path]:
         """The absolute paths of the checkouts that are named."""
-        named = {form: getattr(self, each.setting) for form, each in FORMS.items()}
+        named = {form: getattr(self, foreign.setting) for form, foreign in FORMS.items()}
         return {form: real(self.root / path.expanduser()) for form, path in named.items() if path is not None}
 
     def author_of(self, file: Path) -> str:

@@ -70,8 +70,8 @@ def moderate(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageError(f"--{first['loc'][0]}", f"is not valid: {first['msg']}") from error
-    for each in ledgers(settings) if scope == "author" else [ledger]:
-        for warning in each.moderate(event).warnings:
+    for holding in ledgers(settings) if scope == "author" else [ledger]:
+        for warning in holding.moderate(event).warnings:
             warn(warning)
-        publish(settings, each.path.stem)
+        publish(settings, holding.path.stem)
     return event

@@ -95,7 +95,7 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
         LedgerError: a ledger is broken.
     """
     now = current(settings)
-    ranked = [rank(each.facts(), now, settings.teams) for each in ledgers(settings, problem)]
+    ranked = [rank(ledger.facts(), now, settings.teams) for ledger in ledgers(settings, problem)]
     return [table for tables in ranked for table in tables]
 
 
@@ -184,7 +184,7 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
         raise UsageError(
             f"run {prefix!r}", "is not a run id", "give its first hexadecimal digits, as `kernelmark board` shows"
         )
-    matching = [(entry.verdict.run, each, entry) for each in ledgers(settings) for entry in each.runs(prefix)]
+    matching = [(entry.verdict.run, ledger, entry) for ledger in ledgers(settings) for entry in ledger.runs(prefix)]
     if not matching:
         raise UsageError(f"run {prefix}", "was never recorded here", "`kernelmark board` lists the best runs")
     if len(matching) > 1:
@@ -198,7 +198,7 @@ def run_ids(settings: Settings) -> list[str]:
     Raises:
         LedgerError: a ledger is broken.
     """
-    return [verdict.run for each in ledgers(settings) for verdict in each.verdicts()]
+    return [verdict.run for ledger in ledgers(settings) for verdict in ledger.verdicts()]
 
 
 def source_of(settings: Settings, prefix: str) -> tuple[Submission, str]:
@@ -221,8 +221,8 @@ def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submissi
         LedgerError: its ledger is broken.
     """
     submissions, missing, seen = {}, [], set()
-    for each in ledgers(settings, problem):
-        for entry in each.read():
+    for ledger in ledgers(settings, problem):
+        for entry in ledger.read():
             if entry.kind != VERDICT:
                 continue
             verdict = entry.verdict

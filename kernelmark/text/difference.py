@@ -61,7 +61,7 @@ def _faster(before: Verdict, after: Verdict) -> str:
     """How many times as fast, as far as two gradings on one device tell."""
     if before.score is None or after.score is None:
         return ""
-    devices = [each.environment.device_name for each in (before, after)]
+    devices = [verdict.environment.device_name for verdict in (before, after)]
     if devices[0] != devices[1]:
         return f": on {visible(devices[1])}, before on {visible(devices[0])}"
     if before.problem.sha256 != after.problem.sha256:

@@ -25,10 +25,10 @@ def reason(result: Check) -> str:
     one.
     """
     failed = [case for case in result.tests if case.outcome.exit_code]
-    if result.outcome is not Outcome.WRONG_ANSWER or not (told := _shown(failed)):
+    if result.outcome is not Outcome.WRONG_ANSWER or not (shown := _shown(failed)):
         return result.message
     first = next(case for case in failed if case.outcome is result.outcome)
-    return result.message.replace(f"test {first.name}: {first.message}", f"test {told.name}: {told.message}", 1)
+    return result.message.replace(f"test {first.name}: {first.message}", f"test {shown.name}: {shown.message}", 1)
 
 
 def failures(failed: Sequence[CaseResult], *, none_right: bool = False) -> Iterator[str]:
@@ -41,7 +41,7 @@ def failures(failed: Sequence[CaseResult], *, none_right: bool = False) -> Itera
     else:
         yield from _failed(failed)
     if case := _shown(failed):
-        output, mismatch = min(_mismatches(case), key=lambda each: how_informative(each[1]))
+        output, mismatch = min(_mismatches(case), key=lambda pair: how_informative(pair[1]))
         yield from _mismatch(mismatch, f" in {visible(case.name)}")
         yield from _budgets(output, f" in {mismatch.dtype}")
 
@@ -82,11 +82,11 @@ def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
     for case in failed:
         alike.setdefault((case.hidden, case.outcome.value, case.message), []).append(case)
     ways = list(alike.values())
-    told = ways if len(ways) <= _WAYS else ways[: _WAYS - 1]
+    first_ways = ways if len(ways) <= _WAYS else ways[: _WAYS - 1]
     rest: dict[tuple[bool, str], list[CaseResult]] = {}
-    for case in (case for cases in ways[len(told) :] for case in cases):
+    for case in (case for cases in ways[len(first_ways) :] for case in cases):
         rest.setdefault((case.hidden, case.outcome.value), []).append(case)
-    for cases in told:
+    for cases in first_ways:
         why = _why(cases[0])
         yield (
             labelled("failed", f"{_several(cases, _NAMED)}: {why}") if cases[1:] else labelled("failed", line(cases[0]))
@@ -119,8 +119,8 @@ def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
     worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
     counts = f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"
     unwritten = mismatch.whole == "unwritten"
-    told = f"none of {mismatch.total:,} elements was written" if unwritten else counts
-    yield labelled("output", f"{visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: {told}")
+    how_many = f"none of {mismatch.total:,} elements was written" if unwritten else counts
+    yield labelled("output", f"{visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: {how_many}")
     for kind, got, expected in (
         ("NaN", mismatch.nan_got, mismatch.nan_expected),
         ("infinite", mismatch.inf_got, mismatch.inf_expected),

@@ -76,7 +76,7 @@ def open_now(spec: Problem, now: datetime) -> str:
 def _facts(
     spec: Problem, entry_points: Mapping[str, Sequence[str]], times: Sequence[BaselineTime], now: datetime | None
 ) -> Iterator[tuple[str, str]]:
-    written = " and ".join(", ".join(each.name for each in spec.tensors if each.role != "input").rsplit(", ", 1))
+    written = " and ".join(", ".join(tensor.name for tensor in spec.tensors if tensor.role != "input").rsplit(", ", 1))
     style = _STYLES.get(spec.call.style, f"a function that writes into {written}")
     yield "Python", f"{spec.signature}: {style}"
     for suffix, declared in entry_points.items():
@@ -99,11 +99,11 @@ def _facts(
     yield "sources", spec.visibility.replace("_", " ")
     weighted = any(case.weight != 1 for case in spec.benchmarks)
     for kind, cases in (("test", spec.tests), ("benchmark", spec.benchmarks)):
-        for each in cases:
-            if not each.hidden:
-                weight = f", weight {each.weight:g}" if weighted and kind == "benchmark" else ""
-                yield kind, _case(each) + weight
-        if hidden := sum(each.hidden for each in cases):
+        for case in cases:
+            if not case.hidden:
+                weight = f", weight {case.weight:g}" if weighted and kind == "benchmark" else ""
+                yield kind, _case(case) + weight
+        if hidden := sum(case.hidden for case in cases):
             private = f", {spec.private.cases} of them private" if spec.private else ""
             yield kind, f"and {counted(hidden, 'hidden one')}{private}"
     for baseline in times:
@@ -129,7 +129,7 @@ def _case(case: Case) -> str:
 
 def _fill(fill: Fill) -> str:
     """What a tensor's elements are before a call."""
-    told = {
+    values = {
         "normal": f"normal, mean {fill.mean:g}, standard deviation {fill.scale:g}",
         "uniform": f"uniform from {fill.low} to {fill.high}",
         "integers": f"whole numbers from {fill.low} to {fill.high}",
@@ -139,7 +139,7 @@ def _fill(fill: Fill) -> str:
         "zeros": "zeros",
         "generated": "made by `generate` in reference.py",
     }[fill.kind]
-    return told + (f"; {100 * fill.neg_inf:g} % are -inf" if fill.neg_inf else "")
+    return values + (f"; {100 * fill.neg_inf:g} % are -inf" if fill.neg_inf else "")
 
 
 def _rendered(statement: str, width: int) -> Iterator[str]:
@@ -170,7 +170,7 @@ def _tolerance(spec: Problem) -> str:
         case "allclose":
             return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element"
     equal = f"{', '.join(f'`{name}`' for name in spec.exact_outputs)} must be equal" if spec.exact_outputs else ""
-    if len(spec.exact_outputs) == sum(each.role != "input" for each in spec.tensors):
+    if len(spec.exact_outputs) == sum(tensor.role != "input" for tensor in spec.tensors):
         return equal
     also = f"; {equal}" if equal else ""
     own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "

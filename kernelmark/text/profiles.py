@@ -47,7 +47,7 @@ def claimed(profiles: Sequence[tuple[str, TorchProfile | None]]) -> Iterator[str
 
 def rates(parameter: str, unit: str, of: Mapping[tuple[str, int], float]) -> Iterator[str]:
     """A line a size, a column a kernel."""
-    kernels, sizes = (list(dict.fromkeys(each)) for each in zip(*of, strict=True))
+    kernels, sizes = (list(dict.fromkeys(key)) for key in zip(*of, strict=True))
     rows = [(str(size), *(f"{of[kernel, size]:.4g}" for kernel in kernels)) for size in sizes]
     head = (visible(parameter), *(f"{visible(kernel)}, {unit}" for kernel in kernels))
     yield from columns(rows, head=head, right=range(len(head)))
@@ -58,8 +58,8 @@ def counted(profiles: Sequence[tuple[str, NsightProfile | None]]) -> Iterator[st
     rows = []
     for name, profile in profiles:
         for kernel in profile.kernels[:_SHOWN] if profile else ():
-            _, *told = use(kernel)
-            rows.append((visible(name), visible(kernel.name)[:_NAME], *told))
+            _, *cells = use(kernel)
+            rows.append((visible(name), visible(kernel.name)[:_NAME], *cells))
     if rows:
         yield ""
         yield Line(f"{INDENT}by Nsight Compute", "bold")
@@ -71,7 +71,7 @@ USE = ("kernel", "time", "memory", "arithmetic", "occupancy", "bound by")
 
 def use(kernel: KernelMetrics) -> tuple[str, ...]:
     """A kernel's use of the device by Nsight Compute, as cells below `USE`; its name is untrusted."""
-    shares = (kernel.number(each) for each in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
+    shares = (kernel.number(metric) for metric in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
     told = (f"{share:.0f} %" if share is not None else "" for share in shares)
     return (kernel.name, kernel.told(nsight.DURATION), *told, kernel.bound)
 

@@ -138,15 +138,15 @@ def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
     aside = next((run for run in table.set_aside if run.run == result.run), None)
     if aside is not None:
         return f"none: it is {aside.state}, and does not rank{_because(aside)}"
-    told = result.submission
-    own = [row for row in table.rows if row.belongs_to(told.author)]  # the best one, then one too wide
+    submission = result.submission
+    own = [row for row in table.rows if row.belongs_to(submission.author)]  # the best one, then one too wide
     if result.no_rank is not None:
         better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].state in COMPARABLE else ""
         return f"none: {NO_RANK[result.no_rank]}{better}"
-    row = next((row for row in own if (row.author, row.sha256) == (told.author, told.sha256)), None)
+    row = next((row for row in own if (row.author, row.sha256) == (submission.author, submission.sha256)), None)
     if row is None:
         best = own[0]
-        team = f" for {visible(best.team.name)}" if best.team and best.author != told.author else ""
+        team = f" for {visible(best.team.name)}" if best.team and best.author != submission.author else ""
         better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)}){team}"
         return f"{better} {_keeps(best, table)}"
     if row.rank is None:
@@ -326,16 +326,16 @@ def _outcome(result: Check, first: Line | None = None, whole_log: str = _DOCUMEN
 def _headline(result: Check, first: Line | None = None, reason: str = "") -> Iterator[str]:
     """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where.
 
-    `reason` is told in place of the message.
+    `reason` replaces the message.
     """
     outcome = result.outcome.value.replace("_", " ")
     score = result.score if isinstance(result, Verdict) else None
     why = visible(reason or result.message) or (f"{interval(score)} a call" if score else "")
     yield first or Line(f"{outcome}: {why}" if why else outcome, f"bold {_style(result.outcome)}", hang=2)
-    told = result.submission
-    files = visible(" with ".join([told.name, *([", ".join(told.beside)] if told.beside else [])]))
-    who = f"{files} by {visible(told.author)}"
-    yield labelled(visible(result.problem.slug), f"{who}, sha256 {told.sha256[:12]}", "dim")
+    submission = result.submission
+    files = visible(" with ".join([submission.name, *([", ".join(submission.beside)] if submission.beside else [])]))
+    who = f"{files} by {visible(submission.author)}"
+    yield labelled(visible(result.problem.slug), f"{who}, sha256 {submission.sha256[:12]}", "dim")
     yield labelled("device", _device(result.environment))
 
 

@@ -37,7 +37,7 @@ _HOW = {
     "calls": "plain calls: the submission's own code ran",
     "replayed": "replayed: a launcher made the recorded calls",
 }
-_CONFIDENT = 0.9  # below it, an interval that aims at 95 % is told to reach less
+_CONFIDENT = 0.9  # below it, an interval that aims at 95 % is said to reach less
 _MEASURE_MORE: Mapping[Effort, str] = {
     "screen": "grade again with the effort quick",
     "quick": "grade again without --quick",
@@ -50,14 +50,14 @@ _LETTERS = 40  # maximum length of a kernel's name
 def table(result: Verdict, score: Interval) -> Iterator[str]:
     """A line a case: the time, the speedups, the metrics."""
     names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
-    metrics = [each for each in METRICS if each.in_tables and any(map(each.cell, result.benchmarks))]
+    metrics = [metric for metric in METRICS if metric.in_tables and any(map(metric.cell, result.benchmarks))]
     head = ["case", "time", "95 % interval", *(f"× {visible(name)}" for name in names)]
     head += [metric.heading for metric in metrics]
     rows = []
     for b in result.benchmarks:
-        paired = {each.name: each.speedup for each in b.baselines}
+        paired = {baseline.name: baseline.speedup for baseline in b.baselines}
         line = [visible(b.name), *cells(b.score), *(ratio(paired[n]) if n in paired else "" for n in names)]
-        rows.append((*line, *(each.cell(b) for each in metrics)))
+        rows.append((*line, *(metric.cell(b) for metric in metrics)))
     overall = {speedup.baseline: speedup.ratio for speedup in result.speedups}
     mean = ["geometric mean", *cells(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
     rows.append((*mean, *("" for _ in metrics)))
@@ -103,8 +103,8 @@ def doubts(result: Verdict, *, for_author: bool = False, profiled: bool = False)
     `for_author` leaves out what only whoever grades can do; `profiled` is for `kernelmark profile`.
     """
     if result.score is not None and (reached := result.score.confidence) < _CONFIDENT:
-        told = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %, as too few rounds were measured"
-        yield f"few_rounds: {told}" + ("" if for_author else f"; {_more(result.effort, profiled=profiled)}")
+        why = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %, as too few rounds were measured"
+        yield f"few_rounds: {why}" + ("" if for_author else f"; {_more(result.effort, profiled=profiled)}")
     for doubt in result.doubts:
         yield f"{visible(doubt.code)}: {_with_advice(doubt, for_author)}"
     of_code: dict[str, list[tuple[str, Doubt]]] = {}
@@ -113,7 +113,7 @@ def doubts(result: Verdict, *, for_author: bool = False, profiled: bool = False)
             of_code.setdefault(doubt.code, []).append((benchmark.name, doubt))
     for code, said in of_code.items():
         (name, first), *others = said
-        where = _cases([each for each, _ in said], len(result.benchmarks))
+        where = _cases([case for case, _ in said], len(result.benchmarks))
         if any(doubt.text != first.text for _, doubt in others):
             where = f"{visible(name)}, and {counted(len(others), 'more case')} like it"
         yield f"{where}: {visible(code)}: {_with_advice(first, for_author)}"
@@ -129,8 +129,8 @@ def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
     yield from _clocks(b)
     yield "mode", _HOW[b.mode]
     yield "stopped", _stopped(b, _more(effort))
-    for each in b.baselines:
-        yield f"× {visible(each.name)}", f"{ratio(each.speedup)}{_sure(each.speedup)}, {_took(each)}"
+    for baseline in b.baselines:
+        yield f"× {visible(baseline.name)}", f"{ratio(baseline.speedup)}{_sure(baseline.speedup)}, {_took(baseline)}"
     yield from ((metric.name, said) for metric in METRICS if (said := metric.sentence(b)))
     if telemetry := _telemetry(b):
         yield "device", telemetry
@@ -161,7 +161,7 @@ def _took(baseline: PairedBaseline) -> str:
 
 def _telemetry(b: BenchmarkResult) -> str:
     """The ranges of the sensors' readings after each round or block, and why clocks were lowered."""
-    seen = [each for each in b.telemetry if each is not None]
+    seen = [reading for reading in b.telemetry if reading is not None]
     ranges = [
         ("SM", [t.sm_mhz for t in seen if t.sm_mhz is not None], "MHz"),
         ("memory", [t.memory_mhz for t in seen if t.memory_mhz is not None], "MHz"),
@@ -170,7 +170,7 @@ def _telemetry(b: BenchmarkResult) -> str:
     ]
     said = [f"{name} {'–'.join(map(str, sorted({min(vs), max(vs)})))} {unit}" for name, vs, unit in ranges if vs]
     if throttled := [t.throttle for t in seen if t.throttle]:
-        reasons = ", ".join(sorted({visible(reason) for each in throttled for reason in each}))
+        reasons = ", ".join(sorted({visible(reason) for reasons_of_one in throttled for reason in reasons_of_one}))
         said.append(f"throttled in {len(throttled)} of {len(seen)}: {reasons}")
     return ", ".join(said)
 

@@ -17,7 +17,7 @@ from harness.profiling import compilation as module
 from harness.profiling.compilation import Compilation, compilation
 from harness.submission import Submission
 from harness.verdict import Verdict
-from kernelmark.commands.compilation import print_compilation
+from kernelmark.commands.submit import print_compilation
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.text import show
 from tests.command import environment, kernelmark

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelmark.commands.cli import GRADE
+from kernelmark.commands.boundary import GRADE
 from tests.old_project import copied, ledgers
 from tests.unit.conftest import ROOT
 

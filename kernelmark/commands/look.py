@@ -1,4 +1,4 @@
-"""`kernelmark show`: everything about one recorded run, or what changed in its source."""
+"""The commands that look at the record: `kernelmark board`, `runs` and `show`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,49 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, load_settings
-from kernelmark.text.printing import print_json, print_lines, print_text
+from kernelmark.text.printing import print_json, print_lines, print_text, say
+
+
+@click.command()
+@click.argument("problem", required=False, shell_complete=complete.problems)
+@click.option("--write", is_flag=True, help="Write the Markdown of every problem again, for example after a merge.")
+@form_option
+def board(problem: str | None, write: bool, form: str) -> None:
+    """Print the standings of PROBLEM, or of every problem."""
+    from kernelmark.record.publishing import publish_all
+    from kernelmark.record.records import tables
+    from kernelmark.text import show
+
+    if write:
+        publish_all(load_settings())
+    standings = tables(load_settings(problem), problem)
+    if form == "json":
+        print_json([table.model_dump(mode="json") for table in standings])
+    else:
+        print_lines(show.board(standings))
+        if standings:
+            say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
+
+
+@click.command()
+@click.argument("problem", required=False, shell_complete=complete.problems)
+@click.option("--author", help="Only those of this author.")
+@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many.")
+@form_option
+def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
+    """List the recorded gradings of PROBLEM, or of every problem, newest first.
+
+    A board shows the best submission of each author. This shows all of them, those that failed too.
+    """
+    from kernelmark.record.records import newest
+    from kernelmark.text import recorded
+
+    settings = load_settings(problem)
+    found, total = newest(settings, problem, author=author, last=last)
+    if form == "json":
+        print_json([run.document() for run in found])
+    else:
+        print_lines(recorded.runs(found, total, author))
 
 
 @click.command("show")

@@ -1,0 +1,85 @@
+"""Where a command ends: any exception becomes one line and an exit status. Trusted.
+
+The exit status is that of the outcome or the exception: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime
+error or memory limit, 5 timeout, 6 rejected, 7 our fault, 8 unsupported, 9 incomplete, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from harness.errors import HarnessError, KernelmarkError
+from kernelmark.commands.help import SECTIONS, Group
+from kernelmark.text.printing import fail, print_text
+from kernelmark.text.unexpected import unexpected
+
+INTERRUPTED, TERMINATED = 130, 143
+GRADE = ("torch", "triton", "numpy", "filelock", "docker")  # the modules of the extra `grade`
+
+
+class Boundary(click.Command):
+    """A command that ends the process, and turns any exception into one line and an exit status."""
+
+    def main(  # type: ignore[override]  # never returns, whatever standalone_mode says
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        signal.signal(signal.SIGTERM, _terminate)
+        try:
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # until now `scripts` answers it
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            status = super().main(args, prog_name, **{**extra, "standalone_mode": False})
+        except (click.Abort, KeyboardInterrupt):
+            status = fail("interrupted", INTERRUPTED)
+        except click.exceptions.NoArgsIsHelpError as error:  # a bare group, such as `kernelmark site`
+            print_text(error.format_message())
+            status = 0
+        except click.UsageError as error:
+            see = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+            status = fail(error.format_message() + see, error.exit_code)
+        except click.ClickException as error:
+            status = fail(error.format_message(), error.exit_code)
+        except KernelmarkError as error:
+            status = fail(str(error), error.exit_code)
+        except ModuleNotFoundError as error:
+            status = _not_installed(error)
+        except Exception as error:  # noqa: BLE001 - the process ends here, and the traceback is kept
+            status = _unexpected(error)
+        sys.exit(status if isinstance(status, int) else 0)
+
+    def invoke(self, context: click.Context) -> Any:
+        """As in click, except that click exits with 1 on a broken pipe, and 1 means a wrong answer."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError as error:
+            return _unexpected(error)
+
+
+class BoundaryGroup(Boundary, Group):
+    """The same for a group."""
+
+    sections = SECTIONS
+
+
+def _not_installed(error: ModuleNotFoundError) -> int:
+    """Commands that grade look for torch before they begin; the others import what they need when they need it."""
+    from kernelmark.project.choice import missing
+
+    package = (error.name or "").partition(".")[0]
+    if package not in GRADE:
+        return _unexpected(error)
+    refusal = missing(package)
+    return fail(str(refusal), refusal.exit_code)
+
+
+def _unexpected(error: Exception) -> int:
+    return fail(unexpected(error), HarnessError.exit_code)
+
+
+def _terminate(_signal: int, _frame: object) -> NoReturn:
+    """SIGTERM unwinds the stack, so that sandboxes are closed on the way out."""
+    sys.exit(TERMINATED)

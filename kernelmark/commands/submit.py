@@ -1,0 +1,242 @@
+"""The commands that grade one file: `submit`, `bench` and `check`. Slow imports are done by those that need them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from harness.errors import KernelmarkError, UsageError
+from harness.languages import LANGUAGES
+from kernelmark import __version__
+from kernelmark.commands import complete, watching
+from kernelmark.commands.boundary import Boundary
+from kernelmark.commands.options import beside_option, device_option, form_option, load_settings, sandbox_option
+from kernelmark.text.printing import print_lines, print_text, say
+from kernelmark.text.terminal import counted, visible
+from kernelmark.text.unexpected import unexpected
+
+if TYPE_CHECKING:
+    from harness.submission import Submission
+    from harness.verdict import Check, Verdict
+    from kernelmark.grading.setup import PreparedJob
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _graded(command: F) -> F:
+    """Add the arguments and flags of every command that grades."""
+    for decorate in (
+        form_option,
+        sandbox_option("How to isolate it."),
+        device_option("Where to run it."),
+        click.option("--language", type=click.Choice(list(LANGUAGES)), help="What stdin holds, where FILE is `-`."),
+        beside_option,
+        click.option(
+            "--author", help="Who wrote it. [default: from its folder in submissions/, the settings, git or the login]"
+        ),
+        click.argument("file", shell_complete=complete.files),
+        click.argument("problem", shell_complete=complete.problems),
+    ):
+        command = decorate(command)
+    return command
+
+
+def _timed(command: F) -> F:
+    """Add the flags of every command that measures times."""
+    for decorate in (
+        click.option(
+            "--baseline",
+            "baselines",
+            multiple=True,
+            metavar="NAME",
+            shell_complete=complete.baselines,
+            help="Alternate with this kernel of reference/; repeatable; `none`: no baseline. [default: eager on a GPU]",
+        ),
+        click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer."),
+        click.option(
+            "--quick", "effort", flag_value="quick", help="Measure for less time, with no baseline unless one is named."
+        ),
+    ):
+        command = decorate(command)
+    return command
+
+
+@click.command(cls=Boundary)
+@click.version_option(__version__, prog_name="submit")
+@_graded
+@_timed
+@click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
+@click.option(
+    "--late",
+    metavar="ORGANIZER",
+    help="Record it even after the deadline; ORGANIZER is who allowed it. It does not rank.",
+)
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="After an accepted grading, profile the largest case as `kernelmark profile` does, and keep it with the run.",
+)
+def submit(no_record: bool, late: str | None, profile: bool, form: str, **given: Any) -> int:
+    """Grade FILE on PROBLEM (a directory or a slug), and record the result.
+
+    Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
+    6 rejected, 7 our fault, 8 unsupported (needs a GPU, or Triton's interpreter cannot run it).
+    """
+    if profile and no_record:
+        raise UsageError("--profile", "keeps the profile with the recorded run", "use `kernelmark profile` instead")
+    return _whole_grading(_job(given), form, record=not no_record, late=late, profile=profile)
+
+
+@click.command()
+@_graded
+@_timed
+def bench(form: str, **given: Any) -> int:
+    """Grade FILE on PROBLEM, and record nothing.
+
+    Exit status: as for `submit`.
+    """
+    return _whole_grading(_job(given), form, record=False)
+
+
+@click.command()
+@_graded
+@click.option(
+    "--dump",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="For each failed test that is not hidden, write DIR/TEST.pt: its inputs, outputs and expected outputs.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="TEST",
+    help="Run this test alone, and no hidden one; repeatable. If it is right, the check is incomplete, not accepted.",
+)
+@click.option("--fail-fast", is_flag=True, help="End at the first test that fails.")
+@click.option("--watch", is_flag=True, help="Check again whenever FILE or a file given --with is saved, until Ctrl-C.")
+def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, watch: bool, **given: Any) -> int:
+    """Build FILE, or stdin if it is `-`, and run the tests of PROBLEM, without times.
+
+    Exit status: as for `submit`, and 9 for an incomplete check: not all tests ran, and those that did are right. With
+    --watch, that of the last check.
+    """
+    from kernelmark.authoring import debugging
+    from kernelmark.text import show
+    from kernelmark.text.progress import Reporter
+
+    if watch and given["file"] == "-":
+        raise UsageError("--watch", "waits for a file to be saved", "name a FILE")
+
+    def once() -> int:
+        job, written = _job(dict(given)), list[Path]()
+        on_failure = None if dump is None else lambda failed: written.append(debugging.dump(failed, dump))
+        with Reporter() as reporter:
+            result = job.check(reporter.report, on_failure, only, fail_fast=fail_fast)
+        if written and given["file"] == "-":
+            say(f"wrote {counted(len(written), 'failed test')} to {dump}")
+        elif written:
+            same = [
+                given["problem"],
+                given["file"],
+                *(word for path in given["beside"] for word in ("--with", str(path))),
+            ]
+            command = shlex.join(["kernelmark", "debug", *same, "--from", str(written[0])])
+            say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
+        if form == "json":
+            print_text(result.model_dump_json(exclude_none=True))
+        else:
+            print_lines(show.check(result, for_gpus=job.tests_for_gpus))
+            print_compilation(job, result)
+        return result.outcome.exit_code
+
+    return watching.repeated([Path(str(given["file"])), *given["beside"]], once) if watch else once()
+
+
+def _job(given: dict[str, Any]) -> PreparedJob:
+    """Read what the command line names; every usage error is raised here, before torch is imported."""
+    from kernelmark.grading.setup import PreparedJob
+
+    problem, file, beside = given.pop("problem"), given.pop("file"), given.pop("beside")
+    assert problem is not None
+    assert file is not None  # click has checked both
+    given["baselines"] = given.get("baselines") or None
+    language = given.pop("language")
+    settings = load_settings(problem, **given)
+    author = settings.author_of(Path(file)) if given.get("author") is None else settings.author_or_default()
+    return PreparedJob.prepare(settings, problem, _source(file, language, author), author=author, beside=beside)
+
+
+def _source(file: str, language: str | None, author: str) -> Path | Submission:
+    """The submission that FILE and --language name."""
+    from harness.submission import MAX_SOURCE_BYTES, Submission
+
+    if file != "-":
+        if language is not None:
+            raise UsageError("--language", "is for stdin", "leave it out: the suffix of FILE says it, or make FILE `-`")
+        return Path(file)
+    if language is None:
+        raise UsageError("FILE -", "is stdin, which has no suffix", "say what it holds with --language")
+    source = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+    return Submission.of(source, language, author=author, name=f"stdin.{language}")
+
+
+def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:
+    from kernelmark.grading import admission, recorder
+    from kernelmark.text import show
+    from kernelmark.text.progress import Reporter
+
+    remark = admission.admit(job, late) if record else None
+    with Reporter(usual_s=lambda: admission.usual_s(job)) as reporter:
+        result = job.grade(reporter.report)
+    table, recorded = None, False
+    try:
+        if record:
+            recorder.record(job, result, remark)
+            recorded = True
+            table = recorder.publish(job, result)
+    finally:  # show the result even if it cannot be recorded
+        if form == "json":
+            print_text(result.to_json())
+        else:
+            left = admission.left_today(job) if recorded else ""
+            lines = show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus)
+            print_lines(lines)
+            print_compilation(job, result)
+    if profile and result.score is not None:
+        say(_profiled(job, result))
+    return result.outcome.exit_code
+
+
+def _profiled(job: PreparedJob, result: Verdict) -> str:
+    """Profile what was recorded; returns a line about it, whatever happens: the record and the status stay."""
+    from kernelmark.diagnostics.profiling.recorded import profile_recorded
+    from kernelmark.text.progress import Reporter
+
+    try:
+        with Reporter() as reporter:
+            line = profile_recorded(job, result, reporter.report)
+    except KernelmarkError as error:
+        line = f"kernelmark: warning: no profile: {error}"
+    except Exception as error:  # noqa: BLE001 - the run is recorded, and its outcome is the command's
+        line = f"kernelmark: warning: no profile: {unexpected(error)}"
+    return visible(" ".join(line.split()))
+
+
+def print_compilation(job: PreparedJob, result: Check) -> None:
+    """Compile what the interpreter accepted, and print the line; do nothing after any other result."""
+    from harness.verdict import Outcome
+    from kernelmark.text import show
+    from kernelmark.text.progress import Reporter
+
+    environment = result.environment
+    if result.outcome is not Outcome.ACCEPTED or not environment.interpreted or environment.device_kind != "cpu":
+        return
+    with Reporter() as reporter:
+        found = job.compilation(reporter.report)
+    if found is not None:
+        print_lines([show.compilation(found)])
