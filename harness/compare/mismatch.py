@@ -126,31 +126,26 @@ def _examine(evidence: Evidence, located: Located) -> Clues:
     """Count over the whole output, in blocks."""
     got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
     held = None if evidence.poison is None else _bits(evidence.poison)
-    tallies = []
+    tallies, masks = [], dict[str, Tensor]()
     for start in range(0, got.numel(), BLOCK_ELEMENTS):
         span = slice(start, start + BLOCK_ELEMENTS)
         value, expected, wrong = got[span].double(), evidence.expected(truth[span]).double(), located.wrong[span]
         untouched = _bits(got[span]) == held[span] if held is not None else torch.zeros_like(wrong)
         unwritten = wrong & untouched
-        surprise = value.isnan() & expected.isfinite() & ~unwritten
-        masks = (wrong, untouched, unwritten, surprise, value != 0)
-        places = (value.isnan(), expected.isnan(), value.isinf(), expected.isinf())
-        tallies.append(torch.stack([mask.sum() for mask in (*masks, *places)]))
-    wrong_count, untouched_count, unwritten_count, surprises, nonzero, *counts = torch.stack(tallies).sum(0).tolist()
-    return Clues(
-        total=got.numel(),
-        wrong=wrong_count,
-        untouched=untouched_count,
-        unwritten=unwritten_count,
-        nan_for_finite=surprises,
-        nonzero=nonzero,
-        nan_got=counts[0],
-        nan_expected=counts[1],
-        inf_got=counts[2],
-        inf_expected=counts[3],
-        rms_error=evidence.rms_error,
-        only_rms=evidence.only_rms,
-    )
+        masks = {
+            "wrong": wrong,
+            "untouched": untouched,
+            "unwritten": unwritten,
+            "nan_for_finite": value.isnan() & expected.isfinite() & ~unwritten,
+            "nonzero": value != 0,
+            "nan_got": value.isnan(),
+            "nan_expected": expected.isnan(),
+            "inf_got": value.isinf(),
+            "inf_expected": expected.isinf(),
+        }
+        tallies.append(torch.stack([mask.sum() for mask in masks.values()]))
+    counts = dict(zip(masks, torch.stack(tallies).sum(0).tolist(), strict=True))
+    return Clues(total=got.numel(), rms_error=evidence.rms_error, only_rms=evidence.only_rms, **counts)
 
 
 def _first(evidence: Evidence, wrong: Tensor) -> tuple[BadElement, ...]:

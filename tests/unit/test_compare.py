@@ -30,8 +30,8 @@ def test_one_file_is_graded_beside_another(
     asked = judge(beside(*interval))
     said = run("compare", "kernel.py", "other.py", "--problem", "double", "--quick")
     assert said.code == 0, said.err
-    assert [each.name for each in asked.timed["baselines"]] == ["other.py"]
-    assert asked.timed["effort"] == "quick"
+    assert [other.name for other in asked.setup.baselines] == ["other.py"]
+    assert asked.setup.effort == "quick"
     assert "beside      other.py by ada" in said.out
     assert re.match(rf"{told}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\.py\n", said.out)
     assert not (project / "leaderboard").exists(), "nothing is recorded"
@@ -45,7 +45,7 @@ def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command
     (project / "kernel.py").write_text("def twice(x, y): y.add_(x)\n")
     asked = judge(beside(1.1, 1.2, 1.3))
     assert run("compare", "kernel.py", "abc").code == 0, "the run says which problem"
-    [baseline] = asked.timed["baselines"]
+    [baseline] = asked.setup.baselines
     assert baseline.source == source
     assert len(recorded(project)) == 1
 
