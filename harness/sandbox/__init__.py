@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import SandboxError
+from harness.kinds import SandboxName
 from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, Provider, Role, Sandbox, Watcher
-from harness.verdict import SandboxName
 
 Choice = Literal["auto", SandboxName]
 

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from harness.errors import SandboxError
 from harness.files.outside import real
+from harness.kinds import SandboxName
 from harness.sandbox import gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.cgroup import MemoryGroup
 from harness.sandbox.limits import over, too_many_sockets
 from harness.sandbox.protocol import CLOSE_S, Breach, Exit, Launch
 from harness.sandbox.startup import StartupLog
-from harness.verdict import SandboxName
 
 _SYSTEM = (
     "/usr",

@@ -19,11 +19,11 @@ from typing import Any
 
 from harness.errors import SandboxError
 from harness.files.outside import real
+from harness.kinds import SandboxName
 from harness.sandbox import cgroup, gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.limits import too_many_sockets
 from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch
-from harness.verdict import SandboxName
 
 LABEL, JUDGE_LABEL = "kernelmark", "kernelmark.judge"
 DAEMON_S = 30

@@ -19,13 +19,13 @@ import tempfile
 from pathlib import Path
 
 from harness.errors import SandboxError
+from harness.kinds import SandboxName
 from harness.sandbox import inside
 from harness.sandbox import tree as process_tree
 from harness.sandbox.gpu import toolkit
 from harness.sandbox.limits import over
 from harness.sandbox.protocol import CLOSE_S, Breach, Exit, Launch
 from harness.sandbox.startup import StartupLog
-from harness.verdict import SandboxName
 
 MARK = "KERNELMARK_RUN"
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.kinds import SandboxName
 from harness.sandbox.protocol import Launch, Provider, Role, Sandbox
-from harness.verdict import SandboxName
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from harness.verdict import DeviceKind, SandboxName
+from harness.kinds import DeviceKind, SandboxName
 
 Role = Literal["runner", "launcher", "importer"]
 """Which of our programs runs in the sandbox."""
