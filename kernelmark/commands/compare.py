@@ -41,7 +41,7 @@ def compare(
 
     Each is a FILE, or a recorded run: its id, or the id's first digits, which stands for the source that was graded.
 
-    Exit status: as for `submit`, of A; 2 if B is not right, or could not be timed.
+    Exit status: as for `submit`, of A; 2 if B is wrong in a benchmark, or could not be timed.
     """
     from harness.verdict import DoubtCode
     from kernelmark.grading.admission import usual_s
@@ -54,9 +54,9 @@ def compare(
     problems = {slug for _, slug in named if slug is not None}
     if len(problems) != 1:
         what = (
-            f"are of the problems {' and '.join(sorted(problems))}" if problems else "are of no problem that is known"
+            f"are of the problems {' and '.join(sorted(problems))}" if problems else "are in no problem's folder"
         )
-        raise UsageError(f"{one} and {other}", what, "compare runs of one problem, or name it with --problem")
+        raise UsageError(f"{one} and {other}", what, "name the problem with --problem")
     (first, _), (second, _) = named
     job = PreparedJob.prepare(settings, problems.pop(), first, author=first.author)
     with Reporter(usual_s=lambda: usual_s(job)) as reporter:

@@ -66,5 +66,5 @@ def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Cal
     assert run("compare", "kernel.py", str(folder / "kernel.py")).code != 2, "the folder says which problem"
     unknown = run("compare", "kernel.py", "kernel.py")
     assert unknown.code == 2
-    assert "are of no problem that is known" in unknown.err
+    assert "are in no problem's folder" in unknown.err
     assert run("compare", "kernel.py", "fff").code == 2
