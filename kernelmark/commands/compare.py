@@ -53,9 +53,7 @@ def compare(
     named = [_kernel(settings, name, problem) for name in (one, other)]
     problems = {slug for _, slug in named if slug is not None}
     if len(problems) != 1:
-        what = (
-            f"are of the problems {' and '.join(sorted(problems))}" if problems else "are in no problem's folder"
-        )
+        what = f"are of the problems {' and '.join(sorted(problems))}" if problems else "are in no problem's folder"
         raise UsageError(f"{one} and {other}", what, "name the problem with --problem")
     (first, _), (second, _) = named
     job = PreparedJob.prepare(settings, problems.pop(), first, author=first.author)
