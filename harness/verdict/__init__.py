@@ -27,21 +27,10 @@ from harness.verdict.benchmark import (
     Telemetry,
     TimedRound,
 )
-from harness.verdict.case import (
-    BadElement,
-    Budget,
-    CaseResult,
-    Mismatch,
-    OutputCheck,
-)
+from harness.verdict.case import BadElement, Budget, CaseResult, Mismatch, OutputCheck
 from harness.verdict.doubt import Doubt, DoubtCode, NoRank, no_rank
 from harness.verdict.earlier import upgraded
-from harness.verdict.identity import (
-    Environment,
-    PrivateId,
-    ProblemId,
-    SubmissionId,
-)
+from harness.verdict.identity import Environment, PrivateId, ProblemId, SubmissionId
 from harness.verdict.outcome import Outcome, Stage
 from harness.verdict.record import Nanoseconds, Record, Sha256
 
