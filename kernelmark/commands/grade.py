@@ -72,7 +72,7 @@ def grade(
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
     from kernelmark.course import batch
-    from kernelmark.course.known import Known
+    from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.reports import Reports
 
     reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
@@ -83,7 +83,7 @@ def grade(
     if given["allow_other"] and given["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
-    known = Known(settings) if given["resume"] else None
+    known = KnownVerdicts(settings) if given["resume"] else None
     terms = batch.Terms(settings, not given["no_record"], given["late"], known)
     if base is not None:
         found = batch.of_branch(terms, base, given["head"], given["only"], allow_other=given["allow_other"])
@@ -105,13 +105,13 @@ def marks(problem: str, marks: Path | None, feedback: Path | None) -> None:
     is printed.
     """
     from kernelmark.course import marks as writer
-    from kernelmark.course.known import Known
+    from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.reports import Reports
     from kernelmark.record.records import ledgers
 
     settings = load_settings(problem)
     ledgers(settings, problem)  # refuses a problem that is unknown
-    marked = Known(settings).marks(Path(problem).name)
+    marked = KnownVerdicts(settings).marks(Path(problem).name)
     if marks is None and feedback is None:
         print_text(writer.table(marked).rstrip())
     Reports(marks=marks, feedback=feedback).write([one.graded for one in marked], marked, "author")

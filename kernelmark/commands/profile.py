@@ -122,7 +122,7 @@ def profile(
     written = folder.write(found, out, measured)
     if tensorboard is not None:
         folder.tensorboard(found, tensorboard)
-    say(f"wrote {written[0]} and {len(written) - 1} files beside it")
+    say(f"wrote {written[0]} and {len(written) - 1} files next to it")
     return 0
 
 

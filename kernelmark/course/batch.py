@@ -13,8 +13,8 @@ from harness.errors import HarnessError
 from kernelmark.course import moments, report, strays
 from kernelmark.course.changed import SubmittedFile, changed
 from kernelmark.course.marks import Marked
-from kernelmark.course.report import Graded
-from kernelmark.course.several import Asked, InOrder, Ready, grade_all
+from kernelmark.course.report import GradingResult
+from kernelmark.course.several import AdmittedJob, GradingRequest, InOrder, grade_all
 from kernelmark.course.submissions import CourseSubmission, marked, problem_of, submissions_in
 from kernelmark.grading.admission import admit, usual_s
 from kernelmark.grading.recorder import Remark
@@ -26,7 +26,7 @@ from kernelmark.text.printing import print_json, print_lines, say
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
     from harness.submission import Submission
-    from kernelmark.course.known import Known
+    from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.reports import Reports
 
 
@@ -41,29 +41,29 @@ class Terms:
     settings: Settings
     record: bool
     late: str | None = None
-    known: Known | None = None
+    known: KnownVerdicts | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def ready(
         self, path: str, problem: str | Path, submission: Submission, admitted: Callable[[PreparedJob], Remark | None]
-    ) -> Ready:
+    ) -> AdmittedJob:
         """A submission that was read; it is admitted unless its verdict is known already."""
         job = PreparedJob.prepare(self.settings, problem, submission, author=submission.author, moment=self.now)
         if self.known is not None and (same := self.known.same(path, job)):
-            return Ready(job, None, known=same)
-        return Ready(job, admitted(job))
+            return AdmittedJob(job, None, known=same)
+        return AdmittedJob(job, admitted(job))
 
 
-class Batch(NamedTuple):
+class CourseBatch(NamedTuple):
     """Submissions to grade, and for those of a course who submitted them, and how late: None if that is not known."""
 
-    asked: list[Asked]
+    asked: list[GradingRequest]
     submitted: list[tuple[CourseSubmission, Delay | None]]
 
     def grade(self, terms: Terms, reports: Reports, jobs: int | None, form: str) -> int:
         """Grade all of them, print each in the given form and write the reports; returns the exit status."""
         every = [
-            Graded(asked.path, HarnessError.exit_code, "not graded: the command was interrupted before its turn")
+            GradingResult(asked.path, HarnessError.exit_code, "not graded: the command was interrupted before its turn")
             for asked in self.asked
         ]
 
@@ -87,7 +87,7 @@ class Batch(NamedTuple):
         return report.worst(every)
 
 
-def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_other: bool) -> Batch:
+def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_other: bool) -> CourseBatch:
     """What a branch adds or changes; `only` names the author outside of whose folders it may change nothing.
 
     The limits a day hold even if nothing is recorded: then the record of the base says what was used.
@@ -106,13 +106,13 @@ def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_oth
         allowance.take(job.submission.author, lambda: usual_s(job))
         return None
 
-    def read(file: SubmittedFile) -> Ready:
+    def read(file: SubmittedFile) -> AdmittedJob:
         return terms.ready(file.path, *file.read(settings), admitted)
 
-    return Batch([Asked(file.path, partial(read, file)) for file in found], [])
+    return CourseBatch([GradingRequest(file.path, partial(read, file)) for file in found], [])
 
 
-def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) -> Batch:
+def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) -> CourseBatch:
     """The submissions to a problem that are in a folder or an archive; `handed_in` says when, as an organizer gives it.
 
     They are exempt from the limits a day, since an organizer wants them graded.
@@ -124,7 +124,7 @@ def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) ->
     loaded = problem_of(settings, problem, place, terms.now)  # else each submission would be refused for the problem
     when = moments.moments(handed_in, loaded, terms.now, needed=terms.record and late is None)
 
-    def read(submitted: CourseSubmission) -> Ready:
+    def read(submitted: CourseSubmission) -> AdmittedJob:
         moment = when(submitted)
 
         def admitted(job: PreparedJob) -> Remark | None:
@@ -136,4 +136,4 @@ def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) ->
     found = [(submitted, moments.delay(loaded, submitted, when)) for submitted in submissions]
     if late is None and found and not any(delay for _, delay in found):
         say(f"kernelmark: note: {loaded.slug}: {loaded.schedule_at(terms.now)}; --handed-in says how late each one was")
-    return Batch([Asked(submitted.path, partial(read, submitted)) for submitted, _ in found], found)
+    return CourseBatch([GradingRequest(submitted.path, partial(read, submitted)) for submitted, _ in found], found)

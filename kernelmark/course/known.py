@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.problem.schedule import Delay
 from harness.wire.protocol import PROTOCOL
 from kernelmark.course.marks import Marked
-from kernelmark.course.report import Graded
+from kernelmark.course.report import GradingResult
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledger
 from leaderboard.record.fields import Facts
@@ -30,7 +30,7 @@ _HANDED_IN = re.compile(
 )
 
 
-class Known:
+class KnownVerdicts:
     """What the ledgers hold, each read once, when it is first asked for.
 
     Raises:
@@ -44,7 +44,7 @@ class Known:
         """The ledger of a problem, which may be empty."""
         return self._of.setdefault(slug, _Ledger(self._settings, slug))
 
-    def same(self, path: str, job: PreparedJob) -> Graded | None:
+    def same(self, path: str, job: PreparedJob) -> GradingResult | None:
         """The newest verdict of this source by its author on this problem as it is now; None if there is none."""
         ledger, wanted_source = self.of(job.problem.slug), (job.submission.author, job.submission.sha256)
         alike = (grading for grading in reversed(ledger.gradings) if (grading.author, grading.sha256) == wanted_source)
@@ -82,12 +82,12 @@ class _Ledger:
     def _tables(self) -> list[Table]:
         return rank(self._facts, current(self._settings), self._teams)
 
-    def graded(self, grading: RecordedGrading, path: str) -> Graded:
+    def graded(self, grading: RecordedGrading, path: str) -> GradingResult:
         """A grading as the result of a command."""
         verdict = next(iter(self._ledger.at({grading.seq}))).verdict
         key = grading.verdict.setting.key
         table = next((table for table in self._tables if table.key == key), None) if verdict.score else None
-        return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)
+        return GradingResult(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)
 
     def marks(self) -> Iterator[Marked]:
         together: dict[str, list[RecordedGrading]] = {}

@@ -15,7 +15,7 @@ from leaderboard.standings.pooling import NO_RANK, RowState, too_wide
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
-    from kernelmark.course.report import Graded
+    from kernelmark.course.report import GradingResult
 
 COLUMNS = (
     "author", "id", "name", "team", "file", "handed_in", "late_days", "factor", "outcome", "tests_right", "tests",
@@ -35,7 +35,7 @@ class Marked(NamedTuple):
     name: str
     team: str
     delay: Delay | None
-    graded: Graded
+    graded: GradingResult
     feedback_file: str
 
 
@@ -88,14 +88,14 @@ def _why(result: Marked) -> str:
     return "not because of what you handed in; ask whoever grades it"
 
 
-def _late(delay: Delay | None, graded: Graded) -> tuple[object, ...]:
+def _late(delay: Delay | None, graded: GradingResult) -> tuple[object, ...]:
     if delay is None:
         return ("",) * 3
     factor = "" if delay.factor is None or graded.verdict is None else f"{delay.factor:g}"
     return (delay.handed_in.isoformat(timespec="seconds"), delay.days, factor)
 
 
-def _numbers(graded: Graded) -> tuple[object, ...]:
+def _numbers(graded: GradingResult) -> tuple[object, ...]:
     verdict = graded.verdict
     if verdict is None:
         return ("",) * 8
@@ -107,7 +107,7 @@ def _numbers(graded: Graded) -> tuple[object, ...]:
     return (right, total, *times, *over, verdict.run if graded.recorded else "")
 
 
-def _no_rank(graded: Graded) -> str:
+def _no_rank(graded: GradingResult) -> str:
     """Why an accepted kernel has no rank; empty if it has one, or its author ranks with a better one."""
     verdict = graded.verdict
     if verdict is None or verdict.score is None:

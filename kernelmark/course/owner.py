@@ -78,8 +78,8 @@ def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Own
     """Each owner's name as an author; owners with different ids are different authors, and no one with an id has the
     name of one of these teams.
 
-    A name with an id is that of whoever has this id on the platform: another one who is called so gets a part of a hash
-    in addition, and nobody else another name.
+    A name with an id belongs to the person who has this id on the platform: someone else of that name gets a part of a
+    hash in addition, and all others keep their names.
     """
     ids: dict[str, set[str]] = {name: {""} for name in teams}
     every = set(owners)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from harness.errors import UsageError
 from harness.kinds import DeviceKind, isolates
 from harness.verdict import Outcome
-from kernelmark.course.several import Asked, Ready
+from kernelmark.course.several import AdmittedJob, GradingRequest
 from kernelmark.grading.recorder import Remark
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.choice import choose_device, providers
@@ -46,7 +46,7 @@ Place = tuple[DeviceKind, str, bool]  # the device, and whether the sandbox isol
 
 @dataclass(frozen=True)
 class Choice:
-    """What an organizer asks for beside the rows that are due; `author` leaves all others out."""
+    """What an organizer asks for in addition to the rows that are due; `author` leaves all others out."""
 
     failed: bool = False
     every: bool = False
@@ -103,18 +103,18 @@ def due(settings: Settings, problem: str | None, choice: Choice) -> tuple[list[D
     return due_rows, left
 
 
-def asked(settings: Settings, due: Due) -> Asked:
+def asked(settings: Settings, due: Due) -> GradingRequest:
     """A row as `several` grades it: even after the deadline, since nothing new is submitted. What was late stays so."""
 
-    def read() -> Ready:
+    def read() -> AdmittedJob:
         (entry,) = due.ledger.at({due.row.seq})
         slug = due.ledger.path.stem
         submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
         problem = settings.locate("problems") / slug
         job = PreparedJob.prepare(settings, problem, submission, author=submission.author)
-        return Ready(job, _remark(due.row), exempt=True)
+        return AdmittedJob(job, _remark(due.row), exempt=True)
 
-    return Asked(str(due), read)
+    return GradingRequest(str(due), read)
 
 
 def _remark(row: Row | RecordedGrading) -> Remark | None:
@@ -139,7 +139,7 @@ _NEVER = "never"
 def _left_out(kind: Kind, row: Row | RecordedGrading, where: Place, mine: Place, choice: Choice) -> str:
     """What a candidate that is not taken is, and what takes it, in words; empty for one that is."""
     if where != mine and kind != "due" and not (choice.every or (kind == "failed" and choice.failed)):
-        return _NEVER  # nobody asked for such
+        return _NEVER  # not asked for
     if where[:2] != mine[:2]:
         return f"graded on another device (run it on {where[1]})"
     if where != mine:

@@ -29,7 +29,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
-class Graded:
+class GradingResult:
     """One submission and its exit status; if there is no verdict, `message` says why."""
 
     path: str
@@ -76,12 +76,12 @@ class Graded:
             yield Line(f"{what}: {visible(self.message)}", "bold red", hang=2)
 
 
-def worst(results: Sequence[Graded]) -> int:
+def worst(results: Sequence[GradingResult]) -> int:
     """The largest exit status of all, 0 if there are none; `unsupported` counts less than any other failure."""
     return max((result.code for result in results), key=lambda code: 0.5 if code == _UNSUPPORTED else code, default=0)
 
 
-def summary(results: Sequence[Graded]) -> str:
+def summary(results: Sequence[GradingResult]) -> str:
     """A table of all results, and the details of those that were not accepted."""
     parts = ["# Gradings\n"]
     if not results:
@@ -96,7 +96,7 @@ def summary(results: Sequence[Graded]) -> str:
     return "\n".join(parts)
 
 
-def junit(results: Sequence[Graded]) -> bytes:
+def junit(results: Sequence[GradingResult]) -> bytes:
     """A test suite with one case per submission: a submission's fault is a failure, one that could not be graded is an
     error, and one that needs a GPU is skipped.
     """
@@ -119,13 +119,13 @@ def junit(results: Sequence[Graded]) -> bytes:
     return document + b"\n"
 
 
-def _kind(result: Graded) -> str:
+def _kind(result: GradingResult) -> str:
     if result.code == _UNSUPPORTED:
         return "skipped"
     return "error" if result.errored else "failure" if result.code else ""
 
 
-def _cells(result: Graded) -> tuple[str, ...]:
+def _cells(result: GradingResult) -> tuple[str, ...]:
     score = result.verdict.score if result.verdict else None
     standing = show.standing(result.verdict, result.table) if result.verdict and result.table else ""
     run = result.verdict.run if result.verdict and result.recorded else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.errors import UsageError
 from kernelmark.course import marks, report
 from kernelmark.course.marks import Marked
-from kernelmark.course.report import Graded
+from kernelmark.course.report import GradingResult
 from kernelmark.text.printing import say
 from kernelmark.text.terminal import counted, visible
 from leaderboard.record.durable import write_whole
@@ -36,7 +36,7 @@ class Reports:
             for path, content in self._feedback_files(new):
                 _write(path, content)
 
-    def write(self, every: Sequence[Graded], marked: Sequence[Marked], noun: str) -> None:
+    def write(self, every: Sequence[GradingResult], marked: Sequence[Marked], noun: str) -> None:
         """Write them all, and say on stderr how many of each outcome there are, and what was written.
 
         Raises:

@@ -1,6 +1,6 @@
 """Grades and records several submissions for one command, side by side where the machine allows it.
 
-`kernelmark grade` and `regrade` call it, with what `changed`, `handins` and `regrade` ask for. Trusted. Any error, the
+`kernelmark grade` and `regrade` call it, with the submissions that `batch` and `regrade` find. Trusted. Any error, the
 submission's or ours, is part of that submission's result, so that the others are still graded. Results come in any
 order; each is recorded as soon as it is there, and `InOrder` prints them in the order of the submissions.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from harness.errors import HarnessError, KernelmarkError, SubmissionError
 from harness.kinds import DeviceKind
-from kernelmark.course.report import Graded
+from kernelmark.course.report import GradingResult
 from kernelmark.project.choice import refuse_without_torch
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import Publisher, table_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kernelmark.text.batch import BatchReporter
 
 
-class Ready(NamedTuple):
+class AdmittedJob(NamedTuple):
     """A submission that may be graded, and recorded with a remark about when it was handed in.
 
     It is `exempt` from the limits a day if an organizer wants it graded, and not its author. If its result is `known`,
@@ -42,22 +42,22 @@ class Ready(NamedTuple):
     job: PreparedJob
     remark: Remark | None
     exempt: bool = False
-    known: Graded | None = None
+    known: GradingResult | None = None
 
 
 @dataclass(frozen=True)
-class Asked:
+class GradingRequest:
     """A submission that a command is to grade: what its result is called, and how it is read and admitted."""
 
     path: str
-    read: Callable[[], Ready]
+    read: Callable[[], AdmittedJob]
 
 
 class InOrder:
     """Prints results in the order of their places, each as soon as all before it are there; what is left at the end."""
 
     def __init__(self, form: str) -> None:
-        self.results: dict[int, Graded] = {}
+        self.results: dict[int, GradingResult] = {}
         self._form, self._printed = form, 0
 
     def __enter__(self) -> Self:
@@ -69,7 +69,7 @@ class InOrder:
         for place in sorted(place for place in self.results if place >= self._printed):
             self._print(place)
 
-    def add(self, place: int, result: Graded) -> None:
+    def add(self, place: int, result: GradingResult) -> None:
         """Add the result of a place, counted from 0."""
         self.results[place] = result
         while self._printed in self.results:
@@ -82,8 +82,13 @@ class InOrder:
 
 
 def grade_all(
-    settings: Settings, asked: Sequence[Asked], jobs: int | None, *, record: bool, refuse_together: bool = False
-) -> Iterator[tuple[int, Graded]]:
+    settings: Settings,
+    asked: Sequence[GradingRequest],
+    jobs: int | None,
+    *,
+    record: bool,
+    refuse_together: bool = False,
+) -> Iterator[tuple[int, GradingResult]]:
     """Read and admit all submissions at once, and grade them when iterated; yields each one's place and result as soon
     as it is there.
 
@@ -95,9 +100,9 @@ def grade_all(
         KernelmarkError: with `refuse_together`, why none can be graded, if several are refused for this reason.
     """
     refuse_without_torch()
-    ready: dict[DeviceKind, dict[int, Ready]] = {"cuda": {}, "cpu": {}}
+    ready: dict[DeviceKind, dict[int, AdmittedJob]] = {"cuda": {}, "cpu": {}}
     failed: dict[int, Exception] = {}
-    known: dict[int, Graded] = {}
+    known: dict[int, GradingResult] = {}
     for place, submission in enumerate(asked):
         try:
             read = submission.read()
@@ -122,13 +127,13 @@ def _refuse(errors: Sequence[KernelmarkError]) -> None:
 
 def _results(
     settings: Settings,
-    asked: Sequence[Asked],
-    ready: dict[DeviceKind, dict[int, Ready]],
-    done: dict[int, Graded],
+    asked: Sequence[GradingRequest],
+    ready: dict[DeviceKind, dict[int, AdmittedJob]],
+    done: dict[int, GradingResult],
     jobs: int | None,
     *,
     record: bool,
-) -> Iterator[tuple[int, Graded]]:
+) -> Iterator[tuple[int, GradingResult]]:
     from kernelmark.text.batch import BatchReporter
 
     with BatchReporter(len(asked)) as reporter, Publisher(settings) as publisher:
@@ -141,15 +146,15 @@ def _results(
 
 def _graded(
     settings: Settings,
-    asked: Sequence[Asked],
+    asked: Sequence[GradingRequest],
     device: DeviceKind,
-    ready: dict[int, Ready],
+    ready: dict[int, AdmittedJob],
     jobs: int | None,
     publisher: Publisher,
     *,
     record: bool,
     reporter: BatchReporter,
-) -> Iterator[tuple[int, Graded]]:
+) -> Iterator[tuple[int, GradingResult]]:
     """The same for those of one kind of device."""
     from kernelmark.grading.fleet import Job
     from kernelmark.grading.fleet.one_by_one import several
@@ -170,7 +175,7 @@ def _graded(
             yield from _finished(reporter, place, _failed(asked[place].path, error))
 
 
-def _recorded(path: str, result: JobResult, ready: Ready | None, publisher: Publisher) -> Graded:
+def _recorded(path: str, result: JobResult, ready: AdmittedJob | None, publisher: Publisher) -> GradingResult:
     """The result for the report; its verdict is recorded if the submission is given."""
     from kernelmark.grading.admission import left_today
     from kernelmark.grading.recorder import record
@@ -191,10 +196,10 @@ def _recorded(path: str, result: JobResult, ready: Ready | None, publisher: Publ
         return _failed(path, error, verdict, recorded=_is_recorded(ready, verdict.run))
     left = left_today(ready.job) if ready is not None and not ready.exempt else ""
     recorded = ready is not None
-    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left, recorded=recorded)
+    return GradingResult(path, verdict.outcome.exit_code, verdict.message, verdict, table, left, recorded=recorded)
 
 
-def _is_recorded(ready: Ready, run: str) -> bool:
+def _is_recorded(ready: AdmittedJob, run: str) -> bool:
     """Whether the ledger has the run although recording it failed, as it does where only the board was not written."""
     from kernelmark.grading.recorder import recorded
 
@@ -203,15 +208,15 @@ def _is_recorded(ready: Ready, run: str) -> bool:
     return False
 
 
-def _failed(path: str, error: Exception, verdict: Verdict | None = None, *, recorded: bool = False) -> Graded:
+def _failed(path: str, error: Exception, verdict: Verdict | None = None, *, recorded: bool = False) -> GradingResult:
     """The result of a submission that could not be graded, or not be recorded."""
     if isinstance(error, KernelmarkError):
         by_author = verdict is None and isinstance(error, SubmissionError)
-        return Graded(path, error.exit_code, str(error), verdict, by_author=by_author, recorded=recorded)
-    return Graded(path, HarnessError.exit_code, unexpected(error), verdict, recorded=recorded)
+        return GradingResult(path, error.exit_code, str(error), verdict, by_author=by_author, recorded=recorded)
+    return GradingResult(path, HarnessError.exit_code, unexpected(error), verdict, recorded=recorded)
 
 
-def _finished(reporter: BatchReporter, place: int, result: Graded) -> Iterator[tuple[int, Graded]]:
+def _finished(reporter: BatchReporter, place: int, result: GradingResult) -> Iterator[tuple[int, GradingResult]]:
     reporter.finished(result.path, result.outcome)
     with reporter.hidden():
         yield place, result

@@ -1,7 +1,7 @@
 """What a branch changes outside the folders of its author: `kernelmark grade --changed BASE --only AUTHOR`.
 
 Trusted, over a branch that a stranger wrote. Whoever merges a branch takes all of it, and a ledger is a valid chain
-whoever appended to it. So a branch that changes the record, the problems, the settings or the workflows beside a
+no matter who appended to it. So a branch that changes the record, problems, settings or workflows as well as a
 kernel is refused before the kernel is graded.
 """
 
@@ -60,7 +60,7 @@ def _is_own(path: Parts, submissions: Parts, author: str) -> bool:
 
 
 def _kept(settings: Settings) -> list[PurePosixPath]:
-    """What belongs to whoever runs the competition, in the project: of the record the whole folder that it is in."""
+    """The paths of the project that only its organizers may change; for the record, the whole folder around it."""
     record = [settings.results, settings.archive, settings.board, settings.devices]
     record += [settings.board.with_name("boards")]
     record = [place if place.parent == Path() else place.parent for place in record]

@@ -5,7 +5,7 @@ no file beyond what a submission may have. Nothing is extracted.
 
 The author is the folder of the kernel, or else the name of its file, without what a platform appends (`owner` says
 what). A team's name counts as that of an author of the team, but not where the platform says that a person has it.
-Authors who submitted no kernel, or only a folder, are listed too, so that nobody is missing.
+Authors who submitted no kernel, or only a folder, are listed too, so that no author is missing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.problem.schedule import Delay
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.course.marks import Marked
 from kernelmark.course.owner import Owner, authors_of
-from kernelmark.course.report import Graded
+from kernelmark.course.report import GradingResult
 from kernelmark.project.problems import find_directory, find_problem
 from kernelmark.project.settings import Settings
 from kernelmark.text.printing import say
@@ -88,7 +88,7 @@ class CourseSubmission:
     teammates: tuple[str, ...] = ()
     """The others of the author's team who submitted something."""
     names: tuple[str, ...] = ()
-    """The names by which a table may mean this author: without the id too, if nobody else has that name."""
+    """The names by which a table may mean this author: without the id too, if no one else has that name."""
     mates: tuple[tuple[str, Owner], ...] = ()
     """Others of the team whom the platform knows, though they submitted no kernel: their authors' names, and owners."""
 
@@ -138,7 +138,7 @@ class CourseSubmission:
             raise SubmissionError(self.author, what, f"its name must end in {known()}")
         if self.teammates:
             what = f"handed in, and so did {', '.join(self.teammates)} of the same team"
-            raise SubmissionError(self.author, what, "leave one hand-in")
+            raise SubmissionError(self.author, what, "leave one submission")
         if len(self.kernels) > 1:
             names = ", ".join(str(kernel.path) for kernel in self.kernels[:_SHOWN])
             raise SubmissionError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
@@ -201,7 +201,7 @@ def submissions_in(place: Path, teams: Teams = NO_TEAMS) -> list[CourseSubmissio
 
 def _by_author(files: Iterable[_File], teams: Teams) -> dict[str, list[_File]]:
     """The files that have an owner, by author, in order of name; notes on stderr an author who cannot have the name
-    that their file has, since somebody else's id makes it that one's.
+    that their file has, since that is what another author's id makes of their name.
     """
     owned = [file for file in files if file.has_owner]
     authors = authors_of((file.owner for file in owned), _without_member(teams))
@@ -215,7 +215,7 @@ def _by_author(files: Iterable[_File], teams: Teams) -> dict[str, list[_File]]:
 
 
 def _without_member(teams: Teams) -> list[str]:
-    """The teams that no member is named like: nobody whose id the platform has counts as such a team for a name."""
+    """The teams that no member is named like: no one whose id the platform has counts as a team because of a name."""
     return [name for name, members in teams.root.items() if name not in members]
 
 
@@ -234,14 +234,14 @@ def _by_team(by_author: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str
 
 
 def _names(by_author: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, tuple[str, ...]]:
-    """The names by which a table may mean an author: without the id too, if nobody else has or is given that name."""
+    """The names by which a table may mean an author: without the id too, if no one else has or is given that name."""
     plain = {author: Owner(files[0].owner.name).author for author, files in by_author.items()}
     count = Counter([*plain.values(), *(author for author, name in plain.items() if author != name)])
     count.update(_without_member(teams))
     return {author: (author, name) if count[name] == 1 else (author,) for author, name in plain.items()}
 
 
-def marked(submitted: CourseSubmission, delay: Delay | None, graded: Graded) -> Iterator[Marked]:
+def marked(submitted: CourseSubmission, delay: Delay | None, graded: GradingResult) -> Iterator[Marked]:
     """The mark of every author whose mark a submission decides."""
     team = submitted.team.name if submitted.team else ""
     for author in submitted.authors:

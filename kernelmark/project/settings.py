@@ -39,7 +39,7 @@ SandboxChoice = Literal["auto", SandboxName]
 Place = Literal["results", "archive", "board", "problems", "reference", "devices", "submissions"]
 
 
-class Limits(BaseModel):
+class DailyLimits(BaseModel):
     """How much each author, or team, may have graded and recorded in 24 hours, over all problems; None: no limit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,7 +84,7 @@ class Settings(BaseModel):
     kernelbench_checkout: Path | None = None
     """The same of KernelBench."""
     teams: Teams = NO_TEAMS
-    limits: Limits = Limits()
+    limits: DailyLimits = DailyLimits()
 
     @field_validator("docker_binds", mode="before")
     @classmethod
@@ -242,7 +242,7 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
         where = variable if os.environ.get(variable) else f"{file}: key `{'.'.join((key, *inner))}`"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        return SettingsError(where, "unknown key", nearest(inner[-1], Limits.model_fields))
+        return SettingsError(where, "unknown key", nearest(inner[-1], DailyLimits.model_fields))
     given = _SHOWN.repr(first["input"])
     if first["type"] in _SHAPES:
         return SettingsError(where, f"{given} is not valid", _SHAPES[first["type"]])

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from harness.errors import UsageError
-from kernelmark.project.settings import Limits, Settings
+from kernelmark.project.settings import DailyLimits, Settings
 from kernelmark.record.records import ledgers
 from leaderboard.record.teams import shown
 from leaderboard.standings.usage import DAY, Use, uses
@@ -74,7 +74,7 @@ class Allowance:
     @property
     def limited(self) -> bool:
         """Whether there is a limit at all."""
-        return self._limits != Limits()
+        return self._limits != DailyLimits()
 
     def _reached(self, author: str) -> Iterator[tuple[str, datetime]]:
         """The limits that an author has reached, in words, each with the moment from which it is not."""
@@ -118,7 +118,7 @@ class InFlight:
 
     @contextmanager
     def ending(self, use: Use | None) -> Iterator[None]:
-        """Give back what was reserved, at the end of the block, in which it may be recorded: meanwhile nobody counts it
+        """Give back what was reserved at the end of the block, in which it may be recorded: meanwhile it is not counted
         twice, or not at all.
         """
         if use is None:

@@ -37,7 +37,7 @@ _NEWEST, _LOOKED_AT = 5, 200  # gradings that say how long one takes, among so m
 
 
 @dataclass(frozen=True)
-class Place:
+class BoardPlace:
     """A rank among all ranked rows of a table, which its title names."""
 
     rank: int
@@ -99,17 +99,17 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
     return [table for tables in ranked for table in tables]
 
 
-def places(settings: Settings) -> dict[str, list[Place]]:
+def places(settings: Settings) -> dict[str, list[BoardPlace]]:
     """Where the author of these settings, or their team, stands on the current boards, by the slug of the problem.
 
     Raises:
         LedgerError: a ledger is broken.
     """
-    author, found = settings.author_or_default(), dict[str, list[Place]]()
+    author, found = settings.author_or_default(), dict[str, list[BoardPlace]]()
     for table in tables(settings):
         for row in table.ranked:
             if row.belongs_to(author) and row.stale is None:
-                place = Place(row.rank or 0, len(table.ranked), table.key.title, row.run)
+                place = BoardPlace(row.rank or 0, len(table.ranked), table.key.title, row.run)
                 found.setdefault(table.key.problem, []).append(place)
     return found
 

@@ -1,4 +1,4 @@
-"""A run's source beside another run's: what changed, and what that did to the time. `kernelmark show --diff` calls it.
+"""Compares a run's source with another run's: what changed, and what that did to the time. For `kernelmark show --diff`.
 
 Trusted, over sources that are hostile text.
 """

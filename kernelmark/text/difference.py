@@ -37,7 +37,7 @@ def lines(before: Sourced, after: Sourced) -> Iterator[str]:
 
 
 def diff(before: Sourced, after: Sourced) -> Iterator[str]:
-    """The unified diff alone; files beside a source are matched by name."""
+    """The unified diff alone; other files of a source are matched by name."""
     old, new = before.source, after.source
     pairs = [((old.name, old.source), (new.name, new.source))]
     for name in sorted(dict([*old.beside, *new.beside])):

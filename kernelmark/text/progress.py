@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from harness.judge import Progress
 
-_PER_SECOND = 4  # how often the bar is drawn: on a CPU, calls are being timed beside it
+_PER_SECOND = 4  # how often the bar is drawn: on a CPU, calls are being timed at the same time
 
 
 class Reporter:
     """A context manager whose `report` shows one step; without a terminal, each step is printed as a line.
 
-    `usual_s` says how long a grading usually takes, in seconds from its build to its end; None: nobody knows.
+    `usual_s` says how long a grading usually takes, in seconds from its build to its end; None: unknown.
     """
 
     def __init__(self, stream: TextIO | None = None, usual_s: Callable[[], float | None] = lambda: None) -> None:

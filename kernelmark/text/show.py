@@ -73,7 +73,7 @@ def verdict(
     """The result of a whole grading; `table` is the one that ranks it, if any, and `left` what the limits a day leave.
 
     The run is named only if it is recorded, since `kernelmark show` does not know any other. `for_gpus` as in `check`.
-    `for_author` is for an author whom someone else graded: with the whole log, without what only whoever grades can do.
+    `for_author` is for an author whom someone else graded: with the whole log, without advice to the person who grades.
     `profiled` is for `kernelmark profile`, which can show and measure less than `kernelmark bench`.
     """
     result = with_own_name(result)
@@ -172,7 +172,7 @@ def _place(row: Row, table: Table) -> str:
 
 
 def _too_wide(row: Row, result: Verdict, *, for_author: bool) -> str:
-    """Why a source does not rank, and what whoever grades it can do."""
+    """Why a source does not rank, and what the person who grades it can do."""
     pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
     why = f"none: {row.no_rank} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high)"
     if result.environment.interpreted:

@@ -100,7 +100,7 @@ def unfinished(result: Verdict, *, for_author: bool = False, profiled: bool = Fa
 def doubts(result: Verdict, *, for_author: bool = False, profiled: bool = False) -> Iterator[str]:
     """Reasons to trust the result less, one line each with what to do: about the whole run, then about cases.
 
-    `for_author` leaves out what only whoever grades can do; `profiled` is for `kernelmark profile`.
+    `for_author` leaves out what only the person who grades can do; `profiled` is for `kernelmark profile`.
     """
     if result.score is not None and (reached := result.score.confidence) < _CONFIDENT:
         why = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %, as too few rounds were measured"

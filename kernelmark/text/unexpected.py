@@ -1,4 +1,4 @@
-"""Says in one line that something failed which nobody foresaw, and keeps its traceback for a bug report.
+"""Reports an unforeseen failure in one line, and keeps its traceback for a bug report.
 
 Whatever grades several submissions calls it, so that one failure does not end the others; and the command line, before
 it ends. Trusted; standard library only.

@@ -11,7 +11,7 @@ import pytest
 
 from harness.submission import Submission
 from harness.verdict import Outcome
-from kernelmark.course.report import Graded, junit, summary, worst
+from kernelmark.course.report import GradingResult, junit, summary, worst
 from leaderboard.record.ledger import JsonlLedger
 from tests.repository import commit, git, init
 from tests.unit.conftest import Command
@@ -286,8 +286,11 @@ def test_a_deadline_closes_this_way_in_too(
 
 
 def test_a_kernel_that_only_a_gpu_can_run_fails_no_build() -> None:
-    unsupported = Graded("a.py", 8, "grade it on a GPU", failed(Outcome.UNSUPPORTED))
-    wrong, ours = Graded("b.py", 1, "wrong", failed(Outcome.WRONG_ANSWER)), Graded("c.py", 7, "no daemon")
+    unsupported = GradingResult("a.py", 8, "grade it on a GPU", failed(Outcome.UNSUPPORTED))
+    wrong, ours = (
+        GradingResult("b.py", 1, "wrong", failed(Outcome.WRONG_ANSWER)),
+        GradingResult("c.py", 7, "no daemon"),
+    )
     suites = ElementTree.fromstring(junit([unsupported, wrong, ours]))
     counts = [suites.get(kind) for kind in ("tests", "failures", "errors", "skipped")]
     assert counts == ["3", "1", "1", "1"]
@@ -299,8 +302,8 @@ def test_a_kernel_that_only_a_gpu_can_run_fails_no_build() -> None:
 def test_hostile_text_stays_text_in_both_reports() -> None:
     message = "a\x1b[2J]]></failure><script>|`\ufffe\n## heading"
     results = [
-        Graded("submissions/double/ada/</x>|`a`.py", 4, message, failed(Outcome.RUNTIME_ERROR, message=message)),
-        Graded("b.py", 2, message),
+        GradingResult("submissions/double/ada/</x>|`a`.py", 4, message, failed(Outcome.RUNTIME_ERROR, message=message)),
+        GradingResult("b.py", 2, message),
     ]
     root = ElementTree.fromstring(junit(results))
     assert [case.get("name") for case in root.iter("testcase")] == ["x>|`a`.py", "b.py"]

@@ -13,7 +13,7 @@ from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.problem.schedule import Delay
 from harness.verdict import Doubt, DoubtCode
 from kernelmark.course.marks import Marked, feedback, table
-from kernelmark.course.report import Graded
+from kernelmark.course.report import GradingResult
 from leaderboard.record.entry import encode
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import rank
@@ -23,7 +23,7 @@ FOR_THE_TEACHER = re.compile(r"--|quiet|again|install|doctor|kernelmark|grade it
 TOO_LATE = Delay(datetime(2027, 2, 4, tzinfo=UTC), 4, None)
 
 
-def told(graded: Graded, delay: Delay | None = None) -> str:
+def told(graded: GradingResult, delay: Delay | None = None) -> str:
     return feedback(Marked("ada", "", "", "", delay, graded, "ada.txt"))
 
 
@@ -40,7 +40,7 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
     verdict = base.model_copy(update={"benchmarks": cases, "doubts": (plain,), "score": score})
     entry, _ = encode(None, verdict.to_json().encode())
     [ranked] = rank([entry])
-    graded = Graded("kernel.py", 0, "", verdict, ranked, recorded=True)
+    graded = GradingResult("kernel.py", 0, "", verdict, ranked, recorded=True)
     assert {found[0] for found in FOR_THE_TEACHER.finditer("\n".join(graded.lines()))} >= {
         "--", "quiet", "again", "install", "doctor", "kernelmark", "grade it",
     }, "the teacher's terminal has it"  # fmt: skip
@@ -65,7 +65,7 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
 def test_a_table_of_marks_has_every_time_and_says_why_there_is_no_rank(ranks: bool, high_ns: int, why: str) -> None:
     ranked = "calls" if ranks else "replayed"
     verdict = accepted(score_ns=1000, high_ns=high_ns, speedups={"eager": 1.5}, ranked_timing=ranked)
-    marked = Marked("ada", "", "", "", None, Graded("kernel.py", 0, "", verdict), "ada.txt")
+    marked = Marked("ada", "", "", "", None, GradingResult("kernel.py", 0, "", verdict), "ada.txt")
     [row] = csv.DictReader(io.StringIO(table([marked])))
     numbers = [row[name] for name in ("time_ns", "low_ns", "high_ns", "baseline", "speedup")]
     assert numbers == ["1000", "995", str(high_ns), "eager", "1.5"]
@@ -90,6 +90,6 @@ def test_a_hand_in_that_was_not_graded_says_what_its_author_can_do(
     error: UsageError | HarnessError, delay: Delay | None, why: str
 ) -> None:
     by_author = isinstance(error, SubmissionError)
-    shown = told(Graded("k.py", error.exit_code, str(error), by_author=by_author), delay)
+    shown = told(GradingResult("k.py", error.exit_code, str(error), by_author=by_author), delay)
     assert shown.splitlines()[:2] == ["k.py", f"not graded: {why}"]
     assert FOR_THE_TEACHER.search(shown) is None

@@ -16,7 +16,7 @@ from harness.kinds import DeviceKind, SandboxName
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Stage, Verdict
-from kernelmark.course.report import Graded
+from kernelmark.course.report import GradingResult
 from kernelmark.course.several import InOrder
 from kernelmark.diagnostics.selftest import PROBLEMS, Attempts, Trial, attacks, honest
 from kernelmark.diagnostics.selftest.side_by_side import attempt_all
@@ -293,7 +293,7 @@ def test_the_samples_of_all_problems_are_checked_at_a_time(
 def test_a_report_held_back_by_an_earlier_one_is_printed_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     with InOrder("table") as printed:
         for place in (3, 1, 0):
-            printed.add(place, Graded(f"{place}.py", 0, ""))
+            printed.add(place, GradingResult(f"{place}.py", 0, ""))
         assert capsys.readouterr().out == "0.py\n\n1.py\n\n"
     assert capsys.readouterr().out == "3.py\n\n"
 

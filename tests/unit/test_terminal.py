@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.verdict import Doubt, DoubtCode, Outcome
-from kernelmark.course.report import Graded
+from kernelmark.course.report import GradingResult
 from kernelmark.diagnostics.doctor import lines as doctor_lines
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
 from kernelmark.text import printing, show
@@ -73,7 +73,7 @@ def test_a_style_may_be_that_of_the_beginning_alone() -> None:
         compared = accepted(speedups={"b": ratio})
         first = next(show.comparison(compared, compared.submission))  # type: ignore[arg-type]  # as much as is shown
         assert first.style == f"bold {colour}"  # type: ignore[attr-defined]
-    name, why = Graded("ada/k.py", 2, "it is empty").lines()
+    name, why = GradingResult("ada/k.py", 2, "it is empty").lines()
     assert (name.style, why.style) == ("bold", "bold red")  # type: ignore[attr-defined]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Submission
-from kernelmark.course.report import Graded, junit
+from kernelmark.course.report import GradingResult, junit
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
 from tests.repository import commit, git, init
@@ -77,7 +77,9 @@ def test_a_job_fails_where_a_submission_got_no_verdict_whatever_the_others_got(
     _, _, after = job("grade").partition("- name: fail where something was not graded\n        run: |\n")
     (tmp_path / "build").mkdir()
     (tmp_path / "build/status").write_text(f"{status}\n")
-    (tmp_path / "build/junit.xml").write_bytes(junit([Graded("submissions/a/b/c.py", code, "why") for code in codes]))
+    (tmp_path / "build/junit.xml").write_bytes(
+        junit([GradingResult("submissions/a/b/c.py", code, "why") for code in codes])
+    )
     assert (subprocess.run(["bash", "-ec", after], cwd=tmp_path, check=False).returncode != 0) == fails
 
 
