@@ -36,8 +36,8 @@ def make_directory(directory: Path) -> None:
 
 
 def unwritable(path: Path) -> Path | None:
-    """What prevents `path` and its folders from being made: the nearest existing parent, if it is not a folder or
-    cannot be written. None if nothing does.
+    """The obstacle that prevents `path` and its folders from being made: the nearest existing parent, if it is not a
+    folder or cannot be written. None if nothing does.
     """
     nearest = next(folder for folder in path.parents if os.path.lexists(folder))
     return None if nearest.is_dir() and os.access(nearest, os.W_OK) else nearest

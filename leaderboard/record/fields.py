@@ -42,7 +42,7 @@ def how_timed(timing: Timing, device_kind: DeviceKind) -> str:
 
 
 class TableKey(Record):
-    """What the rows of one table have in common."""
+    """The question that the times of one table answer: what its rows have in common."""
 
     problem: str
     problem_sha256: str
@@ -86,7 +86,7 @@ class TableKey(Record):
 
 
 class Setting(Record):
-    """What many verdicts have in common: the problem, the environment, and how times were and must be taken."""
+    """The part that many verdicts share: the problem, the environment, and how times were and must be taken."""
 
     problem: ProblemId
     environment: Environment
@@ -144,12 +144,12 @@ class VerdictFields(NamedTuple):
 
     @property
     def ranks(self) -> bool:
-        """As `Verdict.ranks`."""
+        """Whether it may rank, as `Verdict.ranks` says."""
         return self.no_rank is None
 
     @property
     def no_rank(self) -> NoRank | None:
-        """As `Verdict.no_rank`."""
+        """Why it may not rank, as `Verdict.no_rank` says; None if it may."""
         as_required = self.setting.ranked_timing in (None, self.setting.timing)
         return no_rank(as_required, self.doubts.split(",")) if self.doubts or not as_required else None
 
@@ -174,7 +174,7 @@ class VerdictFields(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the standings of one problem follow from, oldest first: events, and the fields of each verdict."""
+    """The facts that the standings of one problem follow from, oldest first: events, and the fields of verdicts."""
 
     events: Sequence[Entry]
     verdicts: Sequence[VerdictFields]

@@ -93,7 +93,7 @@ class Lines:
         return [Entry(seq, "", digest, kind, document.encode()) for seq, digest, kind, document in rows]
 
     def facts(self) -> Facts:
-        """What the standings follow from.
+        """The facts that the standings follow from.
 
         Raises:
             LedgerError: a verdict was written by a version whose verdicts this one cannot read.
@@ -101,7 +101,7 @@ class Lines:
         return Facts(self.events(), [*self.verdicts()])
 
     def verdicts(self, since: int = 0) -> Iterator[VerdictFields]:
-        """What is ranked by of each verdict, oldest first; of those after line `since`.
+        """The fields of the verdicts after line `since`, oldest first.
 
         Raises:
             LedgerError: one was written by a version whose verdicts this one cannot read.
@@ -236,7 +236,7 @@ class _Update:
             return current
 
     def _current(self, file: BinaryIO) -> Lines | None:
-        """What is there, if it is up to date."""
+        """The lines that are indexed, if they are up to date; else None."""
         row = self._row()
         if row is None or row[1:] != _state(file) or not self._stands(file, row[0]):
             return None

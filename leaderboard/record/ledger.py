@@ -108,7 +108,7 @@ class JsonlLedger:
         return [*self.read_at(places)]
 
     def verdicts(self, since: int = 0) -> list[VerdictFields]:
-        """What is ranked by of every verdict, oldest first; of those after line `since`.
+        """The fields of the verdicts after line `since`, oldest first.
 
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
@@ -170,7 +170,7 @@ class JsonlLedger:
                 yield entry
 
     def facts(self) -> Facts:
-        """What the standings follow from, as it is at one moment.
+        """The facts that the standings follow from, as they are at one moment.
 
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.

@@ -60,23 +60,25 @@ class PooledSource:
         self._added.append(verdict)
 
     @cached_property
+    def _all(self) -> list[VerdictFields]:
+        """All gradings, oldest first."""
+        return sorted(self._added, key=_age)
+
+    @property
     def verdict(self) -> VerdictFields:
         """The newest grading, which represents all of them."""
-        return max(self._added, key=_age)
+        return self._all[-1]
+
+    @property
+    def first(self) -> VerdictFields:
+        """The source's first grading in this table, with any software."""
+        return self._all[0]
 
     @cached_property
     def gradings(self) -> tuple[VerdictFields, ...]:
         """The gradings that are pooled, oldest first."""
-        if len(self._added) == 1:
-            return (self.verdict,)
         setting, now = self.verdict.setting, _software(self.verdict.environment)
-        same = (v for v in self._added if v.setting is setting or _software(v.environment) == now)
-        return tuple(sorted(same, key=_age))
-
-    @cached_property
-    def first(self) -> VerdictFields:
-        """The source's first grading in this table, with any software."""
-        return min(self._added, key=_age)
+        return tuple(v for v in self._all if v.setting is setting or _software(v.environment) == now)
 
     @cached_property
     def score(self) -> Interval:

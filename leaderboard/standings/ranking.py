@@ -139,7 +139,7 @@ Sources = dict[tuple[str, str, bool], PooledSource]
 
 @dataclass
 class _Collected:
-    """What one pass over the verdicts collects."""
+    """The facts that one pass over the verdicts collects."""
 
     events: Events
     present: Present | None
@@ -165,7 +165,7 @@ def rank(facts: Facts | Iterable[Entry], current: Current | None = None, teams: 
 
 
 def rankings(facts: Facts | Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
-    """As `rank`, with the sources that each table was made from.
+    """Rank as `rank` does; returns each table with the sources that it was made from.
 
     Raises:
         LedgerError: as for `rank`.

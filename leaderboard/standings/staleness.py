@@ -25,7 +25,7 @@ class Stale(Record):
 
 
 class Present:
-    """What is current according to a ledger and `Current`; `mark` says of a verdict whether it is out of date."""
+    """The current state by a ledger and `Current`; `mark` says whether a verdict is out of date."""
 
     def __init__(self, current: Current, verdicts: Sequence[VerdictFields]) -> None:
         self._current, self._verdicts = current, verdicts
@@ -124,7 +124,7 @@ def _private(setting: Setting) -> str:
 
 
 def _file(verdict: VerdictFields) -> tuple[str, ...]:
-    """What a repeated grading must have in common: the author's file, the device, and whether it is isolated."""
+    """The key that repeated gradings have in common: the author's file, the device, and whether it is isolated."""
     ran = verdict.environment
     return (verdict.problem.slug, verdict.author, verdict.sha256, *place(ran)[:2], str(ran.isolated))
 
@@ -135,7 +135,7 @@ def same_place(ran: Environment, environments: Iterable[Environment]) -> Environ
 
 
 def place(ran: Environment) -> tuple[str, str, str]:
-    """What identifies an environment while its software changes: the device and the sandbox."""
+    """The key that identifies an environment while its software changes: the device and the sandbox."""
     return ran.device_kind, ran.device_name, ran.sandbox
 
 

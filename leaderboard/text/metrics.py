@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 
 class CaseMetric(NamedTuple):
-    """What is shown of a case besides its time."""
+    """A fact about a case that is shown besides its time."""
 
     name: str
     heading: str
@@ -68,7 +68,7 @@ def _of_roofline(case: BenchmarkResult) -> str:
 def _rate_metric(
     name: str, title: str, least: Callable[[BenchmarkResult], int | None], what: str, key: str, unit: str
 ) -> CaseMetric:
-    """What any kernel must do, by the problem's `[cost]`, divided by the time that a call took.
+    """A metric of what any kernel must do, by the problem's `[cost]`, divided by the time that a call took.
 
     `least` gives how many of `what` a call needs at the least; `unit` is a thousand million of them a second.
     """

@@ -25,7 +25,7 @@ def parameters(params: Mapping[str, int | str]) -> str:
 
 
 def shortened(text: str, letters: int, tail: int) -> str:
-    """As `visible`, but a long line keeps only its beginning and its last `tail` characters, `letters` in all."""
+    """One visible line of text; a long one keeps its beginning and its last `tail` characters, `letters` in all."""
     shown = visible(text)
     if len(shown) <= letters:
         return shown

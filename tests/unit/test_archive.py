@@ -71,12 +71,6 @@ def test_a_name_that_cannot_stand_in_a_path_is_not_there(tmp_path, author):
         stored(tmp_path, "softmax", told)
 
 
-def test_authors_and_versions_lie_side_by_side(tmp_path):
-    for author, source in (("ada", "a"), ("ada", "b"), ("bob", "a")):
-        archive(tmp_path, "softmax", submission(author=author, source=source))
-    assert len(files(tmp_path)) == 3
-
-
 def test_other_content_is_never_overwritten(tmp_path):
     path = archive(tmp_path, "softmax", submission())
     path.write_bytes(b"tampered")

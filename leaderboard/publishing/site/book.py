@@ -33,7 +33,7 @@ Bests = Mapping[str, Sequence[tuple[datetime, int]]]
 
 @dataclass
 class Tried:
-    """What an author or a team had graded on one problem; `failed` are the newest failures, newest first."""
+    """The results of an author or a team on one problem; `failed` are the newest failures, newest first."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     latest: datetime | None = None
@@ -46,7 +46,7 @@ class Tried:
         self.failed = sorted([*self.failed, *other.failed], key=lambda line: line.age, reverse=True)[:_FAILURES]
 
     def attempts(self, problem: str) -> ProblemAttempts:
-        """The same as data, without the reports of the failures."""
+        """These results as data, without the reports of the failures."""
         assert self.latest is not None
         return ProblemAttempts(problem=problem, outcomes=dict(sorted(self.outcomes.items())), latest=self.latest)
 

@@ -108,7 +108,7 @@ class Holder(Record):
     problem: str
     device_name: str
     how_timed: str = ""
-    """As in the title of its board."""
+    """How its board was timed, as in the title of the board."""
     step: Step
     before_ns: int | None = None
 

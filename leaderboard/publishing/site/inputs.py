@@ -53,7 +53,7 @@ class SiteInputs:
     """Where the site will be published, ending in a slash; empty if that is not known."""
     teams: Teams = NO_TEAMS
     title: str = ""
-    """What the course or competition is called; empty if it has no name of its own."""
+    """The name of the course or competition; empty if it has none of its own."""
     how_to_submit: str = ""
     """What a problem's page says about submitting, in one line, instead of naming the command."""
     index: Index = field(default_factory=Index)
@@ -61,12 +61,12 @@ class SiteInputs:
 
     @property
     def name(self) -> str:
-        """What the site is called."""
+        """The name of the site."""
         return self.title or "kernelmark"
 
 
 class ShownProfile(NamedTuple):
-    """What pages must know of a run's profile before they are made: its hash and the names of its parts, by kind.
+    """The facts about a run's profile that pages need before they are made: its hash, and its parts by kind and name.
 
     There are no parts if it cannot be read.
     """
@@ -84,7 +84,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Site:
-    """What every page may read: the inputs, the ledgers, and the version of the code."""
+    """Everything that pages may read: the inputs, the ledgers, and the version of the code."""
 
     material: SiteInputs
     books: tuple[Book, ...]

@@ -30,7 +30,7 @@ class SmallTable(NamedTuple):
 
     @property
     def is_number(self) -> list[bool]:
-        """Of each column, whether it has short cells that begin with a digit, and is so aligned to the right."""
+        """For each column, whether all its cells are short and begin with a digit: such columns are right-aligned."""
         return [all(not cell or _NUMBER.fullmatch(cell) for cell in column) for column in zip(*self.rows, strict=True)]
 
 

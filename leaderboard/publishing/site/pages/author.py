@@ -38,7 +38,7 @@ class _Subject(NamedTuple):
     """The team that it is, or that the author is in."""
     places: list[Standing]
     accepted: list[AcceptedRun]
-    """Those that have a page; of each problem, newest first."""
+    """The accepted runs that have a page; of each problem, the newest first."""
     tried: dict[str, tuple[Book, Tried]]
     """By problem."""
 

@@ -154,7 +154,10 @@ def _paired(one: BenchmarkResult, other: BenchmarkResult) -> tuple[str | None, R
 
 
 def _paired_over_all(rows: tuple[Row, Row]) -> tuple[str | None, Ratio | None]:
-    """The same over all cases, by the rows' speedups; none if one of them pools gradings, which its speedups do not."""
+    """The ratio through a baseline over all cases, by the rows' speedups.
+
+    There is none if a row pools gradings, which its speedups do not.
+    """
     if max(row.gradings for row in rows) > 1:
         return None, None
     others = {speedup.baseline: speedup for speedup in rows[1].speedups}

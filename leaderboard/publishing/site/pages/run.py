@@ -133,7 +133,7 @@ def _page(site: Site, book: Book, run: str, row: Row | None, stand: AcceptedRun 
 
 
 def _on_board(row: Row | None) -> dict[str, Any]:
-    """What a run's page shows of its row."""
+    """The fields of a run's document that its row decides."""
     if row is None:
         return {"stale": None}
     pooled = {"gradings": row.gradings, "pooled": row.score} if row.gradings > 1 else {}
