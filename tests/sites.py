@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
 from harness.submission import Submission
-from harness.verdict import Verdict
+from harness.verdict import BadElement, Mismatch, OutputCheck, Roofline, Verdict
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.build import build
 from leaderboard.publishing.site.folder import Written
@@ -23,7 +25,7 @@ from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.profile import StoredProfile, archive_profile
 from leaderboard.record.teams import NO_TEAMS
 from leaderboard.standings.visibility import Rule
-from tests.verdicts import accepted, sha256
+from tests.verdicts import EPOCH, accepted, failed, sha256
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SOURCE = 'import triton\n\n\ndef softmax(x, y):\n    """Rows."""\n    y.copy_(x.softmax(1))  # {author}\n'
@@ -150,3 +152,59 @@ CALIBRATION = Calibration(
 def run_of(author: str, score_ns: int, run: str, **changes: Any) -> Verdict:
     """An accepted run whose id is one digit sixteen times over."""
     return accepted(author=author, score_ns=score_ns, run=run * 16, **changes)
+
+
+MEMORY = Roofline(share=0.5, limit="memory")
+
+
+def filled(root: Path) -> SiteProject:
+    """Four authors on two problems; `ada` held the record before `bob`, and `eve` failed."""
+    made = SiteProject(root)
+    made.add(run_of("ada", 60_000, "a", created_at=EPOCH, speedups={"eager": 1.2}, roofline=MEMORY))
+    made.add(run_of("bob", 50_000, "b", created_at=EPOCH + timedelta(days=1), speedups={"eager": 1.5}, roofline=MEMORY))
+    made.add(run_of("cyd", 50_100, "c", created_at=EPOCH + timedelta(days=2), speedups={"eager": 1.4}, roofline=MEMORY))
+    made.add(run_of("ada", 55_000, "d", created_at=EPOCH + timedelta(days=3), roofline=MEMORY))
+    made.add(run_of("ada", 70_000, "e", created_at=EPOCH, problem="gelu", device_name="NVIDIA L4"))
+    made.add(wrong(author="eve", run="f" * 16))
+    made.build()
+    return made
+
+
+def wrong(**changes: Any) -> Verdict:
+    """A wrong answer with its report."""
+    verdict = failed(message="2 of 9 wrong", **changes)
+    first = (BadElement(index=(0, 2), got="nan", expected="0.25", error="nan"),)
+    mismatch = Mismatch(
+        output="y", shape=(3, 3), dtype="float32", wrong=2, total=9, nan_got=2, first=first, hints=("never written",)
+    )
+    output = OutputCheck(output="y", dtype="float32", correct=False, mismatch=mismatch)
+    tests = (verdict.tests[0], verdict.tests[1].model_copy(update={"outputs": (output,)}))
+    return verdict.model_copy(update={"tests": tests, "traceback": "SECRET LINE", "log": "SECRET LOG"})
+
+
+class Links(HTMLParser):
+    """Every address that a page names, and every attribute that could run code."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.ids: set[str] = set()
+        self.handlers: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in {"href", "src", "action", "data", "srcset"}:
+                self.found.append(value or "")
+            if name == "id":
+                self.ids.add(value or "")
+            if name.startswith("on") or name == "style":
+                self.handlers.append(name)
+
+
+def pages(project: SiteProject) -> list[Path]:
+    return sorted(project.out.rglob("*.html"))
+
+
+def text(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Contexts
-from tests.unit.test_site import Links
+from tests.sites import Links
 
 pytestmark = [pytest.mark.full, pytest.mark.browser]
 

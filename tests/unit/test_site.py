@@ -1,11 +1,10 @@
-"""The site: what its pages say, that they agree with the ranking, and that a build writes only what changed."""
+"""The site: what its pages say, and that they agree with the ranking."""
 
 from __future__ import annotations
 
 import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
@@ -14,8 +13,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from harness.errors import LedgerError, UsageError
-from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, ReplayedCalls, Roofline, Telemetry
+from harness.verdict import Doubt, Outcome, ReplayedCalls, Roofline, Telemetry
 from leaderboard.publishing.site import book
 from leaderboard.publishing.site.charts.plot import logarithmic
 from leaderboard.publishing.site.charts.trace import over_time, sensors
@@ -26,65 +24,15 @@ from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.visibility import Rule
 from leaderboard.text.plural import counted
 from leaderboard.text.units import duration
-from tests.sites import NOW, SiteProject, run_of, statement
+from tests.sites import MEMORY, NOW, Links, SiteProject, filled, pages, run_of, statement, text, wrong
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
 
-MEMORY = Roofline(share=0.5, limit="memory")
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> SiteProject:
-    """Four authors on two problems; `ada` held the record before `bob`, and `eve` failed."""
-    made = SiteProject(tmp_path)
-    made.add(run_of("ada", 60_000, "a", created_at=EPOCH, speedups={"eager": 1.2}, roofline=MEMORY))
-    made.add(run_of("bob", 50_000, "b", created_at=EPOCH + timedelta(days=1), speedups={"eager": 1.5}, roofline=MEMORY))
-    made.add(run_of("cyd", 50_100, "c", created_at=EPOCH + timedelta(days=2), speedups={"eager": 1.4}, roofline=MEMORY))
-    made.add(run_of("ada", 55_000, "d", created_at=EPOCH + timedelta(days=3), roofline=MEMORY))
-    made.add(run_of("ada", 70_000, "e", created_at=EPOCH, problem="gelu", device_name="NVIDIA L4"))
-    made.add(wrong(author="eve", run="f" * 16))
-    made.build()
-    return made
-
-
-def wrong(**changes: object):
-    """A wrong answer with its report."""
-    verdict = failed(message="2 of 9 wrong", **changes)  # type: ignore[arg-type]
-    first = (BadElement(index=(0, 2), got="nan", expected="0.25", error="nan"),)
-    mismatch = Mismatch(
-        output="y", shape=(3, 3), dtype="float32", wrong=2, total=9, nan_got=2, first=first, hints=("never written",)
-    )
-    output = OutputCheck(output="y", dtype="float32", correct=False, mismatch=mismatch)
-    tests = (verdict.tests[0], verdict.tests[1].model_copy(update={"outputs": (output,)}))
-    return verdict.model_copy(update={"tests": tests, "traceback": "SECRET LINE", "log": "SECRET LOG"})
-
-
-class Links(HTMLParser):
-    """Every address that a page names, and every attribute that could run code."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.ids: set[str] = set()
-        self.handlers: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in {"href", "src", "action", "data", "srcset"}:
-                self.found.append(value or "")
-            if name == "id":
-                self.ids.add(value or "")
-            if name.startswith("on") or name == "style":
-                self.handlers.append(name)
-
-
-def pages(project: SiteProject) -> list[Path]:
-    return sorted(project.out.rglob("*.html"))
-
-
-def text(html: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+    return filled(tmp_path)
 
 
 def test_every_link_is_relative_and_leads_somewhere(project: SiteProject) -> None:
@@ -856,197 +804,6 @@ def test_an_empty_project_has_a_site(tmp_path: Path) -> None:
 
 
 # Incremental builds.
-
-
-def test_a_build_with_nothing_new_writes_nothing(project: SiteProject) -> None:
-    before = project.files()
-    assert project.build() == (0, len(before), 0)
-    assert project.files() == before
-
-
-def test_one_append_touches_only_what_tells_of_it(project: SiteProject) -> None:
-    before = project.files()
-    project.add(run_of("fay", 90_000, "8", created_at=EPOCH + timedelta(days=4)))
-    written = project.build()
-    after = project.files()
-    touched = {path for path, file in after.items() if file != before.get(path)}
-    told = {"index", "devices", "authors", "problems/softmax", "authors/fay", f"runs/{'8' * 16}"}
-    told |= {f"compare/{'d' * 16}-{'8' * 16}", f"compare/{'b' * 16}-{'8' * 16}"}
-    told |= {f"authors/{name}" for name in ("ada", "bob", "cyd")}  # they now stand among four
-    assert touched == {f"{name}.{suffix}" for name in told for suffix in ("html", "json")}
-    assert written.written == len(touched)
-
-
-def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProject) -> None:
-    before = project.files()
-    project.add(wrong(author="eve", run="7" * 16))
-    project.build()
-    touched = {path for path, file in project.files().items() if file != before.get(path)}
-    assert touched == {
-        f"{name}.{suffix}" for name in ("index", "authors", "authors/eve") for suffix in ("html", "json")
-    }
-
-
-def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
-    project: SiteProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from leaderboard.publishing.site import folder
-
-    due: set[str] = set()
-    monkeypatch.setattr(
-        folder,
-        "_made",
-        lambda at, pages, old, real=folder._made: due.update(p.paths[0] for p in pages) or real(at, pages, old),
-    )
-    before = project.files()
-
-    def touched() -> set[str]:
-        nonlocal before
-        due.clear()
-        project.build()
-        after = project.files()
-        found = {path for path, file in after.items() if file != before.get(path) and path.endswith(".html")}
-        assert due == found, "nothing is made that stays as it was"
-        before = after
-        return found
-
-    rows = {
-        "problems/softmax",
-        *(f"runs/{run * 16}" for run in "bcd"),
-        *(f"authors/{name}" for name in ("ada", "bob", "cyd")),
-    }
-    project.problems["softmax"] = "f" * 64
-    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices"}}
-    assert "Stale: the problem changed" in project.html(f"runs/{'d' * 16}.html")
-    assert "stale" not in project.html(f"runs/{'a' * 16}.html"), "it stands on no board"
-    del project.problems["softmax"]
-    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices"}}
-    project.protocol = 2
-    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices", "problems/gelu", f"runs/{'e' * 16}"}}
-    project.protocol = 1
-    touched()
-    assert touched() == set()
-    again = run_of("bob", 50_000, "9", created_at=EPOCH + timedelta(days=9))
-    ran = again.environment.model_copy(update={"torch": "2.12.0"})
-    project.add(again.model_copy(update={"environment": ran}))
-    compared = {f"compare/{pair[0] * 16}-{pair[1] * 16}" for pair in ("9c", "9d")}
-    changed = {*rows, *compared, f"runs/{'9' * 16}", "index", "devices", "authors"}
-    assert touched() == {f"{name}.html" for name in changed}
-    assert project.json(f"runs/{'c' * 16}.json")["stale"] == {"reason": "torch 2.11.0, now 2.12.0"}
-    assert "stale" not in project.json(f"runs/{'9' * 16}.json"), "its file was graded again"
-
-
-def test_what_was_said_of_a_run_between_two_builds_stands_on_its_authors_page(project: SiteProject) -> None:
-    ledger = JsonlLedger(project.root / "results" / "softmax.jsonl")
-    for action in ("disqualify", "reinstate"):
-        ledger.moderate(Moderation(run="b" * 16, action=action, actor="org", reason="why", created_at=EPOCH))
-    project.build()
-    (place,) = project.json("authors/bob.json")["places"]
-    assert [event["action"] for event in place["row"]["moderation"]] == ["disqualify", "reinstate"]
-    assert "reinstate by" in project.html("authors/bob.html")
-
-
-def test_a_page_that_is_none_any_more_is_removed(project: SiteProject) -> None:
-    compared = project.out / "compare" / f"{'b' * 16}-{'c' * 16}.html"
-    assert compared.exists()
-    project.add(run_of("cyd", 40_000, "8", created_at=EPOCH + timedelta(days=4)))
-    assert project.build().removed > 0
-    assert not compared.exists()
-    assert not [path for path in project.out.rglob("*") if path.name.endswith(".partial")]
-
-
-def test_building_bit_by_bit_gives_the_same_bytes_as_building_at_once(project: SiteProject, tmp_path: Path) -> None:
-    for step, author in enumerate(("fay", "ada", "eve"), start=1):
-        project.add(run_of(author, 61_000 - 4000 * step, str(step), created_at=EPOCH + timedelta(days=5 + step)))
-        project.build()
-    by_bits = {path: content for path, (_, content) in project.files().items()}
-    project.out = tmp_path / "other"
-    project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
-    project.build()
-    assert {path: content for path, (_, content) in project.files().items()} == by_bits
-
-
-def test_a_file_that_was_changed_or_removed_is_made_again(project: SiteProject) -> None:
-    good = project.html("index.html")
-    (project.out / "index.html").write_bytes(b"torn")
-    (project.out / "devices.html").unlink()
-    project.build()
-    assert project.html("index.html") == good
-    assert (project.out / "devices.html").exists()
-
-
-def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
-    project: SiteProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from leaderboard.publishing.site import folder
-
-    whole = {path: content for path, (_, content) in project.files().items()}
-    project.out, put = tmp_path / "other", folder._put
-    project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
-
-    def killed(path: Path, content: bytes) -> None:
-        put(path, content)
-        if path.name == f"{'d' * 16}.html":
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(folder, "_put", killed)
-    with pytest.raises(KeyboardInterrupt):
-        project.build()
-    assert (project.out / "index.html").is_file()
-    assert not list(project.out.glob("compare/*.html")), "it did not get that far"
-    monkeypatch.setattr(folder, "_put", put)
-    begun = project.out / "runs" / f"{'d' * 16}.html"
-    assert begun.is_file()
-    project.statements = project.statements[1:]
-    (project.root / "results" / "softmax.jsonl").rename(tmp_path / "away")
-    project.build()
-    assert not begun.exists(), "no page any more"
-    project.statements = [statement("softmax"), *project.statements]
-    (tmp_path / "away").rename(project.root / "results" / "softmax.jsonl")
-    project.build()
-    assert {path: content for path, (_, content) in project.files().items()} == whole
-
-
-def test_a_new_version_of_the_code_builds_everything_anew(
-    project: SiteProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from leaderboard.publishing.site import build
-
-    before = project.files()
-    monkeypatch.setattr(build, "_version", lambda: "another")
-    assert project.build().written == 0, "the same bytes are not written again"
-    assert project.files() == before
-
-
-def test_the_version_covers_all_code_that_a_page_may_depend_on_and_no_results() -> None:
-    from harness.verdict import doubt
-    from leaderboard.publishing.site import build, markup
-    from leaderboard.standings import ranking
-    from leaderboard.text import units
-
-    code = build._code()
-    assert {Path(module.__file__) for module in (doubt, markup, ranking, units)} <= {*code}
-    assert markup.HERE / "templates" / "run.html" in code
-    assert {path.relative_to(markup.HERE.parents[2]).parts[:2] for path in code} >= {("leaderboard", "standings")}
-    assert not [path for path in code if {"archive", "results"} & {*path.relative_to(markup.HERE.parents[2]).parts}]
-
-
-def test_a_broken_ledger_is_an_error_and_the_site_stays(project: SiteProject) -> None:
-    before = project.files()
-    path = project.root / "results" / "softmax.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"ada", b"adx", 1) + b"\n")
-    with pytest.raises(LedgerError, match=r"softmax\.jsonl line 1"):
-        project.build()
-    assert project.files() == before
-
-
-def test_pages_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.out.mkdir()
-    (project.out / "index.html").write_text("mine")
-    with pytest.raises(UsageError, match=r"has an index\.html that no build wrote"):
-        project.build()
-    assert project.html("index.html") == "mine"
 
 
 def test_a_moment_at_the_end_of_the_calendar_is_no_obstacle(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import pytest
 from leaderboard.publishing.site.charts import memory
 from leaderboard.record.profile import MEMORY_DEVICES, StoredProfile, fitted, memory_file
 from leaderboard.standings.visibility import Rule
-from tests.sites import NOW, SiteProject, run_of, statement
-from tests.unit.test_site import Links, text
+from tests.sites import NOW, Links, SiteProject, run_of, statement, text
 from tests.unit.test_site_hostile import Tags
 from tests.verdicts import REPLAYED, accepted, kernel
 
