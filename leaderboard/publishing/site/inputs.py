@@ -100,12 +100,13 @@ class Site:
         return {statement.slug: statement.title for statement in self.problems}
 
     @cached_property
-    def _rules(self) -> Mapping[str, Rule]:
-        return {statement.slug: statement.rule for statement in self.material.statements}
+    def _hidden(self) -> Mapping[str, str]:
+        return {statement.slug: statement.rule.hidden(self.material.now) for statement in self.problems}
 
     def hidden(self, problem: str) -> str:
         """Why the sources of a problem may not be shown now; empty if they may."""
-        return self._rules.get(problem, Rule(problem=problem)).hidden(self.material.now)
+        known = self._hidden.get(problem)
+        return Rule(problem=problem).hidden(self.material.now) if known is None else known
 
     @cached_property
     def _sources(self) -> Sources:
