@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from harness.verdict import Verdict
+from kernelmark.diagnostics import selftest
 from kernelmark.diagnostics.selftest import Attempts, Graded, KnownSubmission
+from kernelmark.grading.fleet.one_by_one import OneByOne
+from kernelmark.project.settings import Settings
 from tests.verdicts import REPLAYED, accepted
 
 PATCHED = KnownSubmission(
@@ -22,13 +26,20 @@ PATCHED = KnownSubmission(
 )
 
 
+def failure_of(case: KnownSubmission, graded: Callable[..., Graded]) -> str | None:
+    """Attempt a case where each grading ends as `graded` says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selftest, "graded", graded)
+        return Attempts(lambda *_: OneByOne(Settings())).attempt(case, "cuda", "docker").failure
+
+
 def trial(case: KnownSubmission, verdict: Verdict, *, twin_ns: int = 10_000) -> str | None:
     """What is wrong with a case that was accepted with this verdict."""
 
     def graded(given: KnownSubmission, *_: object) -> Graded:
         return Graded(verdict if given is case else accepted(modes=REPLAYED, score_ns=twin_ns), "accepted", "")
 
-    return Attempts(graded).attempt(case, "cuda", "docker").failure
+    return failure_of(case, graded)
 
 
 def test_host_code_has_no_say_in_a_launcher() -> None:
@@ -67,5 +78,5 @@ def test_a_time_that_seems_too_short_is_measured_again() -> None:
         slow = given.label == "torch_mul" and tried.count(given.label) < 3
         return Graded(accepted(modes=REPLAYED, score_ns=20_000 if slow else 10_000), "accepted", "")
 
-    assert Attempts(graded).attempt(PATCHED, "cuda", "docker").failure is None
+    assert failure_of(PATCHED, graded) is None
     assert tried == ["patched", "torch_mul"] * 3
