@@ -6,14 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from xml.etree.ElementTree import Element, fromstring
 
 import pytest
-import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from torch.profiler import ProfilerActivity, profile
 
 from harness.profiling import flame_graph as module
 from harness.profiling.flame_graph import COLOURS, DARK_GROUND, DARK_INK, GROUND, INK, MAX_BYTES, flame_graph
@@ -28,11 +25,11 @@ class Box:
 
     def __init__(self, element: Element) -> None:
         title, rect, *label = element
-        assert [each.tag.removeprefix(SVG) for each in element] in (["title", "rect"], ["title", "rect", "text"])
+        assert [part.tag.removeprefix(SVG) for part in element] in (["title", "rect"], ["title", "rect", "text"])
         self.x, self.y, self.width = (float(element.get(key, "")) for key in ("x", "y", "width"))
         self.name, self.measure = (title.text or "").split("\n")
         self.colour = rect.get("fill", "")
-        self.label = "".join(each.text or "" for each in label)
+        self.label = "".join(text.text or "" for text in label)
 
 
 def drawn(root: Frame, *, title: str = "CPU time", unit: str = "µs") -> Element:
@@ -48,7 +45,7 @@ def boxes(svg: Element) -> dict[str, Box]:
 
 
 def header(svg: Element) -> list[str | None]:
-    return [each.text for each in svg.iterfind(f"{SVG}text")]
+    return [text.text for text in svg.iterfind(f"{SVG}text")]
 
 
 def test_boxes_are_as_wide_as_their_share_and_lie_below_their_callers() -> None:
@@ -191,7 +188,6 @@ def wide_and_deep(name: Callable[[int, int], str], columns: int, rows: int) -> F
     ("columns", "rows", "name"),
     [
         (100_000, 1, lambda column, row: f"{column}"),
-        (2_000, 50, lambda column, row: f"{column}.{row}"),
         (2_000, 50, lambda column, row: f"{column}.{row}" + "&" * 400),
         (400, 250, lambda column, row: f"{column}.{row}" + "🙂" * 400),
     ],
@@ -213,28 +209,3 @@ def test_100_000_frames_make_a_bounded_file_without_gaps(
         assert set(in_rows.values()) <= {columns}, "of equal frames, the outer ones are drawn first"
     for (x, y), (next_x, next_y) in pairwise(places[1:]):
         assert next_y == y + 18 if next_x == x else next_y == 74, "each lies right below its caller"
-
-
-def test_equal_trees_give_equal_bytes() -> None:
-    one = parse(b"a;b 1\na;c 1\nd 2\n")
-    other = parse(b"d 1\na;c 1\na;b 1\nd 1\n")
-    assert flame_graph(one, title="t", unit="µs") == flame_graph(other, title="t", unit="µs")
-
-
-def slow_product(x: torch.Tensor) -> torch.Tensor:
-    for _ in range(20):
-        x = torch.softmax(x @ x, dim=-1)
-    return x
-
-
-def test_what_torch_exports_is_read_and_drawn(tmp_path: Path) -> None:
-    verbose = torch._C._profiler._ExperimentalConfig(verbose=True)  # without it, torch 2.13 exports no stacks
-    x = torch.ones(128, 128)
-    with profile(activities=[ProfilerActivity.CPU], with_stack=True, experimental_config=verbose) as profiler:
-        slow_product(x)
-    profiler.export_stacks(str(tmp_path / "stacks"), "self_cpu_time_total")
-    root = parse((tmp_path / "stacks").read_bytes())
-    found = [box for box in map(Box, drawn(root).iterfind(f"{SVG}svg")) if box.name.endswith(":_slow_product")]
-    (box,) = found
-    assert re.search(rf"test_flame_graph\.py\({slow_product.__code__.co_firstlineno}\)", box.name)
-    assert box.y > 74, "its caller, this test, lies above it"
