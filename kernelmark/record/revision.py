@@ -1,4 +1,4 @@
-"""Compares a run's source with another run's: what changed, and what that did to the time. For `kernelmark show --diff`.
+"""Compares a run's source with another's: what changed, and what that did to the time. For `kernelmark show --diff`.
 
 Trusted, over sources that are hostile text.
 """
