@@ -232,17 +232,6 @@ def test_in_this_process_the_order_is_that_of_the_files(
     assert said.err.splitlines() == [*first, "test 1/2 small", *last]
 
 
-def test_what_was_done_before_an_interruption_is_reported(
-    competition: Path, base: str, fakes: type[FakeFleet], command: Command
-) -> None:
-    submitted(competition, ada=RIGHT, bob="# interrupted\n", eve=RIGHT)
-    said = command("grade", "--changed", base, "--jobs", "2", "--summary", "s.md")
-    assert said.code == 130
-    assert [line for line in said.out.splitlines() if line.startswith("sub")] == ["submissions/double/eve/kernel.py"]
-    assert authors(competition) == ["eve"]
-    assert (competition / "s.md").read_text().count("interrupted before its turn") == 2
-
-
 def test_where_the_fleet_fails_the_rest_is_our_fault(
     competition: Path, base: str, fakes: type[FakeFleet], command: Command
 ) -> None:
@@ -252,20 +241,6 @@ def test_where_the_fleet_fails_the_rest_is_our_fault(
         (7, True), (7, True), (0, False),
     ]  # fmt: skip
     assert json.loads(said.out)[0]["message"] == "a worker of the fleet did not start"
-
-
-def test_what_is_late_does_not_rank_from_a_fleet_either(
-    competition: Path, base: str, fakes: type[FakeFleet], command: Command
-) -> None:
-    toml = competition / "problems/double/problem.toml"
-    toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text())
-    submitted(competition, ada=RIGHT, bob=RIGHT)
-    said = command("grade", "--changed", base, "--jobs", "2")
-    assert (said.code, fakes.made) == (2, [])
-    assert command("grade", "--changed", base, "--jobs", "2", "--late", "grace").code == 0
-    board = (competition / "leaderboard/BOARD.md").read_text()
-    assert "| late | ada |" in board
-    assert "| late | bob |" in board
 
 
 @pytest.mark.full
