@@ -50,8 +50,8 @@ class Terms:
         """A submission that was read; it is admitted unless its verdict is known already."""
         job = PreparedJob.prepare(self.settings, problem, submission, author=submission.author, moment=self.now)
         if self.known is not None and (same := self.known.same(path, job)):
-            return AdmittedJob(job, None, known=same)
-        return AdmittedJob(job, admitted(job))
+            return AdmittedJob(path, job, None, known=same)
+        return AdmittedJob(path, job, admitted(job))
 
 
 class CourseBatch(NamedTuple):

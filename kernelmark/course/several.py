@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
 
 class AdmittedJob(NamedTuple):
-    """A submission that may be graded, and recorded with a remark about when it was handed in.
+    """A submission that may be graded, and recorded with a remark about when it was handed in; `path` names its result.
 
     It is `exempt` from the limits a day if an organizer wants it graded, and not its author. If its result is `known`,
     it is not graded.
     """
 
+    path: str
     job: PreparedJob
     remark: Remark | None
     exempt: bool = False
@@ -115,7 +116,7 @@ def grade_all(
     if refuse_together and not known and not any(ready.values()):
         _refuse([error for error in failed.values() if isinstance(error, KernelmarkError)])
     done = known | {place: _failed(asked[place].path, error) for place, error in failed.items()}
-    return _results(settings, asked, ready, done, jobs, record=record)
+    return _results(settings, ready, done, jobs, record=record)
 
 
 def _refuse(errors: Sequence[KernelmarkError]) -> None:
@@ -127,7 +128,6 @@ def _refuse(errors: Sequence[KernelmarkError]) -> None:
 
 def _results(
     settings: Settings,
-    asked: Sequence[GradingRequest],
     ready: dict[DeviceKind, dict[int, AdmittedJob]],
     done: dict[int, GradingResult],
     jobs: int | None,
@@ -136,76 +136,70 @@ def _results(
 ) -> Iterator[tuple[int, GradingResult]]:
     from kernelmark.text.batch import BatchReporter
 
-    with BatchReporter(len(asked)) as reporter, Publisher(settings) as publisher:
-        for place, result in done.items():
-            yield from _finished(reporter, place, result)
-        for device in ready:
-            graded = _graded(settings, asked, device, ready[device], jobs, publisher, record=record, reporter=reporter)
-            yield from graded
+    with BatchReporter(len(done) + sum(map(len, ready.values()))) as reporter, Publisher(settings) as publisher:
+        yield from _reported(reporter, iter(done.items()))
+        for device, waiting in ready.items():
+            graded = _graded(settings, device, waiting, jobs, reporter, publisher if record else None)
+            yield from _reported(reporter, graded)
+
+
+def _reported(
+    reporter: BatchReporter, results: Iterator[tuple[int, GradingResult]]
+) -> Iterator[tuple[int, GradingResult]]:
+    for place, result in results:
+        reporter.finished(result.path, result.outcome)
+        with reporter.hidden():
+            yield place, result
 
 
 def _graded(
     settings: Settings,
-    asked: Sequence[GradingRequest],
     device: DeviceKind,
     ready: dict[int, AdmittedJob],
     jobs: int | None,
-    publisher: Publisher,
-    *,
-    record: bool,
     reporter: BatchReporter,
+    publisher: Publisher | None,
 ) -> Iterator[tuple[int, GradingResult]]:
-    """The same for those of one kind of device."""
+    """Grade those of one kind of device; without a publisher, nothing is recorded."""
     from kernelmark.grading.fleet import Job
     from kernelmark.grading.fleet.one_by_one import several
 
-    given = [Job(problem=read.job.problem, submission=read.job.submission, key=place) for place, read in ready.items()]
+    given = [Job(problem=one.job.problem, submission=one.job.submission, key=place) for place, one in ready.items()]
     left = dict(ready)
     try:
         with several(settings, device, jobs, count=len(given), on_progress=reporter.report) as grades:
             for result in grades.grade_many(given, effort=settings.effort, baselines=settings.baselines, reuse=False):
                 place = result.job.key
                 assert isinstance(place, int)
-                one = left.pop(place)
-                yield from _finished(
-                    reporter, place, _recorded(asked[place].path, result, one if record else None, publisher)
-                )
+                yield place, _recorded(left.pop(place), result, publisher)
     except KernelmarkError as error:  # none could be graded, or no more
-        for place in left:
-            yield from _finished(reporter, place, _failed(asked[place].path, error))
+        for place, one in left.items():
+            yield place, _failed(one.path, error)
 
 
-def _recorded(path: str, result: JobResult, ready: AdmittedJob | None, publisher: Publisher) -> GradingResult:
-    """The result for the report; its verdict is recorded if the submission is given."""
+def _recorded(ready: AdmittedJob, result: JobResult, publisher: Publisher | None) -> GradingResult:
+    """The result for the report; its verdict is recorded if there is a publisher."""
     from kernelmark.grading.admission import left_today
-    from kernelmark.grading.recorder import record
+    from kernelmark.grading.recorder import record, recorded
 
-    verdict = result.verdict
+    path, verdict, table, left = ready.path, result.verdict, None, ""
     if verdict is None:
         assert result.error is not None
         return _failed(path, result.error)
-    try:
-        table = None
-        if ready is not None:
+    if publisher is not None:
+        try:
             record(ready.job, verdict, ready.remark, exempt=ready.exempt)
             slug = ready.job.problem.slug
             publisher.due(slug)
             table = table_of(tables(ready.job.settings, slug), verdict)
-    except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
-        assert ready is not None
-        return _failed(path, error, verdict, recorded=_is_recorded(ready, verdict.run))
-    left = left_today(ready.job) if ready is not None and not ready.exempt else ""
-    recorded = ready is not None
-    return GradingResult(path, verdict.outcome.exit_code, verdict.message, verdict, table, left, recorded=recorded)
-
-
-def _is_recorded(ready: AdmittedJob, run: str) -> bool:
-    """Whether the ledger has the run although recording it failed, as it does where only the board was not written."""
-    from kernelmark.grading.recorder import recorded
-
-    with suppress(KernelmarkError):
-        return recorded(ready.job, run) is not None
-    return False
+        except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
+            is_recorded = False
+            with suppress(KernelmarkError):  # the ledger has it where only the board could not be written
+                is_recorded = recorded(ready.job, verdict.run) is not None
+            return _failed(path, error, verdict, recorded=is_recorded)
+        left = "" if ready.exempt else left_today(ready.job)
+    code, kept = verdict.outcome.exit_code, publisher is not None
+    return GradingResult(path, code, verdict.message, verdict, table, left, recorded=kept)
 
 
 def _failed(path: str, error: Exception, verdict: Verdict | None = None, *, recorded: bool = False) -> GradingResult:
@@ -214,9 +208,3 @@ def _failed(path: str, error: Exception, verdict: Verdict | None = None, *, reco
         by_author = verdict is None and isinstance(error, SubmissionError)
         return GradingResult(path, error.exit_code, str(error), verdict, by_author=by_author, recorded=recorded)
     return GradingResult(path, HarnessError.exit_code, unexpected(error), verdict, recorded=recorded)
-
-
-def _finished(reporter: BatchReporter, place: int, result: GradingResult) -> Iterator[tuple[int, GradingResult]]:
-    reporter.finished(result.path, result.outcome)
-    with reporter.hidden():
-        yield place, result
