@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -93,7 +94,7 @@ def problems_show(problem: str, form: str) -> None:
         print_json(show.problem_document(asked))
     else:
         found = sheet(settings, asked)
-        now, columns = datetime.now(UTC), min(text.WIDTH, width())
+        now, columns = datetime.now(UTC), min(text.WIDTH, width(sys.stdout))
         print_lines(text.lines(asked, found.statement, found.entry_points, found.baselines, now, columns))
 
 

@@ -17,7 +17,7 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
     """Print lines to stdout, or to stderr."""
     stream, shown = sys.stderr if err else sys.stdout, list(lines)
     if moves_cursor(stream):
-        print_text(terminal.rendered(shown, terminal.width(), colours=has_colours(stream)), err=err)
+        print_text(terminal.rendered(shown, terminal.width(stream), colours=has_colours(stream)), err=err)
     else:
         print_text("\n".join(shown), err=err)
 

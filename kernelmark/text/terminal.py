@@ -11,6 +11,7 @@ import os
 import shutil
 import textwrap
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from typing import Self, TextIO
 
 from leaderboard.text.plural import counted as counted
@@ -92,8 +93,11 @@ def has_colours(stream: TextIO) -> bool:
     return moves_cursor(stream) and not os.environ.get("NO_COLOR")
 
 
-def width() -> int:
+def width(stream: TextIO) -> int:
     """The width of the terminal that is printed to, in characters; 80 if it is not a terminal."""
+    if not os.environ.get("COLUMNS"):
+        with suppress(OSError, ValueError):
+            return os.get_terminal_size(stream.fileno()).columns or 80
     return shutil.get_terminal_size().columns
 
 
