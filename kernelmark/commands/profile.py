@@ -13,7 +13,7 @@ from kernelmark.commands.options import beside_option, device_option, load_setti
 from kernelmark.text.printing import print_lines, say
 
 if TYPE_CHECKING:
-    from kernelmark.diagnostics.profiling.kernel_profile import Part
+    from kernelmark.diagnostics.profiling.views import Part
     from kernelmark.project.settings import Settings
 
 

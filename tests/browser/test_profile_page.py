@@ -67,7 +67,7 @@ def test_all_of_it_is_readable(browser: Browser, page_path: Path, width: int, sc
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing has to be scrolled sideways"
     assert (page.title() != "HIT", errors) == (True, [])
     assert page.locator("script, img").count() == 0
-    for heading in ("Nsight Compute", "compute-sanitizer", "Memory, GPU", "Flame graph, CPU time", "Code"):
+    for heading in ("Nsight Compute", "compute-sanitizer", "Memory that PyTorch held", "Flame graph, CPU time", "Code"):
         assert page.get_by_role("heading", name=heading, exact=True).is_visible()
     assert page.locator("svg").first.bounding_box() is not None
     assert page.get_by_text("Stall long").first.is_visible()

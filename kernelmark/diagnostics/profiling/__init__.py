@@ -17,7 +17,9 @@ from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Verdict
-from kernelmark.diagnostics.profiling.kernel_profile import PARTS, KernelProfile, Part, kernel_profile
+from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile, kernel_profile
+from kernelmark.diagnostics.profiling.views import Part
+from kernelmark.diagnostics.profiling.views import parts as parts_of
 from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.choice import choose_provider
 from kernelmark.project.problems import find_baselines, find_problem
@@ -47,7 +49,7 @@ def profile(
     """Grade one benchmark case, the largest if none is named, and profile it and the settings' baselines.
 
     Args:
-        files: the submission's own, then those beside it.
+        files: the submission's own, then the other files.
         parts: () for all that there are on the device.
 
     Raises:
@@ -57,7 +59,7 @@ def profile(
     found = find_problem(settings, problem)
     given = PreparedJob.prepare(settings, found, files[0], author=settings.author_or_default(), beside=files[1:])
     device = given.device
-    if missing := [each for each in parts if each not in PARTS[device]]:
+    if missing := [part for part in parts if part not in parts_of(device)]:
         raise UsageError(f"--{missing[0]}", f"needs a GPU, and this profile is of the device {device}")
     job = PreparedJob(settings, of_one_case(found, case, device), given.submission)
     [benchmark] = job.problem.benchmarks
@@ -66,8 +68,8 @@ def profile(
         return Profile(found.slug, benchmark.name, verdict, ())
     provider = choose_provider(settings)
     kernels: list[Submission] = [given.submission, *find_baselines(settings, found, device)]
-    wanted = parts or PARTS[device]
-    profiles = tuple(kernel_profile(each, job.problem, device, provider, wanted, on_progress) for each in kernels)
+    wanted = parts or parts_of(device)
+    profiles = tuple(kernel_profile(kernel, job.problem, device, provider, wanted, on_progress) for kernel in kernels)
     return Profile(found.slug, benchmark.name, verdict, profiles)
 
 
@@ -77,10 +79,10 @@ def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Probl
     Raises:
         UsageError: it has no such benchmark.
     """
-    cases = {each.name: each for each in problem.benchmarks if device in each.devices}
+    cases = {case.name: case for case in problem.benchmarks if device in case.devices}
     if not cases:
         raise SubmissionError(problem.slug, f"has no benchmark for the device {device}", "use another --device")
     if name is not None and name not in cases:
         raise UsageError(f"case {name!r}", f"is not a benchmark of {problem.slug}", nearest(name, list(cases)))
-    chosen = cases[name] if name else max(cases.values(), key=lambda each: problem.resolve(each).minimum_bytes)
+    chosen = cases[name] if name else max(cases.values(), key=lambda case: problem.resolve(case).minimum_bytes)
     return problem.model_copy(update={"benchmarks": (chosen,)})

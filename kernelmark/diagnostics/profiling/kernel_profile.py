@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.judge import Progress
@@ -13,6 +13,7 @@ from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Stage
+from kernelmark.diagnostics.profiling.views import VIEWS, Part, Request, Section
 from kernelmark.grading.setup import OnProgress
 
 if TYPE_CHECKING:
@@ -20,20 +21,11 @@ if TYPE_CHECKING:
     from harness.profiling.code import CompiledCode
     from harness.profiling.nsight import NsightProfile
     from harness.profiling.torch_profile import TorchProfile
-    from harness.wire import commands
-
-Part = Literal["torch", "stacks", "memory", "ncu", "code", "sanitize"]
-OF_TORCH: tuple[commands.ProfilePart, ...] = ("torch", "stacks", "memory")
-PARTS: dict[DeviceKind, tuple[Part, ...]] = {
-    "cpu": (*OF_TORCH, "code"),
-    "cuda": (*OF_TORCH, "ncu", "code", "sanitize"),
-}
-"""What there is to profile on a device, in the order in which it is done."""
 
 
 @dataclass
 class KernelProfile:
-    """What there is to see of a kernel."""
+    """The results of the views of a kernel."""
 
     name: str
     torch: TorchProfile | None = None
@@ -42,7 +34,18 @@ class KernelProfile:
     sanitized: dict[str, ToolReport] = field(default_factory=dict)
     """By compute-sanitizer's check, such as memcheck."""
     missing: dict[str, str] = field(default_factory=dict)
-    """Why a part that was wanted is not there, in a line: its process did not survive it, or a tool is missing."""
+    """Why a view that was wanted is not there, in a line: its process did not survive it, or a tool is missing."""
+
+    @property
+    def unreadable(self) -> list[str]:
+        """What came and could not be read, one line each."""
+        return [line for part in (self.torch, self.code) if part is not None for line in part.unreadable]
+
+    def sections(self) -> Iterator[Section]:
+        """What there is to see, in the order in which it is shown."""
+        for view in VIEWS:
+            if (result := getattr(self, view.result)) is not None:
+                yield from view.sections(result)
 
 
 def kernel_profile(
@@ -53,20 +56,17 @@ def kernel_profile(
     parts: Collection[Part],
     on_progress: OnProgress,
 ) -> KernelProfile:
-    """Profile the problem's one benchmark, as far as the kernel runs on this device.
+    """Make the views that these parts ask for, of the problem's one benchmark, as far as the device runs the kernel.
 
     Raises:
         HarnessError: we failed.
     """
-    from harness.audit.run import audit
-    from harness.audit.tools import sanitizers
     from harness.judge.correctness.graded_case import GradedCase
     from harness.judge.correctness.oracle import load_reference
+    from harness.judge.session import SubmissionFault
     from harness.judge.timing.device_lock import lock_alone
     from harness.languages import LANGUAGES
-    from harness.profiling import nsight
-    from harness.profiling.code import compiled_code
-    from harness.profiling.torch_profile import torch_profile
+    from harness.profiling.nsight import NothingMeasured
 
     [benchmark] = problem.benchmarks
     reference = load_reference(problem, provider, device)
@@ -79,33 +79,16 @@ def kernel_profile(
         on_progress(Progress(Stage.TEST, 0, 1, f"{made.name}: {what}"))
 
     with closing(reference), lock_alone(device, lambda: report("waiting: another grading is using this device")):
-        if runs and (asked := [each for each in OF_TORCH if each in parts]):
-            with _part(made, "torch.profiler", report):
-                made.torch = torch_profile(submission, case, provider, asked)
-        if runs and "ncu" in parts:
-            with _part(made, "Nsight Compute", report):
-                made.nsight = nsight.profile(submission, case, provider)
-        if "code" in parts:
-            with _part(made, "compiled code", report):
-                made.code = compiled_code(submission, case, provider)
-        if runs and "sanitize" in parts and not baseline:
-            with _part(made, "compute-sanitizer", report):
-                for tool in sanitizers():
-                    report(tool.name)
-                    made.sanitized[tool.name] = audit(problem, submission, tool, provider=provider, device=device)
+        for view in VIEWS:
+            wanted = [part for part in view.parts if part in parts]
+            if not wanted or (view.calls and not runs) or (baseline and not view.baselines):
+                continue
+            report(view.name)
+            try:
+                result = view.make(Request(submission, problem, case, device, provider, wanted, report))
+                setattr(made, view.result, result)
+            except SubmissionFault as fault:
+                made.missing[view.name] = fault.message
+            except (NothingMeasured, UsageError) as error:
+                made.missing[view.name] = str(error)
     return made
-
-
-@contextmanager
-def _part(made: KernelProfile, name: str, report: Callable[[str], None]) -> Iterator[None]:
-    """Note why a part is missing, if the submission or a tool prevents it."""
-    from harness.judge.session import SubmissionFault
-    from harness.profiling.nsight import NothingMeasured
-
-    report(name)
-    try:
-        yield
-    except SubmissionFault as fault:
-        made.missing[name] = fault.message
-    except (NothingMeasured, UsageError) as error:
-        made.missing[name] = str(error)

@@ -18,7 +18,7 @@ from harness.problem import Problem
 from harness.verdict import Interval, Verdict
 from kernelmark.diagnostics.profiling import of_one_case
 from kernelmark.diagnostics.profiling.charts import line_chart
-from kernelmark.diagnostics.profiling.written import write_files
+from kernelmark.diagnostics.profiling.folder import write_files
 from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import Settings
