@@ -53,12 +53,10 @@ def debug(
     if test is not None and dumped is not None:
         raise UsageError("--from", "says which test it is", "leave out --test")
     settings = load_settings(problem, device=device)
-    if dumped is not None:
-        call = debugging.prepare_again(settings, problem, (file, *beside), dumped)
-    else:
-        call = debugging.prepare(settings, problem, (file, *beside), test)
-    say(f"{call.problem.slug}, test {call.test}, in this terminal on the {call.device}: nothing isolates {file.name}")
-    result = debugging.run(call, interactive=interactive)
+    request = debugging.prepare(settings, problem, (file, *beside), test, dumped)
+    where = f"in this terminal on the {request.device}"
+    say(f"{request.problem.name}, test {request.test}, {where}: nothing isolates {file.name}")
+    result = debugging.run(request.model_copy(update={"interactive": interactive}))
     if isinstance(result, int):
         return result
     print_lines([findings.line(result), *findings.outputs(result)])

@@ -1,4 +1,4 @@
-"""A test's one call in this process, with its inputs and the expected outputs at hand."""
+"""The one call of a test in this process, which keeps its inputs, outputs and the expected outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 @dataclass
-class OneCall:
+class DebuggedCall:
     """The tensors of the call, by name."""
 
     inputs: Tensors = field(default_factory=dict)
@@ -35,8 +35,8 @@ class OneCall:
 
 
 def run_test(
-    case: GradedCase, kernel: Kernel, device: Device, about_to_call: Callable[[OneCall], None]
-) -> tuple[CaseResult, OneCall]:
+    case: GradedCase, kernel: Kernel, device: Device, about_to_call: Callable[[DebuggedCall], None]
+) -> tuple[CaseResult, DebuggedCall]:
     """Make the call and check it as the judge does; `about_to_call` gets the tensors before.
 
     Raises:
@@ -51,9 +51,9 @@ def run_test(
 class _Here:
     """Stands for a session with a runner: its commands are carried out in this process, however long they take."""
 
-    def __init__(self, case: GradedCase, server: Server, about_to_call: Callable[[OneCall], None]) -> None:
+    def __init__(self, case: GradedCase, server: Server, about_to_call: Callable[[DebuggedCall], None]) -> None:
         self._case, self.server, self._about_to_call = case, server, about_to_call
-        self.call = OneCall()
+        self.call = DebuggedCall()
 
     def bind(
         self,
@@ -84,6 +84,6 @@ class _Here:
     def _tensors(self) -> Tensors:
         """The tensors that the kernel is about to get."""
         [arguments] = self.server.bound.arguments
-        given = (each for each in arguments if each is not None)
-        flat = [tensor for each in given for tensor in (each if isinstance(each, list) else [each])]
+        given = (argument for argument in arguments if argument is not None)
+        flat = [tensor for argument in given for tensor in (argument if isinstance(argument, list) else [argument])]
         return dict(zip((slot.tensor.name for slot in self._case.layout.slots), flat, strict=True))
