@@ -44,7 +44,7 @@ class KernelProfile:
     def sections(self) -> Iterator[Section]:
         """What there is to see, in the order in which it is shown."""
         for view in VIEWS:
-            if (result := getattr(self, view.result)) is not None:
+            if (result := getattr(self, view.field)) is not None:
                 yield from view.sections(result)
 
 
@@ -85,8 +85,7 @@ def kernel_profile(
                 continue
             report(view.name)
             try:
-                result = view.make(Request(submission, problem, case, device, provider, wanted, report))
-                setattr(made, view.result, result)
+                setattr(made, view.field, view.make(Request(submission, case, provider, wanted, report)))
             except SubmissionFault as fault:
                 made.missing[view.name] = fault.message
             except (NothingMeasured, UsageError) as error:

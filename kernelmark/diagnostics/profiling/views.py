@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.audit.tools import ToolReport, faults
-from harness.problem import Problem
 from harness.profiling.flame_graph import flame_graph
 from harness.profiling.stacks import Frame, collapse, stacks_of
 from harness.sandbox import Provider
@@ -45,15 +44,12 @@ _TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
 
 @dataclass(frozen=True)
 class Request:
-    """What a view is made of: one case, and the kernel."""
+    """One kernel on one case, the sandbox for it, and those of the view's parts that are wanted."""
 
     submission: Submission
-    problem: Problem
     case: GradedCase
-    device: DeviceKind
     provider: Provider
     parts: Sequence[Part]
-    """Those of the view's parts that are wanted."""
     report: Callable[[str], None]
 
 
@@ -86,14 +82,13 @@ class View:
     """One entry of `VIEWS`."""
 
     name: str
-    result: str
-    """The field of a kernel's profile where the result goes."""
+    field: str
+    """Where its result goes in a kernel's profile."""
     parts: tuple[Part, ...]
     """The options of the command, each of which asks for it."""
     make: Callable[[Request], Any]
     """Raises `SubmissionFault`, `NothingMeasured` or `UsageError` if the submission or a tool prevents it."""
     sections: Callable[[Any], Iterator[Section]]
-    """Of the result."""
     gpu: bool = False
     """Whether it needs a GPU."""
     calls: bool = True
@@ -112,11 +107,11 @@ def _sanitize(request: Request) -> dict[str, ToolReport]:
     from harness.audit.run import audit
     from harness.audit.tools import sanitizers
 
-    reports = {}
+    reports, case = {}, request.case
     for tool in sanitizers():
         request.report(tool.name)
         reports[tool.name] = audit(
-            request.problem, request.submission, tool, provider=request.provider, device=request.device
+            case.problem, request.submission, tool, provider=request.provider, device=case.device
         )
     return reports
 
@@ -124,8 +119,7 @@ def _sanitize(request: Request) -> dict[str, ToolReport]:
 def _torch(request: Request) -> TorchProfile:
     from harness.profiling.torch_profile import torch_profile
 
-    parts = [part for part in ("torch", "stacks", "memory") if part in request.parts]
-    return torch_profile(request.submission, request.case, request.provider, parts)  # type: ignore[arg-type]
+    return torch_profile(request.submission, request.case, request.provider, request.parts)  # type: ignore[arg-type]
 
 
 def _code(request: Request) -> CompiledCode:
@@ -144,11 +138,7 @@ def _nsight_sections(profile: NsightProfile) -> Iterator[Section]:
         text=profile.details,
         lines=[profile.version],
         metrics=[(kernel.name, _metrics(kernel)) for kernel in profile.kernels],
-        files={
-            "ncu-rep": profile.report,
-            "ncu.txt": profile.details.encode(),
-            "ncu.csv": profile.table.encode(),
-        },
+        files={"ncu-rep": profile.report, "ncu.txt": profile.details.encode(), "ncu.csv": profile.table.encode()},
         kept={"ncu.csv": profile.table},
     )
 
