@@ -139,7 +139,7 @@ def profiled(printed: str) -> ToolReport:
     lines = [line for line in printed.splitlines() if line.startswith('"')]
     try:
         rows = [row for row in csv.DictReader(lines) if row.get("ID")]
-        launches = sorted(((float(row[_TIME].replace(",", "")), row) for row in rows), key=lambda each: -each[0])
+        launches = sorted(((float(row[_TIME].replace(",", "")), row) for row in rows), key=lambda launch: -launch[0])
         shown = [_kernel(nanoseconds, row) for nanoseconds, row in launches[:_SHOWN_KERNELS]]
     except (KeyError, ValueError, AttributeError, csv.Error) as error:
         return ToolReport("failed", f"its table cannot be read ({type(error).__name__}: {error})")

@@ -31,9 +31,9 @@ class CompiledCode:
 
     @property
     def resources(self) -> list[tuple[str, ...]]:
-        """What each kernel uses by cuobjdump, below a row of headings; empty if it told nothing."""
-        told = (text for name, text in self.files.items() if name.endswith("resources.txt"))
-        rows = islice((match.groups() for text in told for match in _USED.finditer(text)), _RESOURCES)
+        """What each kernel uses by cuobjdump, below a row of headings; empty if it printed nothing."""
+        texts = (text for name, text in self.files.items() if name.endswith("resources.txt"))
+        rows = islice((match.groups() for text in texts for match in _USED.finditer(text)), _RESOURCES)
         head = ("kernel", "registers", "stack (B)", "shared (B)", "local (B)")
         return [head, *found] if (found := list(rows)) else []
 
@@ -63,11 +63,13 @@ def compiled_code(submission: Submission, case: GradedCase, provider: Provider) 
         _read(code, name, content)
     named = ((f"submission.{submission.language}", submission.source), *submission.beside)
     sources = {name: content.decode("utf-8", "replace").splitlines() for name, content in named}
-    code.files = {name: _beside(text, sources) if name.endswith(".sass") else text for name, text in code.files.items()}
+    code.files = {
+        name: _with_sources(text, sources) if name.endswith(".sass") else text for name, text in code.files.items()
+    }
     return code
 
 
-def _beside(sass: str, sources: Mapping[str, Sequence[str]]) -> str:
+def _with_sources(sass: str, sources: Mapping[str, Sequence[str]]) -> str:
     """The disassembly with the submission's own lines where it names them."""
 
     def named(place: re.Match[str]) -> str:

@@ -43,7 +43,7 @@ class Compilation:
 
 def compilation(problem: Problem, submission: Submission, provider: Provider) -> Compilation | None:
     """Build the submission in a sandbox of its own, and call it in visible cases; the calls may take some seconds,
-    besides the start and the build, which have their own limits. Kernels are compiled for the architecture of the
+    the start and the build not counted, which have their own limits. Kernels are compiled for the architecture of the
     published boards, and not launched.
 
     None if no Triton kernel is launched.
@@ -53,7 +53,7 @@ def compilation(problem: Problem, submission: Submission, provider: Provider) ->
     """
     architecture, doing = DEVICES["cpu"].architecture(), "compiling for a GPU"
     cases, limits = _cases(problem), larger(problem.limits)
-    limit, told, tried, unknown = TimeLimit(_LIMIT_S), replies.Compiled(kernels=0, refused=""), 0, ""
+    limit, reply, tried, unknown = TimeLimit(_LIMIT_S), replies.Compiled(kernels=0, refused=""), 0, ""
     reference = load_reference(problem, provider, "cpu")
     with closing(reference), Session.start(provider, "cpu", limits) as session:
         session.handshake()
@@ -71,14 +71,14 @@ def compilation(problem: Problem, submission: Submission, provider: Provider) ->
                     if not fault.survives:
                         raise
                     unknown = f"kernels are compiled there and not run, and it failed ({fault.message})"
-                told = session.ask(commands.Report(), replies.Compiled, limit=limit, doing=doing)
+                reply = session.ask(commands.Report(), replies.Compiled, limit=limit, doing=doing)
         except SubmissionFault as fault:
             unknown = fault.message
-    if told.refused:
-        return Compilation(architecture, tried, len(cases), refused=told.refused)
-    if not told.kernels and not unknown:
+    if reply.refused:
+        return Compilation(architecture, tried, len(cases), refused=reply.refused)
+    if not reply.kernels and not unknown:
         return None
-    return Compilation(architecture, tried if told.kernels else 0, len(cases), unknown=unknown)
+    return Compilation(architecture, tried if reply.kernels else 0, len(cases), unknown=unknown)
 
 
 def _cases(problem: Problem) -> list[ResolvedCase]:

@@ -39,14 +39,14 @@ def timelines(events: Sequence[Any]) -> list[Timeline]:
         if isinstance(event, Mapping) and event.get("name") == "[memory]" and (change := _change(event)):
             device, at_us, nbytes = change
             changes.setdefault(device, []).append((at_us, nbytes))
-    return [Timeline(device, _summed(sorted(each))) for device, each in changes.items()]
+    return [Timeline(device, _summed(sorted(events))) for device, events in changes.items()]
 
 
 def _change(event: Mapping[str, Any]) -> tuple[str, float, int] | None:
-    told, at_us = event.get("args"), event.get("ts")
-    if not isinstance(told, Mapping) or at_us is None or type(at_us) not in (int, float) or not abs(at_us) < _MOST_US:
+    given, at_us = event.get("args"), event.get("ts")
+    if not isinstance(given, Mapping) or at_us is None or type(at_us) not in (int, float) or not abs(at_us) < _MOST_US:
         return None
-    device, nbytes = told.get("Device Type"), told.get("Bytes")
+    device, nbytes = given.get("Device Type"), given.get("Bytes")
     if type(device) is not int or device not in _DEVICES or type(nbytes) is not int or abs(nbytes) >= 1 << 50:
         return None
     return _DEVICES[device], float(at_us), nbytes
@@ -68,7 +68,7 @@ def snapshot(content: bytes) -> bytes:
     """
     document = strict_json(content)
     lists = ("segments", "device_traces")
-    if not isinstance(document, Mapping) or not all(isinstance(document.get(each), list) for each in lists):
+    if not isinstance(document, Mapping) or not all(isinstance(document.get(name), list) for name in lists):
         raise WireError("not a memory snapshot")
     return pickle.dumps(_plain(document), protocol=4)
 
@@ -76,7 +76,7 @@ def snapshot(content: bytes) -> bytes:
 def _plain(value: Any) -> Any:
     """The same of built-in types alone, with printable texts."""
     if isinstance(value, Mapping):
-        return {printable(key): _plain(each) for key, each in value.items()}
+        return {printable(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return printable(value) if isinstance(value, str) else value

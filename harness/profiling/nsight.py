@@ -31,7 +31,7 @@ _BUSY = 60.0  # % of its peak from which Nsight Compute calls a unit well used
 
 
 @dataclass(frozen=True)
-class Metric:
+class NsightMetric:
     """One line of a section, as Nsight Compute prints it."""
 
     section: str
@@ -47,7 +47,7 @@ class KernelMetrics:
     """What was counted during one launch."""
 
     name: str
-    metrics: list[Metric] = field(default_factory=list)
+    metrics: list[NsightMetric] = field(default_factory=list)
 
     def number(self, name: str, unit: str = "%") -> float | None:
         """A metric in that unit; None if it is missing, or NaN, as version 2026.2 prints in containers."""
@@ -60,10 +60,15 @@ class KernelMetrics:
                 return value if math.isfinite(value) else None
         return None
 
-    def told(self, name: str) -> str:
+    def text(self, name: str) -> str:
         """A metric with its unit; "" if it is missing."""
         return next(
-            (f"{each.value} {_UNITS.get(each.unit, each.unit)}" for each in self.metrics if each.name == name), ""
+            (
+                f"{metric.value} {_UNITS.get(metric.unit, metric.unit)}"
+                for metric in self.metrics
+                if metric.name == name
+            ),
+            "",
         )
 
     @property
@@ -131,7 +136,7 @@ def read(watched: Watched) -> NsightProfile:
     """
     printed = watched.text("tool output")
     if NO_COUNTERS in printed or "tool report" not in watched.documents:
-        raise NothingMeasured("; ".join(each for each in (watched.fault, no_counters(printed)) if each))
+        raise NothingMeasured("; ".join(filter(None, (watched.fault, no_counters(printed)))))
     table = "".join(f"{line}\n" for line in watched.text("tool table").splitlines() if line.startswith('"'))
     version = next((line for line in watched.text("tool version").splitlines() if "Version" in line), "")
     return NsightProfile(
@@ -155,8 +160,8 @@ def _kernels(table: str) -> Iterator[KernelMetrics]:
                     yield kernel
                 launch, kernel, count = row["ID"], KernelMetrics(row["Kernel Name"][:_TEXT]), count + 1
             if row["Metric Name"]:
-                told = ((row.get(each) or "")[:_TEXT] for each in _COLUMNS)
-                kernel.metrics.append(Metric(*told))
+                cells = ((row.get(column) or "")[:_TEXT] for column in _COLUMNS)
+                kernel.metrics.append(NsightMetric(*cells))
     except (KeyError, TypeError, csv.Error):
         pass  # what was read until then is shown
     if count:

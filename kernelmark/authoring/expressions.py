@@ -24,7 +24,7 @@ class _Python(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         assert isinstance(node.func, ast.Name)  # the language has no other calls
-        arguments = [ast.unparse(self.visit(each)) for each in node.args]
+        arguments = [ast.unparse(self.visit(argument)) for argument in node.args]
         match node.func.id:
             case "ceil_div":
                 text = f"-(-({arguments[0]}) // ({arguments[1]}))"

@@ -21,7 +21,7 @@ from harness.problem import Problem, load
 from harness.problem_lint.finding import LintFinding, cause
 from harness.sandbox import Provider
 from harness.verdict import Check, Outcome
-from kernelmark.authoring.samples import EXPECTED, Sample, as_submission, read_samples
+from kernelmark.authoring.samples import EXPECTED, ProblemSample, as_submission, read_samples
 from kernelmark.authoring.statement import contradictions
 from kernelmark.grading.fleet import Job, JobResult
 from kernelmark.grading.fleet.job import prepared
@@ -42,7 +42,7 @@ _GRADINGS = 5  # the first one included
 
 
 @dataclass(frozen=True)
-class Report:
+class LintReport:
     """The findings about one problem; `samples` is the number of samples graded."""
 
     problem: str
@@ -61,7 +61,7 @@ def lint(
     with_samples: bool,
     reporter: BatchReporter,
     jobs: int | None = None,
-) -> list[Report]:
+) -> list[LintReport]:
     """Examine problems. With `jobs` samples at a time, the null kernels of the next problem are tried meanwhile.
 
     Raises:
@@ -73,10 +73,10 @@ def lint(
     later: list[Job] = []  # on a GPU, samples that run on a CPU
 
     def first() -> Iterator[Job]:
-        for each in linted:
-            if each.readable:
-                reporter.say(f"{each.name}: null kernels")
-            samples = list(each.examine(settings, device))
+        for problem in linted:
+            if problem.readable:
+                reporter.say(f"{problem.name}: null kernels")
+            samples = list(problem.examine(settings, device))
             reporter.expect(len(samples))
             for job in samples:
                 mine = prepared(settings, job)
@@ -85,15 +85,15 @@ def lint(
                 else:
                     later.append(job)
 
-    _check(settings, device, first(), reporter, jobs, None if any(each.has_samples for each in linted) else 0)
+    _check(settings, device, first(), reporter, jobs, None if any(problem.has_samples for problem in linted) else 0)
     _check(settings, "cpu", later, reporter, jobs, len(later))
-    again = [job for each in linted for job in each.doubtful()]
+    again = [job for problem in linted for job in problem.doubtful()]
     reporter.expect(len(again))
     _collect(OneByOne(settings, reporter.report), again, reporter)  # a fleet would copy the result of the first grading
-    return [each.report() for each in linted]
+    return [problem.report() for problem in linted]
 
 
-def lines(reports: Sequence[Report]) -> Iterator[str]:
+def lines(reports: Sequence[LintReport]) -> Iterator[str]:
     """For people: one line per problem, followed by one per finding."""
     for report in reports:
         totals = [sum(f.level == level for f in report.findings) for level in ("error", "warning")]
@@ -105,7 +105,7 @@ def lines(reports: Sequence[Report]) -> Iterator[str]:
             yield INDENT + visible(_line(finding))
 
 
-def document(reports: Sequence[Report]) -> list[dict[str, Any]]:
+def document(reports: Sequence[LintReport]) -> list[dict[str, Any]]:
     """The same for programs."""
     return [{**asdict(report), "wrong": report.wrong} for report in reports]
 
@@ -119,7 +119,7 @@ def _line(finding: LintFinding) -> str:
     return ": ".join(parts) + (f"; {finding.remedy}" if finding.remedy else "")
 
 
-def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[LintFinding]:
+def _oddities(directory: Path, samples: dict[str, ProblemSample]) -> Iterator[LintFinding]:
     """Findings about the samples as a whole."""
     if not samples:
         yield LintFinding(
@@ -138,11 +138,11 @@ class _Linted:
     """One problem: what was found so far, and the results of its samples by name, in the order of gradings."""
 
     def __init__(self, directory: Path, settings: Settings, *, with_samples: bool) -> None:
-        """Reads the files, before torch is loaded: an error in them is told in a second or two."""
+        """Reads the files before torch is loaded, so that an error in them is reported in a second or two."""
         self.name, self._directory = directory.name, directory
         self._findings: list[LintFinding] = []
         self._results: dict[str, list[JobResult]] = defaultdict(list)
-        self._samples: dict[str, Sample] = {}
+        self._samples: dict[str, ProblemSample] = {}
         self._problem: Problem | None = None
         private = private_folder(settings)
         try:
@@ -203,7 +203,7 @@ class _Linted:
             if _wrong_elements(check) < _FEW:
                 yield from [self._results[name][0].job] * (_GRADINGS - 1)
 
-    def report(self) -> Report:
+    def report(self) -> LintReport:
         """All findings, those about the samples in their order."""
         checks = 0
         for name, sample in self._samples.items():
@@ -216,7 +216,7 @@ class _Linted:
             for result in results:
                 if isinstance(result.error, ProblemError):
                     self._wrong(result.error)
-        return Report(self.name, tuple(self._findings), checks)
+        return LintReport(self.name, tuple(self._findings), checks)
 
     def _wrong(self, error: ProblemError) -> None:
         # The null kernels may have reported it, in another case.
@@ -270,8 +270,8 @@ def _isolating(settings: Settings) -> Provider:
     return provider
 
 
-def _unexpected(name: str, sample: Sample, check: Check) -> Iterator[LintFinding]:
-    """What became of a sample, where that is not what must."""
+def _unexpected(name: str, sample: ProblemSample, check: Check) -> Iterator[LintFinding]:
+    """A finding if the outcome of a sample is not the expected one."""
     said = f" ({check.message})" if check.message else ""
     if check.outcome is not sample.outcome:
         what = f"sample `{name}` is {check.outcome}, where {sample.outcome} is expected{said}"
@@ -300,7 +300,7 @@ def _by_chance(name: str, gradings: Sequence[Check]) -> Iterator[LintFinding]:
 def _wrong_elements(check: Check) -> float:
     """How many elements the visible tests found wrong; infinity where a test failed in another way.
 
-    The problem's own `compare` counts no elements. Hidden tests tell only that they failed, and count as none.
+    The problem's own `compare` counts no elements. Of hidden tests only their failure is known: they count as none.
     """
     failed = [test for test in check.tests if test.outcome is not Outcome.ACCEPTED]
     if any(test.outcome is not Outcome.WRONG_ANSWER for test in failed):

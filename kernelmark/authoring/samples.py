@@ -21,8 +21,8 @@ from harness.verdict import Outcome
 EXPECTED = Path("samples") / "expected.toml"
 
 
-class Sample(BaseModel):
-    """One table of `expected.toml`: a submission, and what must become of it."""
+class ProblemSample(BaseModel):
+    """One table of `expected.toml`: a submission, and its expected outcome."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,7 +33,7 @@ class Sample(BaseModel):
     message: str = Field(default="", description="a regular expression, to be found in the verdict's message")
 
 
-def read_samples(directory: Path) -> dict[str, Sample]:
+def read_samples(directory: Path) -> dict[str, ProblemSample]:
     """The samples of a problem's directory by name, none if it has no `samples/expected.toml`.
 
     Raises:
@@ -43,7 +43,9 @@ def read_samples(directory: Path) -> dict[str, Sample]:
     if not path.is_file():
         return {}
     try:
-        samples = TypeAdapter(dict[str, Sample]).validate_python(parse_toml(outside.read(path, outside.TEXT_BYTES)))
+        samples = TypeAdapter(dict[str, ProblemSample]).validate_python(
+            parse_toml(outside.read(path, outside.TEXT_BYTES))
+        )
     except OSError as error:
         raise ProblemError(str(path), f"cannot be read ({error.strerror})") from None
     except DocumentError as error:
@@ -65,8 +67,8 @@ def read_samples(directory: Path) -> dict[str, Sample]:
     return samples
 
 
-def as_submission(directory: Path, name: str, sample: Sample) -> Submission:
-    """A sample of a problem's directory as it is handed in: its file, with the replacements made one after the other.
+def as_submission(directory: Path, name: str, sample: ProblemSample) -> Submission:
+    """A sample of a problem's directory as a submission: its file, with the replacements made one after the other.
 
     Raises:
         ProblemError: a text to be replaced is not in the file, or several times.

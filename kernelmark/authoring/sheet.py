@@ -1,5 +1,5 @@
-"""What a participant is told of a problem besides its definition: the statement, its entry points in C, and how long
-the organizers' kernels took. `kernelmark problems show` prints it. Trusted; torch is not imported.
+"""What participants can read about a problem, apart from its definition: the statement, its entry points in C, and how
+long the organizers' kernels took. `kernelmark problems show` prints it. Trusted; torch is not imported.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def _timed(problem: Problem, verdict: Verdict) -> list[BaselineTime]:
     weights = {case.name: case.weight for case in problem.benchmarks}
     took: dict[str, list[tuple[int, float]]] = {}
     for case in verdict.benchmarks:
-        for each in case.baselines:
-            took.setdefault(each.name, []).append((max(each.time_ns, 1), weights.get(case.name, 1.0)))
+        for baseline in case.baselines:
+            took.setdefault(baseline.name, []).append((max(baseline.time_ns, 1), weights.get(case.name, 1.0)))
     device = verdict.environment.device_name
     return [
-        BaselineTime(name, device, round(geometric_mean(*zip(*each, strict=True))), verdict.run)
-        for name, each in took.items()
-        if len(each) == len(verdict.benchmarks)
+        BaselineTime(name, device, round(geometric_mean(*zip(*times, strict=True))), verdict.run)
+        for name, times in took.items()
+        if len(times) == len(verdict.benchmarks)
     ]

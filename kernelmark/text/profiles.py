@@ -73,7 +73,7 @@ def use(kernel: KernelMetrics) -> tuple[str, ...]:
     """A kernel's use of the device by Nsight Compute, as cells below `USE`; its name is untrusted."""
     shares = (kernel.number(metric) for metric in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
     told = (f"{share:.0f} %" if share is not None else "" for share in shares)
-    return (kernel.name, kernel.told(nsight.DURATION), *told, kernel.bound)
+    return (kernel.name, kernel.text(nsight.DURATION), *told, kernel.bound)
 
 
 def sanitized(reports: Mapping[str, ToolReport]) -> Iterator[str]:

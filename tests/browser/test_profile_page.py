@@ -11,10 +11,10 @@ from playwright.sync_api import Browser
 from harness.audit.tools import ToolReport
 from harness.profiling.code import CompiledCode
 from harness.profiling.memory import Timeline
-from harness.profiling.nsight import KernelMetrics, Metric, NsightProfile
+from harness.profiling.nsight import KernelMetrics, NsightMetric, NsightProfile
 from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
-from kernelmark.diagnostics.profiling import Profile, folder
+from kernelmark.diagnostics.profiling import CaseProfile, folder
 from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile
 from tests.browser.conftest import HOSTILE
 from tests.verdicts import accepted
@@ -27,10 +27,10 @@ STACKS = f"submission.py(3): twice;{HOSTILE.replace(';', ' ')} 70\nsubmission.py
 @pytest.fixture(scope="module")
 def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     metrics = [
-        Metric("GPU Speed Of Light Throughput", "", "Memory Throughput", "%", "80.15"),
-        Metric("GPU Speed Of Light Throughput", "", "Compute (SM) Throughput", "%", "29.76"),
-        Metric("Occupancy", "", HOSTILE, "%", "1"),
-        Metric("Warp State Statistics", "Warp State (All Cycles)", "Stall " + "long" * 40, "inst", "17.17"),
+        NsightMetric("GPU Speed Of Light Throughput", "", "Memory Throughput", "%", "80.15"),
+        NsightMetric("GPU Speed Of Light Throughput", "", "Compute (SM) Throughput", "%", "29.76"),
+        NsightMetric("Occupancy", "", HOSTILE, "%", "1"),
+        NsightMetric("Warp State Statistics", "Warp State (All Cycles)", "Stall " + "long" * 40, "inst", "17.17"),
     ]
     whole = KernelProfile(
         HOSTILE,
@@ -53,7 +53,7 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     crashed = KernelProfile("baseline eager.py", missing={"torch.profiler": HOSTILE})
     out = tmp_path_factory.mktemp("profile")
-    profile = Profile("softmax", HOSTILE, accepted(), (whole, crashed))
+    profile = CaseProfile("softmax", HOSTILE, accepted(), (whole, crashed))
     return folder.write(profile, out, [HOSTILE, "case   time", "a      3 µs"])[0]
 
 

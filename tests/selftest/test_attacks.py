@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.diagnostics.selftest import HERE, Attempts, KnownSubmission, attacks
+from kernelmark.diagnostics.selftest import HERE, KnownSubmission, SelfTest, attacks
 from tests.cases import trials
 from tests.leftovers import nothing_left
 
 FOLDER = HERE / "attacks"
-ATTEMPTS = Attempts()
+ATTEMPTS = SelfTest()
 
 
 @pytest.mark.parametrize(("case", "device", "sandbox"), trials(attacks()))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.diagnostics.selftest import HERE, Attempts, KnownSubmission, honest
+from kernelmark.diagnostics.selftest import HERE, KnownSubmission, SelfTest, honest
 from tests.cases import trials
 
 FOLDER = HERE / "honest"
-ATTEMPTS = Attempts()
+ATTEMPTS = SelfTest()
 
 
 @pytest.mark.parametrize(("case", "device", "sandbox"), trials(honest()))

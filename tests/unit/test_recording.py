@@ -17,7 +17,7 @@ from harness.errors import HarnessError
 from harness.profiling import nsight
 from harness.profiling.code import CompiledCode
 from harness.profiling.memory import Timeline
-from harness.profiling.nsight import KernelMetrics, Metric, NsightProfile
+from harness.profiling.nsight import KernelMetrics, NsightMetric, NsightProfile
 from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
 from harness.verdict import Verdict
@@ -255,7 +255,7 @@ def test_what_is_not_accepted_or_not_recorded_is_not_profiled(
 
 def test_every_part_of_a_profile_has_its_section() -> None:
     metrics = [
-        Metric("GPU Speed Of Light Throughput", "", name, "%", value)
+        NsightMetric("GPU Speed Of Light Throughput", "", name, "%", value)
         for name, value in ((nsight.MEMORY, "91.5"), (nsight.ARITHMETIC, "12.0"))
     ]
     whole = KernelProfile(

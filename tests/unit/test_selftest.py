@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from harness.verdict import Verdict
 from kernelmark.diagnostics import selftest
-from kernelmark.diagnostics.selftest import Attempts, Graded, KnownSubmission
+from kernelmark.diagnostics.selftest import KnownSubmission, SelfTest, TrialGrading
 from kernelmark.grading.fleet.one_by_one import OneByOne
 from kernelmark.project.settings import Settings
 from tests.verdicts import REPLAYED, accepted
@@ -26,18 +26,18 @@ PATCHED = KnownSubmission(
 )
 
 
-def failure_of(case: KnownSubmission, graded: Callable[..., Graded]) -> str | None:
+def failure_of(case: KnownSubmission, graded: Callable[..., TrialGrading]) -> str | None:
     """Attempt a case where each grading ends as `graded` says."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selftest, "graded", graded)
-        return Attempts(lambda *_: OneByOne(Settings())).attempt(case, "cuda", "docker").failure
+        return SelfTest(lambda *_: OneByOne(Settings())).attempt(case, "cuda", "docker").failure
 
 
 def trial(case: KnownSubmission, verdict: Verdict, *, twin_ns: int = 10_000) -> str | None:
     """What is wrong with a case that was accepted with this verdict."""
 
-    def graded(given: KnownSubmission, *_: object) -> Graded:
-        return Graded(verdict if given is case else accepted(modes=REPLAYED, score_ns=twin_ns), "accepted", "")
+    def graded(given: KnownSubmission, *_: object) -> TrialGrading:
+        return TrialGrading(verdict if given is case else accepted(modes=REPLAYED, score_ns=twin_ns), "accepted", "")
 
     return failure_of(case, graded)
 
@@ -73,10 +73,10 @@ def test_host_code_alone_needs_a_twin_for_its_time() -> None:
 def test_a_time_that_seems_too_short_is_measured_again() -> None:
     tried: list[str] = []
 
-    def graded(given: KnownSubmission, *_: object) -> Graded:
+    def graded(given: KnownSubmission, *_: object) -> TrialGrading:
         tried.append(given.label)
         slow = given.label == "torch_mul" and tried.count(given.label) < 3
-        return Graded(accepted(modes=REPLAYED, score_ns=20_000 if slow else 10_000), "accepted", "")
+        return TrialGrading(accepted(modes=REPLAYED, score_ns=20_000 if slow else 10_000), "accepted", "")
 
     assert failure_of(PATCHED, graded) is None
     assert tried == ["patched", "torch_mul"] * 3

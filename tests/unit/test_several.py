@@ -18,7 +18,7 @@ from harness.submission import Submission
 from harness.verdict import Check, Outcome, Stage, Verdict
 from kernelmark.course.report import GradingResult
 from kernelmark.course.several import InOrder
-from kernelmark.diagnostics.selftest import PROBLEMS, Attempts, Trial, attacks, honest
+from kernelmark.diagnostics.selftest import PROBLEMS, SelfTest, Trial, attacks, honest
 from kernelmark.diagnostics.selftest.side_by_side import attempt_all
 from kernelmark.grading.fleet import Job, JobResult, fleet, one_by_one
 from kernelmark.grading.fleet.fleet import Fleet
@@ -302,7 +302,7 @@ def test_the_self_test_beside_each_other_asks_as_it_does_alone(
     assert [trial.case for trial in trials] == [*cases, twin]
     assert sorted(trial.case.label for trial in told) == sorted(trial.case.label for trial in trials)
     assert fakes.made == [{"device": "cuda", "sandbox": "docker", "slots": None, "devices": 1}]
-    attempts = Attempts(lambda *_: Alone(Settings()))
+    attempts = SelfTest(lambda *_: Alone(Settings()))
     assert trials == [attempts.attempt(each, "cuda", "docker") for each in (*cases, twin)]
     assert any(case.gradings > 1 for case in cases)
 

@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.problem import load
 from harness.verdict import Doubt, Interval
 from kernelmark.diagnostics.profiling import sweep
-from kernelmark.diagnostics.profiling.sweep import Point, Sizes
+from kernelmark.diagnostics.profiling.sweep import Sizes, SweepPoint
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.text import profiles
 from tests.unit.conftest import Command
@@ -56,10 +56,10 @@ def test_the_benchmarks_differ_in_one_size() -> None:
         sweep._swept(one, Sizes("n", (0, 20)))
 
 
-def points(flops: int = 1, names: tuple[str, ...] = ("yours", "eager")) -> list[Point]:
+def points(flops: int = 1, names: tuple[str, ...] = ("yours", "eager")) -> list[SweepPoint]:
     time = Interval(median_ns=1000, low_ns=900, high_ns=1100, confidence=0.95)
     return [
-        Point(name, size, time if name == "yours" else None, 1000, 1e9 * size, 1e9 * size * flops)
+        SweepPoint(name, size, time if name == "yours" else None, 1000, 1e9 * size, 1e9 * size * flops)
         for size in (10, 100)
         for name in names
     ]
@@ -102,7 +102,7 @@ def test_a_baseline_that_failed_is_told_beside_the_rates(
 ) -> None:
     doubt = Doubt(code="no_baseline", text="baseline eager: it crashed")
     verdict = accepted(problem="double").model_copy(update={"doubts": (doubt,)})
-    point = Point("yours", 128, verdict.score, 57_300, 1e9, 1e9)
+    point = SweepPoint("yours", 128, verdict.score, 57_300, 1e9, 1e9)
     monkeypatch.setattr(sweep, "sweep", lambda *_: (verdict, [point, replace(point, size=256)]))
     said = run("profile", "double", "kernel.py", "--sweep", "n=128,256")
     assert said.code == 0, said.err

@@ -29,8 +29,8 @@ def problems(settings: Settings) -> Iterator[Diagnostic]:
             yield Diagnostic("fail", check, str(error))
         else:
             final = f", {private.final} of them final" if private and private.final else ""
-            told = f"loads, with {counted(private.cases, 'private case')}{final}" if private else "loads"
-            yield Diagnostic("ok", check, told, part_of="problems")
+            text = f"loads, with {counted(private.cases, 'private case')}{final}" if private else "loads"
+            yield Diagnostic("ok", check, text, part_of="problems")
 
 
 def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:

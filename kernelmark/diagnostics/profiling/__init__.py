@@ -27,7 +27,7 @@ from kernelmark.project.settings import Settings
 
 
 @dataclass(frozen=True)
-class Profile:
+class CaseProfile:
     """A case's grading, and the profiles of the submission and its baselines."""
 
     problem: str
@@ -45,7 +45,7 @@ def profile(
     case: str | None,
     parts: Collection[Part] = (),
     on_progress: OnProgress = ignore,
-) -> Profile:
+) -> CaseProfile:
     """Grade one benchmark case, the largest if none is named, and profile it and the settings' baselines.
 
     Args:
@@ -65,12 +65,12 @@ def profile(
     [benchmark] = job.problem.benchmarks
     verdict = job.grade(on_progress) if device in LANGUAGES[given.submission.language].devices else None
     if verdict is not None and verdict.score is None:
-        return Profile(found.slug, benchmark.name, verdict, ())
+        return CaseProfile(found.slug, benchmark.name, verdict, ())
     provider = choose_provider(settings)
     kernels: list[Submission] = [given.submission, *find_baselines(settings, found, device)]
     wanted = parts or parts_of(device)
     profiles = tuple(kernel_profile(kernel, job.problem, device, provider, wanted, on_progress) for kernel in kernels)
-    return Profile(found.slug, benchmark.name, verdict, profiles)
+    return CaseProfile(found.slug, benchmark.name, verdict, profiles)
 
 
 def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Problem:

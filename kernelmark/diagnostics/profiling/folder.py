@@ -10,11 +10,11 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from harness.errors import UsageError
-from kernelmark.diagnostics.profiling import Profile
+from kernelmark.diagnostics.profiling import CaseProfile
 from leaderboard.text.visible import visible
 
 
-def write(profile: Profile, folder: Path, summary: Sequence[str]) -> list[Path]:
+def write(profile: CaseProfile, folder: Path, summary: Sequence[str]) -> list[Path]:
     """Write everything; `summary` is what the terminal shows of what was measured. Returns the paths, the page first.
 
     Raises:
@@ -31,7 +31,7 @@ def write(profile: Profile, folder: Path, summary: Sequence[str]) -> list[Path]:
     return write_files(folder, {"index.html": page.encode("utf-8", "backslashreplace"), **files})
 
 
-def tensorboard(profile: Profile, folder: Path) -> None:
+def tensorboard(profile: CaseProfile, folder: Path) -> None:
     """Write the submission's traces under the names by which TensorBoard's profiler plugin finds them.
 
     Raises:

@@ -13,7 +13,7 @@ from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Stage
-from kernelmark.diagnostics.profiling.views import VIEWS, Part, Request, Section
+from kernelmark.diagnostics.profiling.views import VIEWS, Part, ViewRequest, ViewSection
 from kernelmark.grading.setup import OnProgress
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class KernelProfile:
         """What came and could not be read, one line each."""
         return [line for part in (self.torch, self.code) if part is not None for line in part.unreadable]
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[ViewSection]:
         """What there is to see, in the order in which it is shown."""
         for view in VIEWS:
             if (result := getattr(self, view.field)) is not None:
@@ -85,7 +85,7 @@ def kernel_profile(
                 continue
             report(view.name)
             try:
-                setattr(made, view.field, view.make(Request(submission, case, provider, wanted, report)))
+                setattr(made, view.field, view.make(ViewRequest(submission, case, provider, wanted, report)))
             except SubmissionFault as fault:
                 made.missing[view.name] = fault.message
             except (NothingMeasured, UsageError) as error:

@@ -1,4 +1,4 @@
-"""How fast a kernel is at many sizes, beside its baselines: a grading whose benchmarks differ in one parameter.
+"""Times a kernel and its baselines at many sizes: a grading whose benchmarks differ in one parameter.
 
 Trusted.
 """
@@ -48,7 +48,7 @@ class Sizes:
             raise UsageError("--sweep", f"{text!r} is not a parameter with sizes", remedy)
         name, low, high, step, listed = match.groups()
         if listed:
-            values = [int(each) for each in listed.split(",")]
+            values = [int(size) for size in listed.split(",")]
         elif step:
             values = list(range(int(low), int(high) + 1, int(step) or 1)) if int(step) else []
         else:
@@ -59,7 +59,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One kernel at one size."""
 
     kernel: str
@@ -78,7 +78,7 @@ def sweep(
     case: str | None,
     sizes: Sizes,
     on_progress: OnProgress = ignore,
-) -> tuple[Verdict, list[Point]]:
+) -> tuple[Verdict, list[SweepPoint]]:
     """Grade the kernel at these sizes, all else as in the case; no points if it was not accepted.
 
     Raises:
@@ -90,10 +90,10 @@ def sweep(
     swept = _swept(of_one_case(found, case, given.device), sizes)
     verdict = PreparedJob(settings, swept, given.submission).grade(on_progress)
     points = []
-    for size, each in zip(sizes.values, verdict.benchmarks, strict=False):
-        work = each.minimum_bytes or 0, each.minimum_flops or 0
-        points.append(_point("yours", size, each.score, each.score.median_ns, *work))
-        points += [_point(baseline.name, size, None, baseline.time_ns, *work) for baseline in each.baselines]
+    for size, case in zip(sizes.values, verdict.benchmarks, strict=False):
+        work = case.minimum_bytes or 0, case.minimum_flops or 0
+        points.append(_point("yours", size, case.score, case.score.median_ns, *work))
+        points += [_point(baseline.name, size, None, baseline.time_ns, *work) for baseline in case.baselines]
     return verdict, points
 
 
@@ -115,11 +115,11 @@ def _swept(problem: Problem, sizes: Sizes) -> Problem:
     return problem.model_copy(update={"benchmarks": tuple(cases)})
 
 
-def _point(kernel: str, size: int, time: Interval | None, median_ns: int, nbytes: int, flops: int) -> Point:
-    return Point(kernel, size, time, median_ns, 1e9 * nbytes / median_ns, 1e9 * flops / median_ns)
+def _point(kernel: str, size: int, time: Interval | None, median_ns: int, nbytes: int, flops: int) -> SweepPoint:
+    return SweepPoint(kernel, size, time, median_ns, 1e9 * nbytes / median_ns, 1e9 * flops / median_ns)
 
 
-def rate(points: Sequence[Point]) -> tuple[str, dict[tuple[str, int], float]]:
+def rate(points: Sequence[SweepPoint]) -> tuple[str, dict[tuple[str, int], float]]:
     """What limits these sizes, in its unit, by kernel and size: TFLOP/s where much is computed a byte, else GB/s."""
     intense = sum(p.flops_per_s for p in points) > _INTENSE * sum(p.bytes_per_s for p in points)
     if intense:
@@ -127,7 +127,7 @@ def rate(points: Sequence[Point]) -> tuple[str, dict[tuple[str, int], float]]:
     return "GB/s", {(p.kernel, p.size): p.bytes_per_s / 1e9 for p in points}
 
 
-def as_csv(parameter: str, points: Sequence[Point]) -> str:
+def as_csv(parameter: str, points: Sequence[SweepPoint]) -> str:
     """A line a kernel and size."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -139,7 +139,7 @@ def as_csv(parameter: str, points: Sequence[Point]) -> str:
     return out.getvalue()
 
 
-def as_svg(title: str, parameter: str, points: Sequence[Point]) -> str:
+def as_svg(title: str, parameter: str, points: Sequence[SweepPoint]) -> str:
     """The rates against the size, a line a kernel, with a legend; stands alone."""
     unit, rates = rate(points)
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -153,7 +153,7 @@ def as_svg(title: str, parameter: str, points: Sequence[Point]) -> str:
     return line_chart(title, x, y, lines, labels)
 
 
-def write(folder: Path, title: str, parameter: str, points: Sequence[Point]) -> list[Path]:
+def write(folder: Path, title: str, parameter: str, points: Sequence[SweepPoint]) -> list[Path]:
     """Write `sweep.csv` and `sweep.svg`; returns their paths.
 
     Raises:

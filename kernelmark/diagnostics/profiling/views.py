@@ -43,7 +43,7 @@ _TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
 
 
 @dataclass(frozen=True)
-class Request:
+class ViewRequest:
     """One kernel on one case, the sandbox for it, and those of the view's parts that are wanted."""
 
     submission: Submission
@@ -54,7 +54,7 @@ class Request:
 
 
 @dataclass
-class Section:
+class ViewSection:
     """What is shown below one heading."""
 
     title: str
@@ -86,9 +86,9 @@ class View:
     """Where its result goes in a kernel's profile."""
     parts: tuple[Part, ...]
     """The options of the command, each of which asks for it."""
-    make: Callable[[Request], Any]
+    make: Callable[[ViewRequest], Any]
     """Raises `SubmissionFault`, `NothingMeasured` or `UsageError` if the submission or a tool prevents it."""
-    sections: Callable[[Any], Iterator[Section]]
+    sections: Callable[[Any], Iterator[ViewSection]]
     gpu: bool = False
     """Whether it needs a GPU."""
     calls: bool = True
@@ -97,13 +97,13 @@ class View:
     """Whether it is made of baselines, too."""
 
 
-def _nsight(request: Request) -> NsightProfile:
+def _nsight(request: ViewRequest) -> NsightProfile:
     from harness.profiling import nsight
 
     return nsight.profile(request.submission, request.case, request.provider)
 
 
-def _sanitize(request: Request) -> dict[str, ToolReport]:
+def _sanitize(request: ViewRequest) -> dict[str, ToolReport]:
     from harness.audit.run import audit
     from harness.audit.tools import sanitizers
 
@@ -116,20 +116,20 @@ def _sanitize(request: Request) -> dict[str, ToolReport]:
     return reports
 
 
-def _torch(request: Request) -> TorchProfile:
+def _torch(request: ViewRequest) -> TorchProfile:
     from harness.profiling.torch_profile import torch_profile
 
     return torch_profile(request.submission, request.case, request.provider, request.parts)  # type: ignore[arg-type]
 
 
-def _code(request: Request) -> CompiledCode:
+def _code(request: ViewRequest) -> CompiledCode:
     from harness.profiling.code import compiled_code
 
     return compiled_code(request.submission, request.case, request.provider)
 
 
-def _nsight_sections(profile: NsightProfile) -> Iterator[Section]:
-    yield Section(
+def _nsight_sections(profile: NsightProfile) -> Iterator[ViewSection]:
+    yield ViewSection(
         "Nsight Compute",
         "One call, at most its first 40 launches; each kernel ran several times, once for every group of counters. "
         "Memory and arithmetic are in % of the GPU's peak: a kernel is bound by the higher one, or by latency if both "
@@ -153,11 +153,11 @@ def _metrics(kernel: KernelMetrics) -> dict[str, list[tuple[str, str]]]:
     return tables
 
 
-def _sanitizer_sections(reports: Mapping[str, ToolReport]) -> Iterator[Section]:
+def _sanitizer_sections(reports: Mapping[str, ToolReport]) -> Iterator[ViewSection]:
     if reports:
         texts = {f"{name}.txt": report.printed for name, report in reports.items()}
         rows = [(name, report.state, report.text) for name, report in reports.items()]
-        yield Section(
+        yield ViewSection(
             "compute-sanitizer",
             rows=[("check", "result", "details"), *rows],
             lines=[f"{name}: {fault}" for name, report in reports.items() for fault in faults(report.printed)],
@@ -166,7 +166,7 @@ def _sanitizer_sections(reports: Mapping[str, ToolReport]) -> Iterator[Section]:
         )
 
 
-def _torch_sections(profile: TorchProfile) -> Iterator[Section]:
+def _torch_sections(profile: TorchProfile) -> Iterator[ViewSection]:
     if held := [timeline for timeline in profile.memory if timeline.peak_bytes]:
         title = "Memory that PyTorch held"
         peaks = [(timeline.device, f"{timeline.peak_bytes:,}") for timeline in held]
@@ -175,7 +175,7 @@ def _torch_sections(profile: TorchProfile) -> Iterator[Section]:
             x, y, line = memory.steps(timeline.points)
             what, lines = f"{title} on the {timeline.device}", {timeline.device: line}
             pictures[timeline.device] = line_chart(what, x, y, lines, {})
-        yield Section(
+        yield ViewSection(
             title,
             "During the calls, beyond what it held at the start, without inputs and outputs.",
             rows=[("device", "most at once (B)"), *peaks],
@@ -185,12 +185,12 @@ def _torch_sections(profile: TorchProfile) -> Iterator[Section]:
         )
     if profile.memory_snapshot:
         note = "Every block and allocation of one call, for torch's memory viewer: https://pytorch.org/memory_viz"
-        yield Section("Memory snapshot", note, files={"memory-snapshot.pickle": profile.memory_snapshot})
+        yield ViewSection("Memory snapshot", note, files={"memory-snapshot.pickle": profile.memory_snapshot})
     for name, root in profile.stacks.items():
         if root.value:
             what, file = f"{_TIMES[name]} of three calls", name.replace(" ", "-")
             picture = flame_graph(root, title=what, unit="µs")
-            yield Section(
+            yield ViewSection(
                 f"Flame graph, {_TIMES[name]}",
                 "Hover over a box to see its full name.",
                 stacks={f"{what}, µs": root},
@@ -198,22 +198,24 @@ def _torch_sections(profile: TorchProfile) -> Iterator[Section]:
                 files={f"{file}.svg": picture.encode(), f"{file}.txt": collapse(stacks_of(root)).encode()},
             )
     if profile.traces and not profile.stacks:
-        yield Section("Flame graph", "There is none: no call stack was recorded, as in Triton's interpreter.")
+        yield ViewSection("Flame graph", "There is none: no call stack was recorded, as in Triton's interpreter.")
     if profile.traces:
         traces = {f"trace-{number}.json": trace for number, trace in enumerate(profile.traces)}
         short = {name: trace for name, trace in traces.items() if len(trace) <= _KEPT_TRACE_BYTES}
         kept = {f"{name}, for Perfetto": trace.decode("ascii") for name, trace in short.items()}
-        yield Section("Traces", "For Perfetto (https://ui.perfetto.dev) or chrome://tracing.", files=traces, kept=kept)
+        yield ViewSection(
+            "Traces", "For Perfetto (https://ui.perfetto.dev) or chrome://tracing.", files=traces, kept=kept
+        )
     for name, text in profile.tables.items():
         if text.strip():
-            yield Section(_TABLES[name], text=text, files={f"{name.replace(' ', '-')}.txt": text.encode()})
+            yield ViewSection(_TABLES[name], text=text, files={f"{name.replace(' ', '-')}.txt": text.encode()})
 
 
-def _code_sections(code: CompiledCode) -> Iterator[Section]:
+def _code_sections(code: CompiledCode) -> Iterator[ViewSection]:
     if rows := code.resources:
-        yield Section("Resources", "Registers, stack and shared memory of each kernel, by cuobjdump.", rows=rows)
+        yield ViewSection("Resources", "Registers, stack and shared memory of each kernel, by cuobjdump.", rows=rows)
     if code.files:
-        yield Section("Code", files={name: text.encode() for name, text in code.files.items()}, kept=code.files)
+        yield ViewSection("Code", files={name: text.encode() for name, text in code.files.items()}, kept=code.files)
 
 
 VIEWS = (

@@ -96,8 +96,8 @@ class KnownSubmission(BaseModel):
         return file
 
 
-class Graded(NamedTuple):
-    """What became of one grading of a case."""
+class TrialGrading(NamedTuple):
+    """The result of one grading of a case."""
 
     verdict: Verdict | None
     ending: Ending
@@ -124,7 +124,7 @@ class Trial(NamedTuple):
         return "held" if self.case.surface else "accepted"
 
 
-class Attempts:
+class SelfTest:
     """Tries cases, in any thread; `grades` gives what grades on a device, in a sandbox: by default this process."""
 
     def __init__(self, grades: Callable[[DeviceKind, SandboxName], Grades] | None = None) -> None:
@@ -163,13 +163,13 @@ class Attempts:
         return Trial(case, device, isolation, ending, message, score_ns, twin_ns, failure)
 
     def _twin_score(self, label: str, device: DeviceKind, isolation: SandboxName) -> Interval | None:
-        """The score of an honest kernel, graded once; whoever asks meanwhile waits."""
+        """The score of an honest kernel, graded once; other threads that ask meanwhile wait."""
         mine = Future[Interval | None]()
         with self._lock:
             known = self._twins.setdefault((label, device, isolation), mine)
         if known is mine:
             try:
-                twin = next(each for each in honest() if each.label == label)
+                twin = next(case for case in honest() if case.label == label)
                 verdict = graded(twin, self._grades(device, isolation)).verdict
                 mine.set_result(verdict.score if verdict else None)
             except BaseException as error:
@@ -178,19 +178,21 @@ class Attempts:
         return known.result()
 
 
-def graded(case: KnownSubmission, grades: Grades) -> Graded:
+def graded(case: KnownSubmission, grades: Grades) -> TrialGrading:
     """Grade one case once."""
     source = case.source
     name = case.name or f"{case.label}{source.suffix}"
     try:
         submission = Submission.of(source.read_bytes(), source.suffix[1:], author=case.author, name=name)
     except UsageError as error:
-        return Graded(None, "usage", str(error))
+        return TrialGrading(None, "usage", str(error))
     job = Job(problem=PROBLEMS / case.problem, submission=submission)
     [result] = grades.grade_many([job], effort=EFFORT, baselines=BASELINES)
     if result.verdict is None:
-        return Graded(None, "usage" if isinstance(result.error, UsageError) else "harness_error", str(result.error))
-    return Graded(result.verdict, _ENDINGS[result.verdict.outcome], result.verdict.message)
+        return TrialGrading(
+            None, "usage" if isinstance(result.error, UsageError) else "harness_error", str(result.error)
+        )
+    return TrialGrading(result.verdict, _ENDINGS[result.verdict.outcome], result.verdict.message)
 
 
 def _in_this_process(device: DeviceKind, isolation: SandboxName) -> Grades:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from harness.errors import UsageError
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.diagnostics.selftest import Attempts, KnownSubmission, Trial
+from kernelmark.diagnostics.selftest import KnownSubmission, SelfTest, Trial
 from kernelmark.grading.fleet.one_by_one import OneByOne, several
 from kernelmark.project.settings import Settings
 
@@ -36,10 +36,10 @@ def attempt_all(
         raise UsageError(f"--jobs {jobs}", what, "leave it out")
     own = settings.model_copy(update={"sandbox": isolation})
     with several(own, device, jobs, count=len(chosen), devices=1) as grades:
-        attempts = Attempts(lambda *_: grades)
+        attempts = SelfTest(lambda *_: grades)
 
         def attempt(case: Chosen) -> Trial:
-            trial = attempts.attempt(*case)
+            trial = selftest.attempt(*case)
             on_trial(trial)
             return trial
 
