@@ -84,27 +84,18 @@ def test_the_kernel_is_called_on_copies_of_its_own(tmp_path: Path) -> None:
     assert found.state == "clean"
 
 
-def test_a_kernel_that_fails_is_not_called_clean(tmp_path: Path) -> None:
-    found, _, cases = watched(tmp_path, "def twice(x, y):\n    assert len(x) < 100, 'too long'\n", "process")
+@pytest.mark.parametrize(
+    ("source", "script", "said", "called"),
+    [
+        ("def twice(x, y):\n    assert len(x) < 100, 'too long'\n", STAND_IN, "too long", ["one", "prime"]),
+        ("import os\ndef twice(x, y):\n    os._exit(3)\n", STAND_IN, "the runner ended with 3", ["one"]),
+        ("def twice(\n", STAND_IN, "", []),
+        (RIGHT, "#!/bin/sh\necho no device that I know; exit 9\n", "no device that I know", []),
+    ],
+    ids=["it raises", "it ends the runner", "it does not build", "the tool does not start the runner"],
+)
+def test_what_fails_is_not_called_clean(tmp_path: Path, source: str, script: str, said: str, called: list[str]) -> None:
+    found, printed, cases = watched(tmp_path, source, "process", script)
     assert found.state == "failed"
-    assert "too long" in found.text
-    assert cases == ["one", "prime"]
-
-
-def test_a_kernel_that_ends_the_runner_is_not_called_clean(tmp_path: Path) -> None:
-    found, printed, _ = watched(tmp_path, "import os\ndef twice(x, y):\n    os._exit(3)\n", "process")
-    assert found.state == "failed"
-    assert "the runner ended with 3" in printed
-
-
-def test_a_tool_that_does_not_start_the_runner_is_a_finding_with_its_words(tmp_path: Path) -> None:
-    found, printed, cases = watched(tmp_path, RIGHT, "process", "#!/bin/sh\necho no device that I know; exit 9\n")
-    assert found.state == "failed"
-    assert "no device that I know" in found.text
-    assert (printed, cases) == ("", [])
-
-
-def test_a_source_that_does_not_build_is_not_called_clean(tmp_path: Path) -> None:
-    found, _, cases = watched(tmp_path, "def twice(\n", "process")
-    assert found.state == "failed"
-    assert not cases
+    assert said in found.text + printed
+    assert cases == called

@@ -77,17 +77,18 @@ def test_an_exception_shows_the_authors_own_lines_and_opens_the_debugger(project
 
 
 @pytest.mark.full
-def test_quitting_the_debugger_leaves_no_traceback(project: Path) -> None:
-    ended = debug(project, RIGHT.replace("    torch.mul", "    breakpoint()\n    torch.mul"), typed="q\n")
-    assert ended.returncode == 4
-    assert "Traceback" not in ended.stderr
-
-
-@pytest.mark.full
-def test_a_syntax_error_is_a_compile_error_as_in_check(project: Path) -> None:
-    ended = debug(project, "def twice(x, y:\n")
-    assert ended.returncode == 3
-    assert "SyntaxError" in ended.stderr
+@pytest.mark.parametrize(
+    ("source", "status", "shown"),
+    [
+        (RIGHT.replace("    torch.mul", "    breakpoint()\n    torch.mul"), 4, ""),  # `q` quits
+        ("def twice(x, y:\n", 3, "SyntaxError"),
+    ],
+)
+def test_what_ends_before_the_call_has_its_status(project: Path, source: str, status: int, shown: str) -> None:
+    ended = debug(project, source, typed="q\n")
+    assert ended.returncode == status
+    assert shown in ended.stderr
+    assert shown or "Traceback" not in ended.stderr
 
 
 @pytest.mark.full

@@ -28,18 +28,6 @@ TRITON = """
 import torch, triton
 import triton.language as tl
 
-@triton.jit
-def doubling(x, y, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
-
-def twice(x, y):
-    doubling[(triton.cdiv(x.numel(), 65536),)](x, y, x.numel(), BLOCK=65536)  # few programs: the interpreter is slow
-"""
-TUNED = """
-import torch, triton
-import triton.language as tl
-
 @triton.autotune([triton.Config({"BLOCK": block}) for block in (16384, 32768)], key=["n"])
 @triton.jit
 def doubling(x, y, n, BLOCK: tl.constexpr):
@@ -193,19 +181,24 @@ def test_memory_over_time_has_what_a_call_allocates(project: Path) -> None:
 
 
 @pytest.mark.full
-def test_parts_can_be_chosen(project: Path) -> None:
-    ended = profile(project, "double", "kernel.py", "--memory", "--out", "chosen")
-    assert ended.returncode == 0, ended.stderr
-    assert {path.name for path in (project / "chosen").iterdir()} == {"index.html", "kernel-py.memory-CPU.svg"}
-
-
-@pytest.mark.full
-def test_own_times_are_told_by_module(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("part", "files"),
+    [
+        ("--memory", {"memory-CPU.svg"}),
+        ("--stacks", {"cpu-stacks.svg", "cpu-stacks.txt", "by-stack.txt", "modules.txt"}),
+    ],
+)
+def test_parts_can_be_chosen(project: Path, part: str, files: set[str]) -> None:
     (project / "module.py").write_text(MODULE)
-    ended = profile(project, "double", "module.py", "--stacks", "--out", "module")
+    ended = profile(project, "double", "module.py", part, "--out", part)
     assert ended.returncode == 0, ended.stderr
-    [_, line] = (project / "module/module-py.modules.txt").read_text().splitlines()
-    assert line.split()[2] == "Doubling_0"
+    assert {path.name for path in (project / part).iterdir()} == {
+        "index.html",
+        *(f"module-py.{name}" for name in files),
+    }
+    if "modules.txt" in files:
+        [_, line] = (project / part / "module-py.modules.txt").read_text().splitlines()
+        assert line.split()[2] == "Doubling_0"
 
 
 @pytest.mark.full
@@ -218,21 +211,14 @@ def test_the_code_of_triton_is_there_without_a_gpu(project: Path) -> None:
     assert "#ttg.blocked" in code["ttgir"].read_text()
     assert "define ptx_kernel void @doubling" in code["llir"].read_text()
     assert ".target sm_90" in code["ptx"].read_text()
-    beside = 'submission.py", line 8  tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)'
+    beside = 'submission.py", line 9  tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)'
     assert beside in code["sass"].read_text(), "the source's line beside its instructions"
     assert "REG:" in code["resources.txt"].read_text()
+    [chosen] = (project / "code").glob("*.autotune.txt")
+    assert "BLOCK: 16384" in chosen.read_text(), "without a GPU it is the first"
     page = (project / "code/index.html").read_text()
     assert re.search(r"registers.*\n<tr><td>doubling</td><td>[1-9]", page)
     assert "triton_kernel-py.0-doubling.sass" in page
-
-
-@pytest.mark.full
-def test_the_configuration_that_autotune_chose_is_told(project: Path) -> None:
-    (project / "tuned.py").write_text(TUNED)
-    ended = profile(project, "double", "tuned.py", "--out", "tuned")
-    assert ended.returncode == 0, ended.stderr
-    [told] = (project / "tuned").glob("*.autotune.txt")
-    assert "BLOCK: 16384" in told.read_text(), "without a GPU it is the first"
 
 
 @pytest.mark.full

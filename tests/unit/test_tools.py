@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from harness.audit.tools import METRICS, profiled, sanitized
+from harness.audit.tools import METRICS, ToolReport, profiled, sanitized
 
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
 NO_RACE = CLEAN.replace("ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)")
@@ -38,30 +40,41 @@ def table(*rows: tuple[str, ...]) -> str:
     return f"==PROF== Connected to process 12\n==PROF== Disconnected from process 12\n{body}\n"
 
 
+NO_COUNTERS = (
+    "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters\n"
+)
+KERNEL = ("0", "k\x1b[2J", "58", "1", "1", "1", "3", "4")
+
+
 @pytest.mark.parametrize(
-    ("printed", "state", "says"),
+    ("read", "printed", "state", "text"),
     [
-        (CLEAN, "clean", ""),
-        (NO_RACE, "clean", ""),
+        (sanitized, CLEAN, "clean", "no errors"),
+        (sanitized, NO_RACE, "clean", "no errors"),
         (
+            sanitized,
             MEMCHECK,
             "found",
             "1 error, the first: Invalid __global__ read of size 4 bytes "
             "at twice(const float *, float *, int)+0x70 in submission.cu:5",
         ),
-        (RACECHECK, "found", "2 hazards"),
-        (RACECHECK, "found", "Write access at total(float *)+0x90 in submission.cu:9 and Read access"),
-        (NOT_CUDA, "failed", "terminated before first instrumented API call"),
-        ("", "failed", ""),
-        ("nvidia\n", "failed", ""),
+        (sanitized, RACECHECK, "found", "2 hazards"),
+        (sanitized, RACECHECK, "found", "Write access at total(float *)+0x90 in submission.cu:9 and Read access"),
+        (sanitized, NOT_CUDA, "failed", "terminated before first instrumented API call"),
+        (profiled, NOT_CUDA, "failed", ""),
+        *((read, printed, "failed", "") for read in (sanitized, profiled) for printed in ("", "nvidia\n")),
+        (profiled, NO_COUNTERS, "failed", "NVreg_RestrictProfilingToAdminUsers=0"),
+        (profiled, table((*KERNEL[:5], "n/a", "3", "4")), "failed", "its table cannot be read"),
+        (profiled, table(KERNEL), "clean", "k\\x1b[2J"),
     ],
 )
-def test_the_sanitizer_is_clean_only_by_its_summary_and_its_first_finding_is_shown(
-    printed: str, state: str, says: str
+def test_what_a_tool_printed_is_one_report(
+    read: Callable[[str], ToolReport], printed: str, state: str, text: str
 ) -> None:
-    found = sanitized(printed)
-    assert found.state == state
-    assert says in found.text
+    report = read(printed)
+    assert report.state == state
+    assert text in report.text
+    assert report.text.isprintable()
 
 
 def test_kernels_are_listed_by_their_time_the_longest_first() -> None:
@@ -75,18 +88,3 @@ def test_kernels_are_listed_by_their_time_the_longest_first() -> None:
         "2 kernels, 60.4 µs in all: long(float *) 58.3 µs, 67.1 MB, DRAM 91 % and SM 30 % of their peaks, 40 registers"
         "; short(float *) 2.0 µs, 1.5 MB, DRAM 11 % and SM 3 % of their peaks, 18 registers"
     )
-
-
-@pytest.mark.parametrize("printed", [NOT_CUDA, "", "nvidia\n", table(("0", "k", "58", "1", "1", "n/a", "3", "4"))])
-def test_without_a_whole_table_there_is_no_profile(printed: str) -> None:
-    assert profiled(printed).state == "failed"
-
-
-def test_counters_that_may_not_be_read_come_with_the_remedy() -> None:
-    printed = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters"
-    assert "NVreg_RestrictProfilingToAdminUsers=0" in profiled(printed).text
-
-
-def test_hostile_names_stay_text() -> None:
-    printed = table(("0", "k\x1b[2J", "58", "1", "1", "1", "3", "4"))
-    assert "\x1b" not in profiled(printed).text
