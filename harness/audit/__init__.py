@@ -1,1 +1,1 @@
-"""A submission under NVIDIA's tools, which watch its kernels: sanitizers and the profiler. Trusted."""
+"""A submission run to be looked at: under NVIDIA's sanitizers and profiler, or for what its process reports. Trusted."""

@@ -1,6 +1,6 @@
 """NVIDIA's tools that watch a kernel: where they are, how they are called, and how their output is read. Trusted.
 
-`audit` runs them. What they print comes from the sandbox, where a submission could forge it: a report is for an
+What they print comes from the sandbox, where a submission could forge it: a report is for an
 organizer to look into, and decides nothing.
 """
 
@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from harness.errors import UsageError
-from harness.sandbox import Watcher, gpu
+from harness.audit.watch import visible_cases, watch
+from harness.errors import SandboxError, UsageError
+from harness.problem import Problem
+from harness.sandbox import Provider, Watcher, gpu
+from harness.submission import Submission
+from harness.verdict import DeviceKind
 from harness.wire.checks import printable
 
 State = Literal["clean", "found", "failed"]
@@ -99,6 +103,35 @@ def sanitizers() -> tuple[Tool, ...]:
         Tool(name, Watcher((str(sanitizer), "--tool", name, *options), sanitizer.parent), "tests", sanitized)
         for name in ("memcheck", "racecheck", "initcheck", "synccheck")
     )
+
+
+def audit(
+    problem: Problem,
+    submission: Submission,
+    tool: Tool,
+    *,
+    provider: Provider,
+    device: DeviceKind,
+    on_case: Callable[[str], None] = lambda _: None,
+) -> ToolReport:
+    """Let a tool watch the submission. A tool that cannot work here, or a submission that fails, also gives a report.
+
+    Raises:
+        HarnessError: the device failed.
+    """
+    cases = visible_cases(problem, device, tests=tool.cases == "tests")
+    if tool.cases != "tests":
+        cases = cases[-1:]
+    try:
+        watched = watch(problem, submission, tool.watcher, cases, provider=provider, device=device, on_case=on_case)
+    except SandboxError as error:  # the tool does not let the runner start
+        return ToolReport("failed", str(error))
+    printed = watched.text("tool output")
+    report = tool.read(printed)
+    if watched.fault and report.state == "clean":
+        return ToolReport("failed", f"{watched.fault}; until then {report.text}", printed)
+    what = f"{watched.calls} of {len(cases)} visible tests" if tool.cases == "tests" else cases[0].name
+    return ToolReport(report.state, f"{what}: {report.text}", printed)
 
 
 def program(name: str, package: str) -> Path:

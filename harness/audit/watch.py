@@ -1,4 +1,5 @@
-"""Runs a submission under a tool that watches it, in the same sandbox that grades it. Trusted.
+"""Runs a submission to be looked at, in the same sandbox that grades it: under a tool that watches it, or once, to ask
+its process for documents. Trusted.
 
 The tool starts the runner, which calls the kernel on each case, with every input in an allocation of its own
 (`runner.watched`), and exits by itself; then the tool writes its report. Outputs are not compared: grading does that.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.oracle import load_reference
 from harness.judge.session import Handover, Session, SubmissionFault, documents
 from harness.judge.session.time_limit import TimeLimit
+from harness.languages import LANGUAGES
 from harness.problem import Limits, Problem, ResolvedCase
 from harness.sandbox import Provider, Watcher
 from harness.submission import Submission
@@ -91,12 +93,54 @@ def watch(
     return watched
 
 
+def artefacts(
+    submission: Submission,
+    case: GradedCase,
+    provider: Provider,
+    command: commands.Profile | commands.Inspect,
+    *,
+    doing: str,
+    sets: int,
+    first: commands.CompileOnly | None = None,
+    too_large: list[str],
+) -> Iterator[tuple[str, bytes]]:
+    """Build the submission in a sandbox of its own and call it, if it runs on this device; then ask for documents.
+
+    Those that are too large are not fetched, and a line about each is added. `first` is sent before the build.
+
+    Raises:
+        SubmissionFault: it cannot be built or called, or its process broke the protocol.
+        HarnessError: the sandbox or the device failed.
+    """
+    limits, batch = larger(case.problem.limits), case.batch(sets)
+    limit = TimeLimit(limit_s(limits))
+    try:
+        with Session.start(provider, case.device, limits) as session:
+            session.handshake()
+            if first is not None:
+                session.ask(first, replies.Done, limit=limit, doing=doing)
+            handover = Handover.of(case.problem, submission, [case.resolved], case.device, line_info=True)
+            session.hand_over(handover, limits.build_s)
+            if case.device in LANGUAGES[submission.language].devices:
+                case.bind(session, batch, limit=limit, doing=doing)
+                session.ask(commands.Call(sets=(0,)), replies.Done, limit=limit, doing=doing)
+            offer = session.ask(command, replies.Profiled, limit=limit, doing=doing)
+            yield from documents(session, offer, limit, doing, too_large)
+    finally:
+        batch.close_arenas()
+
+
 def visible_cases(problem: Problem, device: DeviceKind, *, tests: bool) -> list[ResolvedCase]:
     """Tests or benchmarks, the smallest first. Visible ones: what the kernel and a tool print of them is published."""
     given = [case for case in (problem.tests if tests else problem.benchmarks) if not case.hidden]
     rng = secrets.SystemRandom()
     cases = [problem.resolve(case.drawn(rng)) for case in given if device in case.devices]
     return sorted(cases, key=lambda case: Layout(case).bytes_per_set)
+
+
+def limit_s(limits: Limits) -> float:
+    """Calls that are watched take longer, and the first may have to compile."""
+    return limits.time_s + limits.build_s
 
 
 def larger(limits: Limits) -> Limits:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from harness.audit.watch import artefacts
 from harness.judge.correctness.graded_case import GradedCase
-from harness.profiling.artefacts import artefacts
 from harness.profiling.memory import Timeline, snapshot, timelines
 from harness.profiling.stacks import Frame, StacksError, parse
 from harness.sandbox import Provider

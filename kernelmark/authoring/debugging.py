@@ -75,7 +75,7 @@ def prepare(
         raise SubmissionError(files[0].name, f"a .{language} kernel does not run on the device {device}")
     if dumped is None:
         chosen = visible_test(found, device, test)
-        kept = {"test": chosen.name, "params": next(iter(chosen.extremes())).params}
+        kept: dict[str, Any] = {"test": chosen.name, "params": next(iter(chosen.extremes())).params}
     else:
         kept = _read(dumped, found, device)
     options = Options(settings.image, settings.docker_binds, settings.docker_python)

@@ -7,8 +7,7 @@ from functools import cache
 
 import pytest
 
-from harness.audit.run import audit
-from harness.audit.tools import ToolReport, find
+from harness.audit.tools import ToolReport, audit, find
 from harness.problem import load
 from harness.sandbox import choose
 from harness.submission import Submission

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.audit.run import audit
-from harness.audit.tools import Tool, ToolReport, sanitized
+from harness.audit.tools import Tool, ToolReport, audit, sanitized
 from harness.problem import load
 from harness.sandbox import Watcher
 from harness.submission import Submission

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.audit import run as audit
+from harness.audit import tools as audit
 from harness.audit.tools import Tool, ToolReport, sanitized
 from harness.device import DEVICES, DeviceFacts
 from harness.errors import SandboxError

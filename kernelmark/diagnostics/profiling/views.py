@@ -104,8 +104,7 @@ def _nsight(request: ViewRequest) -> NsightProfile:
 
 
 def _sanitize(request: ViewRequest) -> dict[str, ToolReport]:
-    from harness.audit.run import audit
-    from harness.audit.tools import sanitizers
+    from harness.audit.tools import audit, sanitizers
 
     reports, case = {}, request.case
     for tool in sanitizers():
