@@ -1,1 +1,1 @@
-"""A submission run to be looked at: under NVIDIA's sanitizers and profiler, or for what its process reports. Trusted."""
+"""A submission run to be looked at: under NVIDIA's tools, or for what its own process reports. Trusted."""
