@@ -94,19 +94,12 @@ def _runs_only_as_a_script(node: ast.stmt) -> bool:
 
 
 def _lines_of(source: str, kept: list[ast.stmt], statements: list[ast.stmt]) -> str:
-    """The file without the lines of the other statements, and without the comments right above those."""
-    lines = source.splitlines()
-    stays = {line for node in kept for line in _range(node)}
-    goes = {line for node in statements if node not in kept for line in _range(node)} - stays
-    for line in sorted(goes, reverse=True):
-        above = line - 1
-        while above >= 1 and above not in goes and lines[above - 1].startswith("#"):
-            goes.add(above)
-            above -= 1
-    text = "\n".join(text for number, text in enumerate(lines, 1) if number not in goes)
+    """The lines of these statements, each with the comments between it and the statement before."""
+    lines, shown, above = source.splitlines(), set[int](), 0
+    for node in statements:
+        end = node.end_lineno or node.lineno
+        if node in kept:
+            shown.update(range(min(above, node.lineno - 1), end))
+        above = end
+    text = "\n".join(line for number, line in enumerate(lines) if number in shown)
     return re.sub(r"\n{4,}", "\n\n\n", text).strip()
-
-
-def _range(node: ast.stmt) -> range:
-    decorators = getattr(node, "decorator_list", [])
-    return range(min(part.lineno for part in (node, *decorators)), (node.end_lineno or node.lineno) + 1)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -24,7 +24,7 @@ from harness.device import DEVICES
 from harness.errors import UsageError
 from harness.kinds import Effort, isolates
 from harness.submission import Submission
-from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
+from harness.verdict import DeviceKind, Interval, SandboxName, Verdict
 from kernelmark.grading.fleet import Job
 from kernelmark.grading.fleet.one_by_one import Grades, OneByOne
 from kernelmark.project.choice import choose_device, providers
@@ -192,7 +192,7 @@ def graded(case: KnownSubmission, grades: Grades) -> TrialGrading:
         return TrialGrading(
             None, "usage" if isinstance(result.error, UsageError) else "harness_error", str(result.error)
         )
-    return TrialGrading(result.verdict, _ENDINGS[result.verdict.outcome], result.verdict.message)
+    return TrialGrading(result.verdict, cast(Ending, result.verdict.outcome.value), result.verdict.message)
 
 
 def _in_this_process(device: DeviceKind, isolation: SandboxName) -> Grades:
@@ -301,15 +301,3 @@ def _failure(case: KnownSubmission, verdict: Verdict | None, ending: Ending, mes
 def _timed_as_expected(case: KnownSubmission, verdict: Verdict) -> bool:
     captures = DEVICES[verdict.environment.device_kind].captures
     return not (captures and verdict.score) or (verdict.timing == "replayed") == case.replays
-
-
-_ENDINGS: dict[Outcome, Ending] = {
-    Outcome.ACCEPTED: "accepted",
-    Outcome.WRONG_ANSWER: "wrong_answer",
-    Outcome.COMPILE_ERROR: "compile_error",
-    Outcome.RUNTIME_ERROR: "runtime_error",
-    Outcome.TIMEOUT: "timeout",
-    Outcome.MEMORY_LIMIT: "memory_limit",
-    Outcome.REJECTED: "rejected",
-    Outcome.UNSUPPORTED: "unsupported",
-}

@@ -36,7 +36,7 @@ def attempt_all(
         raise UsageError(f"--jobs {jobs}", what, "leave it out")
     own = settings.model_copy(update={"sandbox": isolation})
     with several(own, device, jobs, count=len(chosen), devices=1) as grades:
-        attempts = SelfTest(lambda *_: grades)
+        selftest = SelfTest(lambda *_: grades)
 
         def attempt(case: Chosen) -> Trial:
             trial = selftest.attempt(*case)
