@@ -8,8 +8,8 @@ from __future__ import annotations
 from harness.errors import UsageError
 from harness.languages import Language
 from harness.problem import Problem, prototype
+from kernelmark.authoring.expressions import place, product
 from kernelmark.authoring.rendering import render
-from kernelmark.authoring.start.expressions import place, product
 from kernelmark.authoring.start.source import (
     OutputGroup,
     argument_names,
