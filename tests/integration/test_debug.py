@@ -125,9 +125,9 @@ def test_a_failed_test_can_be_repeated_with_the_same_inputs(project: Path) -> No
     ended = kernelmark(project, "check", "double", wrong, "--device", "cpu", "--sandbox", "process", "--dump", "failed")
     assert ended.returncode == 1
     assert "failed tests to failed; `kernelmark debug double kernel.py --from failed/" in ended.stderr
-    files = {each.stem: each for each in (project / "failed").iterdir()}
+    files = {path.stem: path for path in (project / "failed").iterdir()}
     tests = tomllib.loads((project / "problems/double/problem.toml").read_text())["tests"]
-    shown = [each["name"].replace(" ", "_") for each in tests if not each.get("hidden")]
+    shown = [test["name"].replace(" ", "_") for test in tests if not test.get("hidden")]
     assert sorted(files) == sorted(shown), "hidden tests are not written"
     kept = torch.load(files["pages"], weights_only=True)
     assert torch.equal(kept["expected"]["y"], 2 * kept["inputs"]["x"].double())
@@ -149,7 +149,7 @@ def test_a_test_that_crashes_is_dumped_too(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--test", "page"], "test 'page': is not one of double; did you mean `pages`?"),
         (["--from", "kernelmark.toml"], "kernelmark.toml: is not a dump of a test"),
@@ -157,11 +157,11 @@ def test_a_test_that_crashes_is_dumped_too(project: Path) -> None:
         (["--from", "x", "--test", "pages"], "--from: says which test it is; leave out --test"),
     ],
 )
-def test_what_cannot_be_run_is_one_line(project: Path, options: list[str], told: str) -> None:
+def test_what_cannot_be_run_is_one_line(project: Path, options: list[str], message: str) -> None:
     ended = debug(project, RIGHT, *options)
     assert ended.returncode == 2
     [line] = ended.stderr.splitlines()
-    assert line.startswith(f"kernelmark: error: {told}")
+    assert line.startswith(f"kernelmark: error: {message}")
 
 
 @pytest.mark.full

@@ -30,9 +30,9 @@ DEEP = b'{"segments": %b1%b, "device_traces": []}' % (b"[" * 900, b"]" * 900)
 TRACE = json.dumps({"traceEvents": [{"name": "aten::mul"}]}).encode()
 
 
-def profiled(artefacts: dict[str, bytes], told: dict[str, int] | None = None, **special: Any) -> TorchProfile:
+def profiled(artefacts: dict[str, bytes], sizes: dict[str, int] | None = None, **special: Any) -> TorchProfile:
     """What the judge reads from a runner that tells these sizes, and writes these bytes."""
-    return torch_profile(SUBMISSION, a_case(), runner(artefacts, told, **special))
+    return torch_profile(SUBMISSION, a_case(), runner(artefacts, sizes, **special))
 
 
 def code(document: bytes) -> CompiledCode:
@@ -45,13 +45,13 @@ def a_case() -> GradedCase:
     return GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(case))
 
 
-def runner(artefacts: dict[str, bytes], told: dict[str, int] | None = None, **special: Any) -> Scripted:
+def runner(artefacts: dict[str, bytes], sizes: dict[str, int] | None = None, **special: Any) -> Scripted:
     right = doubling()
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if body["kind"] in ("Profile", "Inspect"):
-            sizes = told or {name: len(content) for name, content in artefacts.items()}
-            names = [{"name": name, "file_bytes": nbytes} for name, nbytes in sizes.items()]
+            offered = sizes or {name: len(content) for name, content in artefacts.items()}
+            names = [{"name": name, "file_bytes": nbytes} for name, nbytes in offered.items()]
             script.reply(token, "Profiled", artefacts=special.get("names", names))
         elif body["kind"] == "Fetch":
             if "fetch" in special:
@@ -70,11 +70,11 @@ def test_an_honest_one_is_read_whole() -> None:
     assert json.loads(got.traces[0]) == json.loads(TRACE)
     assert (got.tables, got.unreadable) == ({"operators": "a table"}, [])
     assert pickle.loads(got.memory_snapshot) == json.loads(SNAPSHOT)  # noqa: S301 - we made it, of plain values
-    assert [each.name for each in got.stacks["cpu stacks"].children] == ["a"]
+    assert [frame.name for frame in got.stacks["cpu stacks"].children] == ["a"]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("trace 0", b"\xff\xfe{}", "trace 0: not JSON"),
         ("trace 0", b"[" * 100_000, "trace 0: nested more than 100 deep"),
@@ -91,16 +91,16 @@ def test_an_honest_one_is_read_whole() -> None:
         ("tool output", b"forged", "tool output: was not asked for"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(name: str, content: bytes, told: str) -> None:
+def test_what_cannot_be_read_is_one_line(name: str, content: bytes, message: str) -> None:
     got = profiled({name: content, "shapes": b"right"})
     [line] = got.unreadable
-    assert line.startswith(told)
+    assert line.startswith(message)
     assert line.isprintable()
     assert got.tables == {"shapes": "right"}, "the rest is read"
 
 
 def test_a_hundred_megabytes_are_not_fetched() -> None:
-    got = profiled({"trace 0": TRACE}, told={"trace 0": 100 << 20})
+    got = profiled({"trace 0": TRACE}, sizes={"trace 0": 100 << 20})
     assert got.unreadable == ["trace 0: 104,857,600 bytes, more than 33,554,432"]
 
 
@@ -120,9 +120,9 @@ def test_a_profiler_has_room_besides_what_a_grading_may_use(monkeypatch: pytest.
 
 
 def test_no_more_is_read_than_was_told_and_nothing_is_waited_for() -> None:
-    longer = profiled({"operators": b"x" * 5000}, told={"operators": 10})
+    longer = profiled({"operators": b"x" * 5000}, sizes={"operators": 10})
     assert longer.tables == {"operators": "x" * 10}
-    nothing = profiled({}, told={"operators": 10, "trace 0": 10})
+    nothing = profiled({}, sizes={"operators": 10, "trace 0": 10})
     assert nothing.tables == {"operators": "\\x00" * 10}, "the file has that size, whatever is written"
     assert nothing.unreadable == ["trace 0: not JSON (Expecting value at column 1)"]
 
@@ -146,7 +146,7 @@ def test_a_snapshot_is_made_of_plain_values_alone() -> None:
 def test_allocations_of_no_size_are_left_out(nbytes: bytes) -> None:
     allocated = b'{"name": "[memory]", "ts": 1, "args": {"Device Type": 0, "Bytes": %b}}'
     trace = b'{"traceEvents": [%b, %b, 3, {"name": "[memory]"}]}' % (allocated % nbytes, allocated % b"7")
-    assert [each.points for each in profiled({"trace 0": trace}).memory] == [((0.0, 7),)]
+    assert [timeline.points for timeline in profiled({"trace 0": trace}).memory] == [((0.0, 7),)]
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_the_number_and_the_size_of_files_have_bounds() -> None:
 
 
 def test_the_resources_of_kernels_are_a_bounded_table() -> None:
-    told = "Fatbin elf code:\n Function a<b>:\n  REG:168 STACK:8 SHARED:{k} LOCAL:0 CONSTANT[0]:556\n"
-    text = "".join(told.replace("{k}", str(k)) for k in range(500)) + " Function c:\n  REG:many STACK:0\n"
-    rows = code(json.dumps({"files": {"0.resources.txt": text, "sass": told}}).encode()).resources
+    printed = "Fatbin elf code:\n Function a<b>:\n  REG:168 STACK:8 SHARED:{k} LOCAL:0 CONSTANT[0]:556\n"
+    text = "".join(printed.replace("{k}", str(k)) for k in range(500)) + " Function c:\n  REG:many STACK:0\n"
+    rows = code(json.dumps({"files": {"0.resources.txt": text, "sass": printed}}).encode()).resources
     assert rows[:2] == [
         ("kernel", "registers", "stack (B)", "shared (B)", "local (B)"),
         ("a<b>", "168", "8", "0", "0"),

@@ -28,7 +28,9 @@ def test_the_lint_finds_nothing(device: str, sandbox: str) -> None:
     folders = [ROOT / "problems" / slug for slug in SLUGS]
     reports = lint.lint(settings, folders, with_samples=True, reporter=BatchReporter())
     assert [report.problem for report in reports] == list(SLUGS)
-    assert [(report.problem, each) for report in reports for each in report.findings if each.level != "note"] == []
+    assert [
+        (report.problem, finding) for report in reports for finding in report.findings if finding.level != "note"
+    ] == []
     assert [report.problem for report in reports if report.samples < 4] == []
 
 
@@ -43,13 +45,13 @@ def test_samples_are_checked_two_at_a_time(tmp_path: Path) -> None:
         (samples / "right.py").write_text("def twice(x, y):\n    y.copy_(2 * x)\n")
         table = '[{}]\nfile = "right.py"\nreplace = {{ "2 * x" = "{}" }}\noutcome = "{}"\n'
         tried = (("right", "x + x", "accepted"), ("wrong", "x + 1", "wrong_answer"), ("odd", "x", "accepted"))
-        (samples / "expected.toml").write_text("".join(table.format(*each) for each in tried))
+        (samples / "expected.toml").write_text("".join(table.format(*sample) for sample in tried))
     (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "bwrap"\n')
     done = kernelmark(tmp_path, "problems", "lint", "--jobs", "2", "--format", "json")
     assert done.returncode == 2, done.stderr
     reports = json.loads(done.stdout)
     assert [(report["problem"], report["samples"]) for report in reports] == [("one", 3), ("two", 3)]
-    errors = [[each["what"] for each in report["findings"] if each["level"] == "error"] for report in reports]
-    assert [[what.partition(",")[0] for what in each] for each in errors] == [["sample `odd` is wrong_answer"]] * 2
+    errors = [[finding["what"] for finding in report["findings"] if finding["level"] == "error"] for report in reports]
+    assert [[what.partition(",")[0] for what in whats] for whats in errors] == [["sample `odd` is wrong_answer"]] * 2
     assert "6/6 " in done.stderr
     assert "build" not in done.stderr, "a fleet's workers show no steps of one sample"

@@ -103,12 +103,12 @@ def test_a_trace_a_repeat_has_the_operators_of_three_calls(project: Path) -> Non
     assert len(traces) == 2
     for path in traces:
         events = json.loads(path.read_text("ascii"))["traceEvents"]
-        calls = [each for each in events if each.get("name") == "aten::add"]
+        calls = [event for event in events if event.get("name") == "aten::add"]
         assert len(calls) == 3
-        assert all(each["dur"] > 0 and each["args"]["Input Dims"] for each in calls), "with their shapes"
+        assert all(call["dur"] > 0 and call["args"]["Input Dims"] for call in calls), "with their shapes"
         assert sum(str(each.get("name")).startswith("ProfilerStep#") for each in events) >= 3
     board = sorted((project / "board").iterdir())
-    assert [each.name for each in board] == [f"kernelmark.{number}.pt.trace.json" for number in range(2)]
+    assert [path.name for path in board] == [f"kernelmark.{number}.pt.trace.json" for number in range(2)]
     assert board[0].read_bytes() == traces[0].read_bytes()
 
 
@@ -122,7 +122,7 @@ def test_tensorboards_plugin_reads_the_traces_that_it_finds_by_their_names(proje
         assert WORKER_PATTERN.match(path.name), path.name
         read = RunProfileData.parse("kernelmark", None, str(path), str(tmp_path))
         read.process()
-        assert [each.calls for each in read.op_list_groupby_name if each.name == "aten::add"] == [3]
+        assert [row.calls for row in read.op_list_groupby_name if row.name == "aten::add"] == [3]
 
 
 @pytest.mark.full
@@ -206,7 +206,7 @@ def test_the_code_of_triton_is_there_without_a_gpu(project: Path) -> None:
     (project / "triton_kernel.py").write_text(TRITON)
     ended = profile(project, "double", "triton_kernel.py", "--out", "code")
     assert ended.returncode == 0, ended.stderr
-    code = {each.name.removeprefix("triton_kernel-py.0-doubling."): each for each in (project / "code").iterdir()}
+    code = {path.name.removeprefix("triton_kernel-py.0-doubling."): path for path in (project / "code").iterdir()}
     assert "tt.func public @doubling" in code["ttir"].read_text()
     assert "#ttg.blocked" in code["ttgir"].read_text()
     assert "define ptx_kernel void @doubling" in code["llir"].read_text()
@@ -227,8 +227,8 @@ def test_a_cuda_kernel_without_a_gpu_has_its_code_alone(project: Path) -> None:
     ended = profile(project, "double", "kernel.cu", "--out", "cuda")
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     assert "cannot run on this machine" in ended.stderr
-    files = {each.name for each in (project / "cuda").iterdir()}
-    code = {each: f"kernel-cu.submission.{each}" for each in ("sass", "ptx", "resources.txt", "build.txt")}
+    files = {path.name for path in (project / "cuda").iterdir()}
+    code = {kind: f"kernel-cu.submission.{kind}" for kind in ("sass", "ptx", "resources.txt", "build.txt")}
     assert files == {"index.html", *code.values()}
     beside = 'submission.cu", line 6  if (i < n) y[i] = 2 * x[i];'
     assert beside in (project / "cuda" / code["sass"]).read_text()
@@ -250,7 +250,7 @@ def test_a_sweep_times_the_kernel_and_the_baseline_at_each_size(project: Path) -
         [size, kernel] for size in ("30000", "60000", "120000") for kernel in ("yours", "eager")
     ]
     groups = ET.parse(project / "sizes/sweep.svg").getroot().iter(f"{SVG}g")
-    assert sum(each.get("class", "").startswith("mark ") for each in groups) == 6
+    assert sum(group.get("class", "").startswith("mark ") for group in groups) == 6
 
 
 @pytest.mark.full
@@ -263,7 +263,7 @@ def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("double", "nowhere.py"), "nowhere.py: cannot be read"),
         (("double", "kernel.py", "--case", "hugh"), "case 'hugh': is not a benchmark of double"),
@@ -272,10 +272,10 @@ def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:
         (("double", "kernel.py", "--sweep", "n=1"), "--sweep: 'n=1' names 1 sizes"),
     ],
 )
-def test_what_cannot_be_profiled_is_one_line(project: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_profiled_is_one_line(project: Path, arguments: tuple[str, ...], message: str) -> None:
     ended = profile(project, *arguments)
     assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].startswith(f"kernelmark: error: {told}")
+    assert ended.stderr.splitlines()[-1].startswith(f"kernelmark: error: {message}")
 
 
 DIES = (
@@ -319,4 +319,4 @@ def test_a_submission_that_dies_under_the_profiler_is_recorded_all_the_same(proj
     assert ended.stdout.startswith("accepted: ")
     line = ended.stderr.splitlines()[-1]
     assert line.startswith("no profile: torch.profiler: ")
-    assert [each.suffix for each in (project / "leaderboard/archive/double/dee").iterdir()] == [".py"]
+    assert [path.suffix for path in (project / "leaderboard/archive/double/dee").iterdir()] == [".py"]

@@ -45,7 +45,7 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
     submission = Submission.of("def twice(x, y): ...", "py", author="ada")
     audited = Audit(Settings(), "0123456789abcdef", DOUBLE, submission, tools, provider("process"))
     found = audited.document(record=False)["findings"]
-    assert [each["state"] for each in found] == ["failed", "failed", "clean"]
+    assert [finding["state"] for finding in found] == ["failed", "failed", "clean"]
     assert found[0]["text"].startswith("the container did not start")
     assert "ZeroDivisionError" in found[1]["text"]
 

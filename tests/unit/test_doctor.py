@@ -184,7 +184,7 @@ def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
     fake = SimpleNamespace(name="docker", unavailable=lambda: None, launch=lambda _launch: stuck)
     monkeypatch.setattr(sandboxes, "providers", lambda _settings: [fake])
     found = list(sandboxes.usable(Settings(), cuda_is_here=False))
-    assert [(each.status, each.check) for each in found] == [("warn", "docker"), ("warn", "isolation")]
+    assert [(finding.status, finding.check) for finding in found] == [("warn", "docker"), ("warn", "isolation")]
     assert found[0].text.startswith(f"no sandbox starts: {says}, it printed: exec: docker-init: \\x1b[2J not found; ")
     assert "make image" in found[0].text
     assert "\n" not in found[0].text

@@ -183,8 +183,8 @@ def test_a_problem_that_a_null_kernel_passes_is_found(
     assert kernel in passing(bad, "benchmark")
     assert kernel in passing(bad, "test") & passing(bad, "hidden test")
     assert all(f.remedy for f in bad if f.kernel)
-    [told] = {"tolerance.factor" in f.remedy for f in bad if f.kernel == kernel}
-    assert told == (kernel in LOWERED and ORDER[0] not in spoilt), "equal outputs have no tolerance to be lowered"
+    [mentioned] = {"tolerance.factor" in f.remedy for f in bad if f.kernel == kernel}
+    assert mentioned == (kernel in LOWERED and ORDER[0] not in spoilt), "equal outputs have no tolerance to be lowered"
     assert errors(good) == []
 
 
@@ -239,9 +239,9 @@ def test_a_case_that_cannot_be_graded_is_found(says: str, spoilt: list[Change], 
 def test_who_is_told_to_raise_a_tolerance_has_one_that_decides(
     remedy: str, spoilt: list[Change], tmp_path: Path
 ) -> None:
-    told = [f.remedy for f in found(tmp_path / "bad", spoilt) if "refused in its own dtype" in f.what]
-    assert told
-    assert all(remedy in each for each in told)
+    remedies = [f.remedy for f in found(tmp_path / "bad", spoilt) if "refused in its own dtype" in f.what]
+    assert remedies
+    assert all(remedy in text for text in remedies)
 
 
 @pytest.mark.parametrize("spoilt", [("x + b", "(x + b)[:7]"), ("3 * n * sizeof", "4 * n * sizeof")])
@@ -256,7 +256,7 @@ def test_one_cause_is_one_error_with_the_numbers_of_its_first_case(spoilt: Chang
 def test_only_numbers_are_folded() -> None:
     whats = ["returned `y` as int32", "returned `y` as int64", "r.py:3: failed on 7", "r.py:4: failed on 7"]
     findings = [LintFinding("error", (name,), "", what) for name in "ab" for what in whats]
-    assert [(each.cases, each.what) for each in folded(findings)] == [(("a", "b"), what) for what in whats]
+    assert [(finding.cases, finding.what) for finding in folded(findings)] == [(("a", "b"), what) for what in whats]
 
 
 def test_a_lower_precision_may_pass_where_the_problem_says_so(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ PROBLEMS = Path(__file__).parents[2] / "problems"
     ],
 )  # fmt: skip
 def test_entry_points_are_told_as_they_are_written(tmp_path: Path, slug: str, suffix: str, expected: str) -> None:
-    told = sheet.sheet(Settings(root=tmp_path), load(PROBLEMS / slug))
-    assert expected in told.entry_points[suffix]
-    assert told.statement.startswith(f"# {slug}\n")
+    shown = sheet.sheet(Settings(root=tmp_path), load(PROBLEMS / slug))
+    assert expected in shown.entry_points[suffix]
+    assert shown.statement.startswith(f"# {slug}\n")
 
 
 def test_a_baselines_newest_time_that_was_taken_as_a_rank_requires_is_told(

@@ -28,7 +28,7 @@ def errors(directory: Path) -> list[str]:
     return [finding.what for finding in examine(load(directory)) if finding.level == "error"]
 
 
-@pytest.mark.parametrize("style", ["writes", *(pytest.param(each, marks=pytest.mark.full) for each in STYLES[1:])])
+@pytest.mark.parametrize("style", ["writes", *(pytest.param(other, marks=pytest.mark.full) for other in STYLES[1:])])
 def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
     style: Style, settings: Settings
 ) -> None:

@@ -119,4 +119,4 @@ def test_any_bytes_are_read_or_refused_in_one_printable_line(text: bytes) -> Non
         said = [name for stack, _ in stacks_of(parse(text)) for name in stack]
     except StacksError as refused:
         said = [str(refused)]
-    assert all(each.isprintable() and ";" not in each for each in said)
+    assert all(text.isprintable() and ";" not in text for text in said)

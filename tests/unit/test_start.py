@@ -122,7 +122,7 @@ def test_c_compiles_with_every_symbol(settings: Settings, lang: start.Start) -> 
         source, library = Path(f"{number}.{lang}"), Path(f"{number}.so")
         source.write_text(f"{included}\n{piece}")
         subprocess.run([compiler.program, "-shared", "-std=c++17", *flags, source, "-o", library], check=True)
-        assert {each for each in symbols[included] if each.encode() not in library.read_bytes()} == set()
+        assert {symbol for symbol in symbols[included] if symbol.encode() not in library.read_bytes()} == set()
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_the_benchmarks_differ_in_one_size() -> None:
     problem = load(PROBLEMS / "double")
     one = problem.model_copy(update={"benchmarks": problem.benchmarks[:1]})
     swept = sweep._swept(one, Sizes("n", (10, 20)))
-    assert [(each.name, each.params) for each in swept.benchmarks] == [("n 10", {"n": 10}), ("n 20", {"n": 20})]
+    assert [(case.name, case.params) for case in swept.benchmarks] == [("n 10", {"n": 10}), ("n 20", {"n": 20})]
     assert swept.tests == problem.tests
     with pytest.raises(UsageError, match="m is not a size of double; known: `n`"):
         sweep._swept(one, Sizes("m", (10, 20)))
@@ -89,11 +89,11 @@ def test_the_csv_is_read_back() -> None:
 def test_the_plot_has_a_line_and_a_name_for_each_kernel() -> None:
     hostile = '<script>"&\u202e'
     root = ET.fromstring(sweep.as_svg(hostile, "n", points(names=("yours", hostile))))
-    marks = [each for each in root.iter(f"{SVG}g") if each.get("class", "").startswith("mark ")]
+    marks = [group for group in root.iter(f"{SVG}g") if group.get("class", "").startswith("mark ")]
     assert len(marks) == 4
     titles = [mark.findtext(f"{SVG}title", "") for mark in marks]
     assert "yours, n 10: 10 GB/s" in titles
-    assert next(each.text for each in root.iter(f"{SVG}text") if str(each.get("class")).startswith("l-")) == "yours"
+    assert next(text.text for text in root.iter(f"{SVG}text") if str(text.get("class")).startswith("l-")) == "yours"
     assert not list(root.iter(f"{SVG}script"))
 
 

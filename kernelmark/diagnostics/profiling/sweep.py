@@ -90,10 +90,10 @@ def sweep(
     swept = _swept(of_one_case(found, case, given.device), sizes)
     verdict = PreparedJob(settings, swept, given.submission).grade(on_progress)
     points = []
-    for size, case in zip(sizes.values, verdict.benchmarks, strict=False):
-        work = case.minimum_bytes or 0, case.minimum_flops or 0
-        points.append(_point("yours", size, case.score, case.score.median_ns, *work))
-        points += [_point(baseline.name, size, None, baseline.time_ns, *work) for baseline in case.baselines]
+    for size, benchmark in zip(sizes.values, verdict.benchmarks, strict=False):
+        work = benchmark.minimum_bytes or 0, benchmark.minimum_flops or 0
+        points.append(_point("yours", size, benchmark.score, benchmark.score.median_ns, *work))
+        points += [_point(baseline.name, size, None, baseline.time_ns, *work) for baseline in benchmark.baselines]
     return verdict, points
 
 
