@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.audit import run as watching
 from harness.audit import tools
 from harness.audit.tools import Tool, ToolReport
 from harness.device import DEVICES
@@ -59,7 +58,7 @@ class Audit:
 
         try:
             with lock_alone("cuda", lambda: report("waiting: another grading is using this GPU")):
-                return watching.audit(
+                return tools.audit(
                     self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=report
                 )
         except KernelmarkError as error:
