@@ -1,4 +1,4 @@
-"""Answers the one question: what a problem's tensors are. The code that it runs was read by nobody."""
+"""Answers the one question: what a problem's tensors are. The code that it runs is untrusted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.importer import gpu_mode, kernelbench
-from harness.importer.files import Files, told
+from harness.importer.files import Files, in_one_line
 from harness.importer.values import Refusal
 
 _FORMS: dict[str, Callable[[dict[str, Any], Files], dict[str, Any]]] = {
@@ -24,11 +24,11 @@ def _most_host_bytes() -> int:
 
 def look(request: dict[str, Any]) -> dict[str, Any]:
     """The sizes of every case, and the host memory that it took to find them; or {"refused": why}."""
-    # A process boundary: whatever a stranger's code raises, SystemExit too, ends here as a line of text.
+    # A process boundary: whatever untrusted code raises, SystemExit too, ends here as a line of text.
     try:
         answer = _FORMS[request["form"]](request, Files(request["files"]))
         return {**answer, "host_bytes": _most_host_bytes()}
     except Refusal as refusal:
         return {"refused": str(refusal)}
     except BaseException as error:  # noqa: BLE001
-        return {"refused": told(error)}
+        return {"refused": in_one_line(error)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.languages import LANGUAGES
-from harness.problem.resolve import symbol
+from harness.problem.resolve import dtype_parameters, symbol
 from harness.problem.spec import ProblemSpec, TensorSpec
 
 _BOTH = {
@@ -51,8 +51,7 @@ def symbols(problem: ProblemSpec, suffix: str) -> dict[str, dict[str, str]]:
     """The functions of a file, by name: for each the dtypes that stand for parameters. Empty if no case runs it."""
     devices = LANGUAGES[suffix].devices
     cases = [case for case in (*problem.tests, *problem.benchmarks) if set(case.devices).intersection(devices)]
-    used = {spec.dtype for spec in problem.tensors}
-    chosen = [name for name in problem.parameters if name in used]
+    chosen = dtype_parameters(problem)
     return {symbol(problem, case): {name: str(case.params[name]) for name in chosen} for case in cases}
 
 
@@ -70,26 +69,22 @@ def pointer(spec: TensorSpec, types: Mapping[str, str]) -> str:
 def numbers(problem: ProblemSpec) -> list[str]:
     """The arguments after the tensors: scalars, then parameters."""
     kinds = {"int64": "int64_t", "float64": "double"}
-    scalars = [f"{kinds[each.dtype]} {each.name}" for each in problem.scalars]
+    scalars = [f"{kinds[scalar.dtype]} {scalar.name}" for scalar in problem.scalars]
     return [*scalars, *(f"int64_t {name}" for name in sizes(problem))]
 
 
 def arguments(problem: ProblemSpec, types: Mapping[str, str]) -> list[str]:
     """All arguments but the stream; `types` also says what stands for the dtypes that are parameters."""
-    pointers = [
-        f"{pointer(each, types)} {'const* ' if each.count is not None else ''}{each.name}" for each in problem.tensors
-    ]
+    lists = {spec.name: "const* " for spec in problem.tensors if spec.count is not None}
+    pointers = [f"{pointer(spec, types)} {lists.get(spec.name, '')}{spec.name}" for spec in problem.tensors]
     return [*pointers, *numbers(problem)]
 
 
 def prototypes(problem: ProblemSpec, suffix: str) -> dict[str, str]:
     """The declarations that a .cu or .cpp file defines, by symbol: `extern "C" void softmax(const float* x, …)`."""
     types, stream = TYPES[suffix], ["cudaStream_t stream"] if suffix == "cu" else []
-    return {
-        name: f'extern "C" void {name}({", ".join([*arguments(problem, {**types, **_typed(types, chosen)}), *stream])})'
-        for name, chosen in symbols(problem, suffix).items()
-    }
-
-
-def _typed(types: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
-    return {name: types[dtype] for name, dtype in chosen.items()}
+    declared = {}
+    for name, chosen in symbols(problem, suffix).items():
+        typed = {**types, **{parameter: types[dtype] for parameter, dtype in chosen.items()}}
+        declared[name] = f'extern "C" void {name}({", ".join([*arguments(problem, typed), *stream])})'
+    return declared

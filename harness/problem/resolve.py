@@ -150,10 +150,15 @@ def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
     return counts
 
 
+def dtype_parameters(problem: ProblemSpec) -> list[str]:
+    """The parameters that hold the dtype of a tensor, in order."""
+    dtypes = {spec.dtype for spec in problem.tensors}
+    return [name for name in problem.parameters if name in dtypes]
+
+
 def symbol(problem: ProblemSpec, case: Case) -> str:
     """The C entry point: the entry's name, with the case's dtypes in the order of the parameters."""
-    chosen = {spec.dtype for spec in problem.tensors}
-    return "_".join([problem.entry, *(str(case.params[name]) for name in problem.parameters if name in chosen)])
+    return "_".join([problem.entry, *(str(case.params[name]) for name in dtype_parameters(problem))])
 
 
 def _check_parameters(problem: ProblemSpec, case: Case, key: Key) -> None:

@@ -44,7 +44,7 @@ Drafted = tuple[ForeignProblem, dict[str, Any]]
 def tensor(number: int, *shape: int, dtype: str = "float32", strides: tuple[int, ...] | None = None) -> dict[str, Any]:
     if strides is None:
         strides = tuple(int(stride) for stride in _row_major(shape))
-    return {"tensor": {"id": number, "dtype": dtype, "shape": list(shape), "strides": list(strides)}}
+    return {"tensor": {"id": str(number), "dtype": dtype, "shape": list(shape), "strides": list(strides)}}
 
 
 def _row_major(shape: tuple[int, ...]) -> list[int]:
@@ -233,8 +233,8 @@ BAD_ANSWERS = [
     b"[" * 100_000,
     b'{"cases": []}',
     b'{"cases": [{"data": {"number": 1e999}, "result": {"none": true}}]}',
-    b'{"cases": [{"data": {"tensor": {"id": 0, "dtype": "float32", "shape": [-1], "strides": [1]}}, "result": {}}]}',
-    b'{"cases": [{"data": {"tensor": {"id": 0, "dtype": "float32", "shape": [1], "strides": []}}, "result": {}}]}',
+    b'{"cases": [{"data": {"tensor": {"id": "0", "dtype": "float32", "shape": [-1], "strides": [1]}}, "result": {}}]}',
+    b'{"cases": [{"data": {"tensor": {"id": "0", "dtype": "float32", "shape": [1], "strides": []}}, "result": {}}]}',
     b'{"cases": [{"data": {"eval": "1"}, "result": {"none": true}}]}',
     b'{"cases": [{"data": ' + b'{"list": [' * 30 + b"]}" * 30 + b', "result": {"none": true}}]}',
     json.dumps({"cases": [{"data": {"text": "x" * 2000}, "result": {"none": True}}]}).encode(),
@@ -587,7 +587,7 @@ def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path) -> None:
 FORGED = [
     b'{"cases": [{"data": {"number": 1%s}, "result": {"none": true}}]}' % (b"0" * 400),
     b'{"cases": %s' % (b"[" * 100_000),
-    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": 0, "dtype": "float32", "shape": [2], '
+    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": "0", "dtype": "float32", "shape": [2], '
     b'"strides": [1]}}}, {"data": {"text": "x"}, "result": {"none": true}}]}',
 ]
 

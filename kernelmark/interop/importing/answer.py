@@ -35,7 +35,7 @@ Line = Annotated[Text, AfterValidator(line)]
 class TensorFacts(_Part):
     """One tensor in one case; the same one, in data and result, has one id."""
 
-    id: Size
+    id: Text
     dtype: Annotated[str, Field(max_length=40)]
     shape: Annotated[tuple[Size, ...], Field(max_length=64)]
     strides: tuple[Size, ...]
@@ -105,7 +105,7 @@ class Answer(_Part):
     names: tuple[Text, ...] = ()
     """What the code calls the members of the data."""
     init: tuple[Described, ...] = ()
-    filled: dict[Annotated[int, Field(ge=0, lt=100_000)], Line] = {}
+    filled: dict[Text, Line] = {}
     """For tensors of the data that may be room for the result: "yes", "no", or why this is unknown."""
     fixed: bool = False
     """Whether two seeds were seen to give the same inputs."""
