@@ -15,7 +15,8 @@ import torch
 from harness.errors import DeviceError, ProblemError
 from harness.judge.correctness.truth import Truth
 from harness.problem import load
-from harness.problem.reference import Reference, Value, _FullPrecision
+from harness.problem.reference import Reference, _FullPrecision
+from harness.problem.returned import Value
 
 TOML = """
 title = "Everything at once"
