@@ -33,7 +33,7 @@ def info(dtype: torch.dtype) -> DTypeInfo:
 
 
 @dataclass(frozen=True)
-class Limits:
+class FloatLimits:
     """The distance from 1 to the next number, the largest number and the smallest normal one."""
 
     eps: float
@@ -42,12 +42,12 @@ class Limits:
 
 
 @cache
-def limits(dtype: torch.dtype) -> Limits:
+def limits(dtype: torch.dtype) -> FloatLimits:
     """Of a type of family float, complex or packed; of a complex one, those of its parts."""
     if dtype is FLOAT4:  # torch.finfo does not know it
-        return Limits(info(dtype).eps, info(dtype).high, 2.0 ** info(dtype).least_exponent)
+        return FloatLimits(info(dtype).eps, info(dtype).high, 2.0 ** info(dtype).least_exponent)
     found = torch.finfo(dtype)
-    return Limits(found.eps, found.max, found.tiny)
+    return FloatLimits(found.eps, found.max, found.tiny)
 
 
 def has_budget(dtype: torch.dtype) -> bool:

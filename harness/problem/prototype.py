@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.languages import LANGUAGES
+from harness.problem.dtypes import DTYPES
 from harness.problem.resolve import dtype_parameters, symbol
 from harness.problem.spec import ProblemSpec, TensorSpec
 
 _BOTH = {
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{name: "uint8_t" for name, info in DTYPES.items() if info.size_bytes == 1 and info.rounds},
+    "float8_e8m0fnu": "uint8_t",
     "bool": "bool",
     "float32": "float",
     "float64": "double",
@@ -25,7 +28,6 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         "bfloat16": "__nv_bfloat16",
         "float8_e4m3fn": "__nv_fp8_e4m3",
         "float8_e5m2": "__nv_fp8_e5m2",
-        "float8_e4m3fnuz": "uint8_t",
         "float8_e8m0fnu": "__nv_fp8_e8m0",
         "float4_e2m1fn_x2": "__nv_fp4x2_e2m1",
         "complex64": "cuFloatComplex",
@@ -35,11 +37,6 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         **_BOTH,
         "float16": "_Float16",
         "bfloat16": "bfloat16",
-        "float8_e4m3fn": "uint8_t",
-        "float8_e5m2": "uint8_t",
-        "float8_e4m3fnuz": "uint8_t",
-        "float8_e8m0fnu": "uint8_t",
-        "float4_e2m1fn_x2": "uint8_t",
         "complex64": "std::complex<float>",
         "complex128": "std::complex<double>",
     },

@@ -19,7 +19,8 @@ from harness.compare.budget import budget, rms_floor
 from harness.errors import ProblemError
 from harness.judge.correctness.bounds import poison
 from harness.judge.correctness.truth import Tensors, Truth
-from harness.problem import Case, DeviceKind, Problem, ResolvedCase, Tolerance
+from harness.kinds import DeviceKind
+from harness.problem import Case, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import has_budget, numbers, rounded, same_bits, wide, widened
 from harness.problem.inputs import draw

@@ -16,7 +16,8 @@ from harness.errors import ProblemError
 from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Tensors, Truth
-from harness.problem import Case, DeviceKind, Problem, ResolvedCase
+from harness.kinds import DeviceKind
+from harness.problem import Case, Problem, ResolvedCase
 from harness.problem.elements import numbers, of_numbers
 from harness.problem_lint.finding import LintFinding, folded
 from harness.sandbox import Provider

@@ -24,7 +24,7 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, _check_returned, record
 from harness.problem import load
 from harness.problem.reference import Reference
-from harness.problem.spec import Call
+from harness.problem.spec import CallSpec
 from harness.recording import Returned, pack
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
@@ -284,7 +284,7 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
     assert seen == [scratch] * 3
 
 
-RETURNS = PROBLEM.model_copy(update={"call": Call(style="returns")})
+RETURNS = PROBLEM.model_copy(update={"call": CallSpec(style="returns")})
 RETURNING_CASE = GradedCase(RETURNS, Reference.load(RETURNS), "cpu", RETURNS.resolve(RETURNS.tests[1]))
 Y = CASE.layout.outputs[0]
 MADE = 512  # where the call makes its result, in the scratch
@@ -364,7 +364,7 @@ def test_a_call_that_should_write_its_outputs_leaves_none_elsewhere() -> None:
 
 
 def test_what_an_inout_holds_is_not_copied_for_the_call() -> None:
-    problem = load(ADAM).model_copy(update={"call": Call(style="returns")})
+    problem = load(ADAM).model_copy(update={"call": CallSpec(style="returns")})
     case = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[0]))
     slot = next(slot for slot in case.layout.outputs if slot.tensor.role == "inout")
     with pytest.raises(checks.WireError, match="which is not an output's"):

@@ -18,9 +18,10 @@ from pydantic import BaseModel
 from harness.errors import ProblemError
 from harness.files.identity import length_prefixed_sha256
 from harness.problem import Case, Fill, Limits, Problem, Tolerance, load
+from harness.problem.foreign_files import ForeignReference, ForeignSource
 from harness.problem.load import identify
 from harness.problem.schema import document, json_schema
-from harness.problem.spec import Call, Cost, Foreign, ProblemFile, Range, ScalarSpec, Source, TensorSpec
+from harness.problem.spec import CallSpec, Cost, ProblemFile, Range, ScalarSpec, TensorSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -477,8 +478,8 @@ BAD: list[tuple[str, str, str]] = [
         "key `tensors[3]`: an output is in every call: remove `present`, which only an input can have",
     ),
     ('role = "inout"', 'role = "inout"\npresent = 1', "key `tensors[2]`: an inout is in every call: remove `present`"),
-    ('role = "inout"', 'role = "inout"\nmemory = "host"', "key `tensors[2]`: an inout lies in the device's memory:"),
-    ('role = "output"', 'role = "output"\nmemory = "host"', "key `tensors[3]`: an output lies in the device's memory:"),
+    ('role = "inout"', 'role = "inout"\nmemory = "host"', "key `tensors[2]`: an inout is in the device's memory:"),
+    ('role = "output"', 'role = "output"\nmemory = "host"', "key `tensors[3]`: an output is in the device's memory:"),
     ('name = "x"', 'name = "x"\nmemory = "hbm"', "key `tensors[0].memory`: should be 'device' or 'host'; it is 'hbm'"),
     (
         'name = "x"',
@@ -584,7 +585,20 @@ def test_the_example_in_the_documents_is_a_problem(tmp_path: Path) -> None:
     assert [case.name for case in problem.tests] == ["primes", "partly masked"]
 
 
-DOCUMENTED = [ProblemFile, TensorSpec, ScalarSpec, Case, Range, Fill, Call, Foreign, Source, Cost, Tolerance, Limits]
+DOCUMENTED = [
+    ProblemFile,
+    TensorSpec,
+    ScalarSpec,
+    Case,
+    Range,
+    Fill,
+    CallSpec,
+    ForeignReference,
+    ForeignSource,
+    Cost,
+    Tolerance,
+    Limits,
+]
 
 
 @pytest.mark.parametrize("model", DOCUMENTED)

@@ -251,7 +251,7 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, old: str, new: str, line: st
             False,
         ),
         ("return state", "return 1.0", ":4: returned float for `state`; return a tensor", False),
-        ("[x[:1], x[:2]]", "x", ":4: returned Tensor for `parts`; return a list of tensors", False),
+        ("[x[:1], x[:2]]", "x", ":4: returned Tensor for the list `parts`; return a list of tensors", False),
         ("[x[:1], x[:2]]", "[x[:1]]", ":4: returned 1 tensors for the list `parts`; return 2", False),
         ("[x[:1], x[:2]]", "[x[:1], x]", ":4: returned `parts[1]` with the shape [4]; problem.toml says [2]", False),
         ("torch.argsort(x)", "x", ":4: returned `order` as float16; problem.toml says int64", False),

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.shared.call import INDEX, Form
-from kernelmark.interop.importing.answer import Node, TensorFacts
+from kernelmark.interop.importing.answer import Description, TensorFacts
 from kernelmark.interop.importing.checkout import NotImportedError
-from kernelmark.interop.importing.known import Known
+from kernelmark.interop.importing.problem_draft import ProblemDraft
 
 Facts = Sequence[TensorFacts]
 """The facts of one tensor, case by case."""
 
 
-def data_form(state: Known) -> Form:
+def data_form(state: ProblemDraft) -> Form:
     """The form of the data; notes every tensor in it as an input, or as an output if it is room for a result.
 
     Raises:
@@ -38,7 +38,7 @@ def data_form(state: Known) -> Form:
     return made
 
 
-def result_form(state: Known) -> Form:
+def result_form(state: ProblemDraft) -> Form:
     """The form of the result; notes the outputs that are no tensors of the data, whose form was made before.
 
     Raises:
@@ -70,7 +70,7 @@ def result_form(state: Known) -> Form:
     return made
 
 
-def constant(node: Node, state: Known) -> Form:
+def constant(node: Description, state: ProblemDraft) -> Form:
     """The form of an argument of a constructor.
 
     Raises:
@@ -91,10 +91,10 @@ class _Maker:
     """What messages call it."""
     tensor: Callable[[Facts, str], Form]
     """Gives the form of a tensor at a place in the value."""
-    state: Known | None = None
+    state: ProblemDraft | None = None
     """Where parameters are noted; None: the value may hold tensors only."""
 
-    def form(self, nodes: Sequence[Node], place: str, names: Sequence[str] = ()) -> Form:
+    def form(self, nodes: Sequence[Description], place: str, names: Sequence[str] = ()) -> Form:
         """The form; `place` is the name of the value itself, and `names` are those of the members of a list."""
         kind, insides = nodes[0].kind, [node.inside for node in nodes]
         at = f" at {place[:40]!r}" if place else ""
@@ -134,7 +134,7 @@ class _Maker:
         return {"param": self.state.parameter(values, "d" if kind == "number" else "dtype")}
 
 
-def _room_for_results(state: Known) -> list[str]:
+def _room_for_results(state: ProblemDraft) -> list[str]:
     """The tensors of the data that are the outputs: those that results are, or have the size of, one for each result.
 
     Raises:
@@ -163,7 +163,7 @@ def _one_element(facts: Facts) -> bool:
     return all(math.prod(case.shape) == 1 for case in facts)
 
 
-def _alike(state: Known, keys: Sequence[str], result: Facts) -> list[str]:
+def _alike(state: ProblemDraft, keys: Sequence[str], result: Facts) -> list[str]:
     """Those of the data's tensors that have the result's shape; first the ones of its dtype.
 
     A reference may compute in more digits than the tensor has that a kernel is to fill.

@@ -27,7 +27,7 @@ class DraftedTensor:
 
 
 @dataclass
-class Known:
+class ProblemDraft:
     """What is known so far."""
 
     problem: ForeignProblem
