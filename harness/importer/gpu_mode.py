@@ -34,7 +34,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
     for case, data in zip(cases, _alike([case["data"] for case in cases]), strict=True):
         check_result(case["result"], case["data"], data)
         case["data"] = data
-    module = next(each.module for each in loaded.values() if each.module is not None)
+    module = next(found.module for found in loaded.values() if found.module is not None)
     return {
         "cases": cases,
         "names": _unpacked(module),

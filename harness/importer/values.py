@@ -100,7 +100,7 @@ def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors have the same shape, dtype and content."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
-    return torch.equal(*(each.contiguous().reshape(-1).view(torch.uint8) for each in (one, other)))
+    return torch.equal(*(tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, other)))
 
 
 def leaves(tree: Tree) -> Iterator[tuple[str, Any]]:

@@ -51,7 +51,7 @@ class Problem(ProblemSpec):
 
         def rounds(dtype: str) -> bool:
             chosen = [dtype] if dtype in DTYPES else [str(c.params[dtype]) for c in (*self.tests, *self.benchmarks)]
-            return any(DTYPES[each].rounds for each in chosen)
+            return any(DTYPES[name].rounds for name in chosen)
 
         return [spec.name for spec in self.tensors if spec.role != "input" and not rounds(spec.dtype)]
 

@@ -60,19 +60,23 @@ class Examined:
         """
         truth = self.scene.truth
         if truth.reference.compares:
-            one = [truth.grouped(each) for each in (outputs, self.given, self.exact)]
-            return truth.reference.compare(one[0], one[1], one[2], truth.case)
-        wrong = (name for name, got in outputs.items() if not self._right(name, got))
-        return next((f"`{name}` is wrong" for name in wrong), None)
+            got, given, exact = map(truth.grouped, (outputs, self.given, self.exact))
+            return truth.reference.compare(got, given, exact, truth.case)
+        wrong = self._wrong(outputs)
+        return None if wrong is None else f"`{wrong}` is wrong"
 
     def remedy(self) -> str:
         """What to do where the reference itself is refused in its own dtype."""
         if self.scene.truth.reference.compares:
             return "mend `compare`, or fill inputs that the dtype can cope with"
-        wrong = next(name for name, got in self.honest.items() if not self._right(name, got))
-        if has_budget(self.honest[wrong].dtype):
+        wrong = self._wrong(self.honest)
+        if wrong is not None and has_budget(self.honest[wrong].dtype):
             return "raise `tolerance`, or fill inputs that the dtype can cope with"
         return "fill inputs whose rounding does not change it, or define `compare`: integers have no tolerance"
+
+    def _wrong(self, outputs: Tensors) -> str | None:
+        """The first wrong output."""
+        return next((name for name, got in outputs.items() if not self._right(name, got)), None)
 
     def _right(self, name: str, got: Tensor) -> bool:
         truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.case.tolerance
@@ -128,7 +132,7 @@ def _other_values(problem: Problem, reference: Reference, broken: set[str]) -> I
     """
     for case in problem.benchmarks:
         resolved = problem.resolve(case)
-        by_name = {each.name: each for device in case.devices for each in other_values(problem, resolved, device)}
+        by_name = {of.name: of for device in case.devices for of in other_values(problem, resolved, device)}
         if not by_name:
             what = "no test has other values: a kernel that is right for those of the benchmark alone passes"
             remedy = "give a test another `fill`: large magnitudes, ties, zeros or masks, where they may occur"
@@ -164,11 +168,11 @@ class _GeneratedInputs:
         for tensor in case.tensors:
             if tensor.name in again:
                 members[tensor.list_name or tensor.name].append(tensor.name)
-        for name, each in members.items():
-            if not all(same_bits(first[n], again[n]) for n in each):
+        for name, own in members.items():
+            if not all(same_bits(first[n], again[n]) for n in own):
                 self._unrepeatable[name].append(case.name)
                 self._varies.add(name)
-            elif all(same_bits(first[n], other[n]) for n in each for other in others):
+            elif all(same_bits(first[n], other[n]) for n in own for other in others):
                 self._fixed[name].append(case.name)
             else:
                 self._varies.add(name)

@@ -115,7 +115,6 @@ RIGHT = '"offsets": torch.zeros(segments + 1, dtype=torch.int32)'
 # What `generate` returns, and what the line says after the place.
 BAD = [
     ("None", "`generate` returned NoneType; return a dict from names to tensors"),
-    ("torch.zeros(3)", "`generate` returned Tensor; return a dict"),
     ("{}", "`generate` returned no `offsets`; return it, or give it another fill than { kind"),
     ('{"offset": 1}', "`generate` returned 'offset', which is no input; did you mean `offsets`?"),
     ('{"offsets": [0, 1]}', "`generate` returned list for `offsets`; return a tensor"),
@@ -126,12 +125,6 @@ BAD = [
         "`generate` returned `offsets` on meta for a call on cpu; make it with device=generator.device",
     ),
     ('{"offsets": torch.zeros(segments + 1).int().to_sparse()}', "`generate` returned `offsets` as a sparse tensor"),
-    (f'{{{RIGHT}, "parts": torch.zeros(1)}}', "`generate` returned Tensor for the list `parts`; return a list"),
-    (f'{{{RIGHT}, "parts": [torch.zeros(1)]}}', "`generate` returned 1 tensors for the list `parts`; return 2"),
-    (
-        f'{{{RIGHT}, "parts": [torch.zeros(1), torch.zeros(1)]}}',
-        "`generate` returned `parts[1]` with the shape [1]; problem.toml says [2]",
-    ),
 ]
 
 
@@ -156,7 +149,6 @@ def test_an_exception_names_its_line(tmp_path: Path) -> None:
     ("source", "line"),
     [
         ("import torch", "reference.py: defines no function `generate`; define `def generate(generator, n, "),
-        ("import torch\ngenerate = 3", "reference.py: defines no function `generate`; define `def generate("),
         (
             "import torch\ndef generate(generator, n, segments, dtype): ...",
             "reference.py:2: `generate` cannot be called with problem.toml's names (got an unexpected keyword argument "

@@ -46,7 +46,7 @@ def export(
         raise UsageError(problem.slug, "is not called as it was when it was imported", "import it again with --force")
     if not wanted.has_boards and (leaderboard is not None or gpus):
         raise UsageError("--leaderboard" if gpus == () else "--gpu", f"{form} has none", "leave it out")
-    cases = {each.name: each for each in (*problem.tests, *problem.benchmarks)}
+    cases = {known.name: known for known in (*problem.tests, *problem.benchmarks)}
     if case is not None and case not in cases:
         raise UsageError("--case", f"{case!r} is not a test or benchmark of {problem.slug}", nearest(case, cases))
     request = Request(problem, submission, None if case is None else cases[case], leaderboard, tuple(gpus))

@@ -65,10 +65,10 @@ class Importer:
         if not root.is_dir():
             raise UsageError(str(root), "is not a folder", "name the folder of a checkout")
         candidates = chosen(_FORMS[form].candidates(root), names, root)
-        first = {candidate.slug: candidate for candidate in reversed(candidates)}
+        owners = {candidate.slug: candidate for candidate in reversed(candidates)}
         stop = threading.Event()
         with ThreadPoolExecutor(jobs) as pool:
-            waiting = [pool.submit(self._one, root, each, first[each.slug] is each, stop) for each in candidates]
+            waiting = [pool.submit(self._one, root, found, owners[found.slug] is found, stop) for found in candidates]
             try:
                 for future in waiting:
                     yield future.result()
