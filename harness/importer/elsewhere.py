@@ -72,7 +72,7 @@ def elsewhere(device: str) -> Iterator[None]:
 
 
 def on_first(devices: Iterable[str], look: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
-    """What is seen on the first device where looking does not fail.
+    """The answer from the first device where looking does not fail.
 
     Raises:
         Refusal: the problem cannot be stated, whatever the device.

@@ -38,7 +38,7 @@ class Files:
 
 
 def defined(module: ModuleType, name: str) -> Any:
-    """What the module defines by a name.
+    """The function or class that the module defines by a name.
 
     Raises:
         Refusal: it does not.

@@ -1,4 +1,4 @@
-"""Finds the tensors of a problem's data that are no inputs: room for the result, handed over to be filled.
+"""Finds the tensors of a problem's data that are no inputs: room for the result, which the call fills.
 
 A tensor is one if it has the shape of a result in every case (or both have one element), and the result does not depend
 on what it holds. That is tried where tensors have values, in the smallest case, by filling it with something else. A

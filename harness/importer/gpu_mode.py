@@ -44,7 +44,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
 
 
 def _drawn(loaded: dict[str, Loaded], arguments: dict[str, Any]) -> dict[str, Any]:
-    """What seeds do to the inputs of a case; nothing where they cannot be drawn here."""
+    """How seeds change the inputs of a case; nothing is known where they cannot be drawn here."""
     *_, real = loaded.values()
     with contextlib.suppress(Exception), limited(), real.here() as module:
 

@@ -74,7 +74,7 @@ def _result_without_values(module: ModuleType, data: Any, tensors: Iterable[torc
 
 
 def generated(module: ModuleType, arguments: dict[str, Any], seed: int) -> Any:
-    """What `generate_input` gives.
+    """The data that `generate_input` makes.
 
     Raises:
         Refusal: it takes other arguments than the cases give.

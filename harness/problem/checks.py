@@ -115,7 +115,7 @@ def _check_call(problem: ProblemSpec, file: ProblemKey) -> None:
 
 
 def _check_form(problem: ProblemSpec, form: Form, key: ProblemKey) -> None:
-    """What one form names exists, and what it enumerates is a list that every case has."""
+    """Every name in a form exists, and every entry with an index is of a list that no case lacks."""
     if form is None:
         return
     tensors = {spec.name: spec for spec in problem.tensors}
@@ -134,7 +134,7 @@ def _check_form(problem: ProblemSpec, form: Form, key: ProblemKey) -> None:
 
 
 def _check_case(problem: ProblemSpec, case: Case) -> None:
-    """What a case draws is a parameter without a value, and its options have names that `generate` does not get."""
+    """A case draws only parameters without a value, and its options have names of their own for `generate`."""
     key = case_key(problem, case)
     for name in case.draw:
         if name not in problem.parameters:

@@ -98,7 +98,7 @@ def _reason(error: Exception) -> str:
 
 
 def _whole(node: ast.expr, names: set[str]) -> Whole:
-    """What computes the value of a node; refuses every node that is not in the language, and collects the names."""
+    """A function that computes the value of a node, whose names are collected; refuses what is not in the language."""
     match node:
         case ast.Constant(value=number) if type(number) is int:
             bounded = _bounded(number)

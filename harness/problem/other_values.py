@@ -39,7 +39,7 @@ def other_values(problem: Problem, benchmark: ResolvedCase, device: DeviceKind) 
 
 
 def _values(case: ResolvedCase) -> object:
-    """What tells the values of two cases of the same sizes apart."""
+    """A key that differs if the values of two cases of the same sizes do."""
     fills = {tensor.list_name or tensor.name: tensor.fill for tensor in case.tensors if tensor.role != "output"}
     return tuple(fills.items()), tuple(sorted(case.options.items()))
 

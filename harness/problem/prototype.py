@@ -71,7 +71,7 @@ def numbers(problem: ProblemSpec) -> list[str]:
 
 
 def arguments(problem: ProblemSpec, types: Mapping[str, str]) -> list[str]:
-    """All arguments but the stream; `types` also says what stands for the dtypes that are parameters."""
+    """All arguments but the stream; `types` also has the C types of the parameters that hold dtypes."""
     lists = {spec.name: "const* " for spec in problem.tensors if spec.count is not None}
     pointers = [f"{pointer(spec, types)} {lists.get(spec.name, '')}{spec.name}" for spec in problem.tensors]
     return [*pointers, *numbers(problem)]

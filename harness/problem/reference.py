@@ -48,7 +48,7 @@ class Reference:
             self._compare = self._required(module, "compare", ["got", "inputs", "truth"])
         self._generate = self._generating(module)
         self.weights_seed = secrets.randbits(62)
-        """Of what a submission draws when its class is made."""
+        """The seed of the weights that a submission draws when its class is made."""
 
     @classmethod
     def load(cls, problem: Problem) -> Reference:
@@ -216,7 +216,7 @@ _full_precision = _FullPrecision()
 
 
 class _SourceOnly(SourceFileLoader):
-    """Always imports from source: no bytecode is read, and none is written beside the organizer's file."""
+    """Always imports from source: no bytecode is read, and none is written next to the organizer's file."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -248,7 +248,7 @@ def _failure(path: str, error: BaseException) -> ProblemError:
 
 
 def _argument(value: Value, spec: TensorSpec, strides: Mapping[str, tuple[int, ...]]) -> Value:
-    """With the strides of the case; and inouts are copies, since the reference may work in place on them."""
+    """The argument with the strides of the case; inouts are copied, since the reference may work on them in place."""
     if isinstance(value, list):
         return [_laid_out(t, spec, strides.get(f"{spec.name}[{index}]")) for index, t in enumerate(value)]
     return _laid_out(value, spec, strides.get(spec.name))

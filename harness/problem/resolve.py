@@ -41,7 +41,7 @@ class ResolvedTensor:
 
     @property
     def span(self) -> int:
-        """From its first element to its last one, both included: in elements, those between them counted."""
+        """How many elements its memory holds from its first element to its last one, gaps included."""
         if self.strides is None or not self.elements:
             return self.elements
         return _span(zip(self.shape, self.strides, strict=True))
@@ -236,7 +236,7 @@ def _shape(spec: TensorSpec, key: ProblemKey) -> tuple[int, ...]:
 
 
 def _strides(spec: TensorSpec, shape: tuple[int, ...], key: ProblemKey) -> tuple[int, ...] | None:
-    """The strides that a tensor declares. No two elements may lie at one place.
+    """The strides that a tensor declares. No two elements may share one place.
 
     What is asked for is a little more: that a step along one dimension goes past all that the dimensions with smaller
     strides span. What is between the elements then has a simple form, too (`harness.judge.correctness.layout`).

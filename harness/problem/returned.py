@@ -28,7 +28,7 @@ class ReturnedFlaw(Exception):
 
 
 def inputs(returned: object, case: ResolvedCase, device: torch.device) -> dict[str, Tensor]:
-    """What `generate` returned, by names in the case: `x`, or `params[3]` for a member of a list.
+    """The tensors that `generate` returned, by their names in the case: `x`, or `params[3]` for a member of a list.
 
     Raises:
         ReturnedFlaw: a name, number, shape, dtype or device is wrong, or a tensor whose fill is "generated" is not
@@ -58,7 +58,7 @@ def inputs(returned: object, case: ResolvedCase, device: torch.device) -> dict[s
 
 
 def outputs(returned: object, specs: Sequence[TensorSpec], case: ResolvedCase, *, double: bool) -> dict[str, Value]:
-    """What `reference` returned, by the names of its outputs and inouts.
+    """The tensors that `reference` returned, by the names of its outputs and inouts.
 
     Floats are in float64 if the inputs were (`double`), and otherwise rounded to the output's own dtype.
 

@@ -131,7 +131,7 @@ class TensorSpec(Spec):
     dtype: str = Field(description="an element type, or the name of a parameter that holds one")
     fill: Fill = Field(default=Fill(kind="normal"), description="inputs and inouts: the elements before the call")
     memory: Placement = Field(
-        default="device", description="host, for inputs: on a GPU it lies in the host's memory, which kernels can read"
+        default="device", description="host, for inputs: on a GPU it is in the host's memory, which kernels can read"
     )
     count: Expression | None = Field(default=None, description="makes it a list; `shape` may then use `index`")
     present: Expression | None = Field(
@@ -185,7 +185,7 @@ class Range(Spec):
 
     @property
     def values(self) -> range:
-        """All of them, in order."""
+        """All of the numbers, in order."""
         return range(-(-self.low // self.multiple_of) * self.multiple_of, self.high + 1, self.multiple_of)
 
 
@@ -295,7 +295,7 @@ class CallSpec(Spec):
 
 
 class Limits(Spec):
-    """What a submission may use; each is above zero."""
+    """How much a submission may use; every limit is above zero."""
 
     build_s: Real = Field(default=60.0, gt=0, description="compiling or importing the submission")
     call_s: Real = Field(default=30.0, gt=0, description="one test case, all answers of the runner together")

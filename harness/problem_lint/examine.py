@@ -66,7 +66,7 @@ class Examined:
         return None if wrong is None else f"`{wrong}` is wrong"
 
     def remedy(self) -> str:
-        """What to do where the reference itself is refused in its own dtype."""
+        """How to repair a problem whose reference is refused in its own dtype."""
         if self.scene.truth.reference.compares:
             return "mend `compare`, or fill inputs that the dtype can cope with"
         wrong = self._wrong(self.honest)
@@ -284,7 +284,7 @@ def _costs(case: ResolvedCase) -> Iterator[LintFinding]:
 
 
 def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
-    """What makes a case useless before any null kernel is tried."""
+    """The findings that make a case useless before any null kernel is tried."""
     scene, name = examined.scene, (examined.scene.case.name,)
     if examined.changed:
         yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
@@ -358,5 +358,5 @@ def _before(case: ResolvedCase, given: Tensors) -> Tensors:
 
 
 def _finite(tensor: Tensor) -> Tensor:
-    """Element by element, or part by part."""
+    """Whether each element is finite, or each part of it."""
     return numbers(tensor).double().isfinite()  # which float8 does not support

@@ -47,11 +47,11 @@ class Scene:
     truth: Truth
     given: Tensors
     before: Tensors
-    """What outputs and inouts hold before the call: poison, or the input values."""
+    """The content of outputs and inouts before the call: poison, or the input values."""
     right: Tensors
     """The answer in the outputs' own dtypes."""
     others: tuple[Tensors, ...]
-    """The same for other draws of the inputs."""
+    """The answers to other draws of the inputs."""
 
     def compute(self, given: Tensors) -> Tensors:
         """The reference on other inputs.
@@ -111,7 +111,7 @@ def _precisions() -> Iterable[str]:
 
 
 def _constant(scene: Scene) -> Tensors:
-    """What a kernel can write knowing only the problem, not the inputs: the mean of other answers, or their mode."""
+    """The best answer without looking at the inputs: the mean of other answers, or their mode."""
     values = {}
     for name, right in scene.right.items():
         seen = torch.cat([numbers(other[name]).reshape(-1) for other in scene.others])
@@ -241,7 +241,7 @@ def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
 
 
 def _wider(tensor: Tensor, low: str) -> bool:
-    """Of floats and complex numbers; a scale loses nothing."""
+    """Whether a float or complex tensor loses digits in `low`; a scale loses nothing."""
     within = info(tensor.dtype).family in ("float", "complex")
     return within and limits(tensor.dtype).eps < limits(getattr(torch, low)).eps
 

@@ -54,4 +54,4 @@ def export(
     exported = wanted.write(request)
     if submission.language != "cpp":
         return exported
-    return Exported(exported.text, (*exported.warnings, "C++ runs on the CPU, and is handed tensors of a GPU there"))
+    return Exported(exported.text, (*exported.warnings, "C++ runs on the CPU, and gets tensors of a GPU there"))

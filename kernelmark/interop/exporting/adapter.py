@@ -98,7 +98,7 @@ def _parameter(request: Request, name: str, given: Mapping[str, str]) -> str:
 
 
 def _in_place(spec: TensorSpec) -> Iterator[str]:
-    """Lines after which a given tensor lies in memory as the problem says."""
+    """Lines after which a given tensor is laid out in memory as the problem says."""
     if spec.role == "input":
         strides = None if spec.strides is None else _tuple(spec.strides)
         moved = "_each.contiguous()" if strides is None else f"_kernelmark_laid_out(_each, {strides})"
@@ -118,7 +118,7 @@ def _allocated(spec: TensorSpec, device: str) -> str:
 
 
 def _of_each(spec: TensorSpec, text: str) -> str:
-    """What is written of one tensor, `_each`, for the tensor or for each of the list, whose number is `index`."""
+    """The expression for one tensor, `_each`, applied to the tensor or to every member of the list, number `index`."""
     if spec.count is None:
         return text.replace("_each", spec.name)
     return f"[{text} for index, _each in enumerate({spec.name})]"

@@ -1,4 +1,4 @@
-"""What is to be exported, and the text that is checked first: it is parsed, and never run. Trusted; no torch."""
+"""The submission that is exported, and a check of its text, which is parsed and never run. Trusted; no torch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Request:
 
     @property
     def submitted_name(self) -> str:
-        """What the project calls a submission."""
+        """The name that a submission has in the project."""
         assert self.problem.foreign is not None  # or it would have been refused
         return FORMS[self.problem.foreign.form].submission
 

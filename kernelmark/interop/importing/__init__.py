@@ -30,7 +30,7 @@ _FORMS: dict[ForeignForm, ModuleType] = {"gpu-mode": gpu_mode, "kernelbench": ke
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of one problem: it was imported, or there is a reason."""
+    """The outcome for one problem: it was imported, or there is a reason."""
 
     form: ForeignForm
     label: str
@@ -38,7 +38,7 @@ class Imported:
     problem: Problem | None = None
     reason: str = ""
     remarks: tuple[str, ...] = ()
-    """What is lacking: baselines, though they were wanted, or inputs that cannot be known beforehand."""
+    """What the problem lacks: baselines, though they were wanted, or inputs that cannot be known beforehand."""
 
 
 @dataclass(frozen=True)

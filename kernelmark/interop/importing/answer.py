@@ -99,11 +99,11 @@ class CaseAnswer(_Part):
 
 
 class Answer(_Part):
-    """All that was found out about a problem."""
+    """Everything that was found out about a problem."""
 
     cases: tuple[CaseAnswer, ...]
     names: tuple[Text, ...] = ()
-    """What the code calls the members of the data."""
+    """The names of the members of the data in the code."""
     init: tuple[Described, ...] = ()
     filled: dict[Text, Line] = {}
     """For tensors of the data that may be room for the result: "yes", "no", or why this is unknown."""

@@ -105,7 +105,7 @@ def _row_major(tensor: TensorFacts) -> bool:
 
 
 def _expression(state: ProblemDraft, sizes: Sequence[int]) -> int | str:
-    """What stands for one size in all cases: a parameter, or a number that all of them share."""
+    """The expression for one size in all cases: a parameter, or a number that all of them share."""
     for name, values in state.parameters.items():
         if values == tuple(sizes) and (len(set(sizes)) > 1 or name == _only(state)):
             return name

@@ -88,7 +88,7 @@ class _Maker:
     """Makes the form of a value from its descriptions, one for each case."""
 
     value: str
-    """What messages call it."""
+    """The name of the value in messages."""
     tensor: Callable[[Facts, str], Form]
     """Gives the form of a tensor at a place in the value."""
     state: ProblemDraft | None = None

@@ -28,7 +28,7 @@ class DraftedTensor:
 
 @dataclass
 class ProblemDraft:
-    """What is known so far."""
+    """The parameters, options and tensors that are known so far."""
 
     problem: ForeignProblem
     answer: Answer
@@ -36,7 +36,7 @@ class ProblemDraft:
     """The value in each case, by name."""
     options: list[dict[str, Any]] = field(default_factory=list)
     tensors: dict[str, DraftedTensor] = field(default_factory=dict)
-    """By their id in the answer."""
+    """The tensors by their id in the answer."""
 
     def parameter(self, values: Sequence[int | str], stem: str) -> str:
         """The parameter that has these values, which is made if there is none."""
