@@ -24,12 +24,13 @@ import torch
 
 from harness.errors import DeviceError, ProblemError
 from harness.problem.elements import wide
+from harness.problem.fill import fill
 from harness.problem.load import identify
 from harness.problem.problem import Problem
 from harness.problem.resolve import ResolvedCase
 from harness.problem.returned import DOUBLE, ReturnedFlaw, Value, inputs, outputs
 from harness.problem.spec import TensorSpec
-from harness.shared.carrier import carrier
+from harness.shared.carrier import assign, carrier
 
 
 class Reference:
@@ -149,6 +150,26 @@ class Reference:
             return inputs(returned, case, generator.device)
         except ReturnedFlaw as flaw:
             self._fail(f"`generate` {flaw.what}", flaw.remedy, self._generate)
+
+    def draw(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, torch.Tensor]:
+        """Inputs and inouts by name, contiguous, on the generator's device: from `generate`, or from their fills.
+
+        For the lint and for tests: a grading draws the same kinds of tensors, but not the same ones for the same seed.
+
+        Raises:
+            ProblemError: `generate` fails.
+        """
+        generated = self.generate(case, generator) if self.generates else {}
+        drawn = {}
+        for tensor in case.tensors:
+            if tensor.role != "output":
+                made = torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype), device=generator.device)
+                if tensor.name in generated:
+                    assign(made, generated[tensor.name])
+                else:
+                    fill(made, tensor.fill, generator)
+                drawn[tensor.name] = made
+        return drawn
 
     def _generating(self, module: ModuleType) -> Callable[..., Any] | None:
         """The function `generate`, which must take the options of every case."""

@@ -23,7 +23,6 @@ from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import has_budget, numbers, rounded, same_bits, wide, widened
-from harness.problem.inputs import draw
 from harness.problem.other_values import other_values
 from harness.problem.reference import Reference
 from harness.problem_lint.finding import LintFinding, folded
@@ -40,7 +39,7 @@ class Examined:
 
     def __init__(self, problem: Problem, reference: Reference, case: ResolvedCase) -> None:
         truth = Truth(reference, case)
-        self.draws = [_draw(case, reference, seed) for seed in _SEEDS]
+        self.draws = [reference.draw(case, torch.Generator().manual_seed(seed)) for seed in _SEEDS]
         self.given, answers = self.draws[0], []
         held = {name: t.clone() for name, t in self.given.items()}
         for given in self.draws:
@@ -337,10 +336,6 @@ def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Toleran
         return False
     rms = budget(own / of_truth, reference / of_truth, tolerance, rms_floor(dtype, tolerance))
     return rms.error > 1.01 * rms.allowed  # the sum's own rounding must not decide
-
-
-def _draw(case: ResolvedCase, reference: Reference, seed: int) -> Tensors:
-    return draw(case, reference, torch.Generator().manual_seed(seed))
 
 
 def _before(case: ResolvedCase, given: Tensors) -> Tensors:

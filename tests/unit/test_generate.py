@@ -15,7 +15,6 @@ from harness.judge.correctness.batch import Batch, seed_of_set
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.problem import Problem, load
-from harness.problem.inputs import draw
 from harness.problem.reference import Reference
 from harness.problem_lint.examine import examine
 from harness.problem_lint.finding import LintFinding
@@ -94,7 +93,7 @@ def test_members_of_a_list_and_strided_tensors_are_taken(tmp_path: Path) -> None
         "parts[1]": [1.0, 1.0],
     }
     case = problem.resolve(problem.tests[0])
-    drawn = draw(case, Reference.load(problem), torch.Generator())
+    drawn = Reference.load(problem).draw(case, torch.Generator())
     assert drawn["parts[1]"].is_contiguous()
     assert drawn["x"].std() > 0, "what is not generated is filled as declared"
 
