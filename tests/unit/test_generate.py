@@ -113,7 +113,6 @@ def test_what_a_case_lacks_is_not_asked_for_and_cannot_be_made(returned: str, tm
 RIGHT = '"offsets": torch.zeros(segments + 1, dtype=torch.int32)'
 # What `generate` returns, and what the line says after the place.
 BAD = [
-    ("None", "`generate` returned NoneType; return a dict from names to tensors"),
     ("{}", "`generate` returned no `offsets`; return it, or give it another fill than { kind"),
     ('{"offset": 1}', "`generate` returned 'offset', which is no input; did you mean `offsets`?"),
     ('{"offsets": [0, 1]}', "`generate` returned list for `offsets`; return a tensor"),
