@@ -42,7 +42,7 @@ def provider(name: SandboxName) -> Provider:
 
 
 def dumped(problem: Problem) -> dict[str, list[str]]:
-    return {each.name: [each.role, each.dtype, *map(str, each.shape)] for each in problem.tensors}
+    return {spec.name: [spec.role, spec.dtype, *map(str, spec.shape)] for spec in problem.tensors}
 
 
 @pytest.mark.full
@@ -55,10 +55,12 @@ def dumped(problem: Problem) -> dict[str, list[str]]:
 )
 def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) -> None:
     ours = importer(provider(name), tmp_path)
-    told = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
-    told += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
-    assert [each.reason for each in told] == [""] * 8
-    bins, experts, moments, scale, total, double, recurrent, values = (each.problem for each in told if each.problem)
+    outcomes = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
+    outcomes += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
+    assert [outcome.reason for outcome in outcomes] == [""] * 8
+    bins, experts, moments, scale, total, double, recurrent, values = (
+        outcome.problem for outcome in outcomes if outcome.problem
+    )
     assert dumped(bins) == {"x": ["input", "int64", "n"], "out": ["output", "int64", "16"]}
     assert bins.tests[0].devices == ("cpu", "cuda")  # nothing in it names a GPU
     assert experts.call.data == {
@@ -139,12 +141,12 @@ def custom_kernel(data):
 def test_an_imported_problem_is_graded(
     form: ForeignForm, folder: str, name: str, right: str, change: tuple[str, str], tmp_path: Path
 ) -> None:
-    [told] = importer(provider("bwrap"), tmp_path).all(form, FOREIGN / folder, (name,), 1)
-    assert told.problem is not None, told.reason
+    [imported] = importer(provider("bwrap"), tmp_path).all(form, FOREIGN / folder, (name,), 1)
+    assert imported.problem is not None, imported.reason
     assert change[0] in right
     for code, outcome in ((right, Outcome.ACCEPTED), (right.replace(*change), Outcome.WRONG_ANSWER)):
         submission = Submission.of(code.encode(), "py", author="ada", name="kernel.py")
-        verdict = check(Setup(told.problem, submission, device="cpu", provider=provider("bwrap")))
+        verdict = check(Setup(imported.problem, submission, device="cpu", provider=provider("bwrap")))
         assert verdict.outcome is outcome, verdict.message
 
 
@@ -225,15 +227,15 @@ def test_a_hostile_reference_ends_in_one_line(source: str, why: str, tmp_path: P
     (problem / "task.yml").write_text(TASK)
     (problem / "reference.py").write_text(source)
     limit_s = 8.0 if " 8 s" in why else 120.0  # which 8 GiB take to fill on a busy machine
-    [told] = importer(provider("bwrap"), tmp_path / "into", limit_s).all("gpu-mode", tmp_path, (), 1)
-    assert isinstance(told, Imported)
-    assert "\n" not in told.reason
+    [imported] = importer(provider("bwrap"), tmp_path / "into", limit_s).all("gpu-mode", tmp_path, (), 1)
+    assert isinstance(imported, Imported)
+    assert "\n" not in imported.reason
     if why:
-        assert told.problem is None
-        assert re.search(why, told.reason), told.reason
+        assert imported.problem is None
+        assert re.search(why, imported.reason), imported.reason
         assert not (tmp_path / "into").exists()
     else:
-        assert told.reason == ""
+        assert imported.reason == ""
 
 
 @pytest.mark.bwrap
