@@ -1,4 +1,4 @@
-"""Loads a recording's code images, puts their variables back before each call, and finds their functions."""
+"""Loads a recording's code images, resets their variables before every call, and finds their functions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Images:
             self._allow(self._functions[key], node)
 
     def restore(self) -> None:
-        """Write the variables' recorded contents, so that each call finds what the recorded one found."""
+        """Write the variables' recorded contents, so that every call finds what the recorded one found."""
         for address, content in self._variables:
             check(driver.cuMemcpyHtoD(address, content, len(content)))
 

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from harness.errors import ProblemError
 from harness.files import outside
-from harness.languages.beside import malformed
+from harness.languages.extra_files import malformed
 from harness.problem.keys import Flag, Spec, Whole
 from harness.shared.foreign import FORMS, ForeignForm
 

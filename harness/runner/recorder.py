@@ -38,15 +38,15 @@ class Recorder:
         self._blobs = bytearray()
         self._images: dict[int, Image] = {}  # by the order in which images were loaded
         self.note = ""
-        """What may make a replay fail: a kernel with a pointer to memory that no launcher has. It may mean nothing: a
-        part of a parameter that the kernel does not read can hold anything.
+        """Why a replay may fail: a kernel has a pointer to memory that no launcher has. It may not be one, since a part
+        of a parameter that the kernel does not read can hold anything.
         """
 
     def record(self, graph: Any, scratch_bytes: int, returned: Sequence[Returned]) -> bytes:
         """The recording as a file's bytes.
 
         Raises:
-            Unrecordable: it has a node of a kind that is not replayed, or more than a recording may hold.
+            Unrecordable: the graph has a node of a kind that is not replayed, or more than a recording may hold.
         """
         count = check(driver.cuGraphGetNodes(graph))[1]
         nodes = list(check(driver.cuGraphGetNodes(graph, count))[0][:count])
@@ -116,7 +116,7 @@ class Recorder:
         except LookupError as error:
             raise Unrecordable(str(error)) from None
         if number not in self._images:
-            variables = tuple(made for each in defined.variables if (made := self._variable(module, each)))
+            variables = tuple(found for name in defined.variables if (found := self._variable(module, name)))
             self._images[number] = Image(code=self._blob(code), variables=variables)
         return list(self._images).index(number)
 
@@ -179,7 +179,7 @@ def _listed(function: Any, address: int) -> bytes:
             break
         at = ctypes.c_void_p.from_address(address + index * ctypes.sizeof(ctypes.c_void_p)).value
         if not at:
-            raise Unrecordable(f"parameter {index} of a kernel is not there")
+            raise Unrecordable(f"parameter {index} of a kernel is missing")
         packed.extend(bytes(offset + nbytes - len(packed)))
         packed[offset : offset + nbytes] = ctypes.string_at(at, nbytes)
         index += 1

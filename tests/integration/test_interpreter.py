@@ -23,7 +23,7 @@ from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import load
 from harness.runner import build, faults
-from harness.runner.cpu import Cpu
+from harness.runner.devices import RunnerCpu
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
@@ -271,7 +271,7 @@ def test_a_compiler_that_is_not_here_is_nobodys_mistake(
     with (tmp_path / "given").open("rb") as source, monkeypatch.context() as lacking:
         lacking.setattr(build.shutil, "which", lambda _: None)
         with pytest.raises(build.NoCompiler) as raised:
-            build.build(command, source.fileno(), Cpu())
+            build.build(command, source.fileno(), RunnerCpu())
     failed = faults.describe(raised.value, building=True)
     assert failed.outcome == "unsupported"
     assert said in failed.message

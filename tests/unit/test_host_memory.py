@@ -25,7 +25,7 @@ from harness.judge.timing.roof import Roof
 from harness.judge.timing.rounds.batch_size import most_calls
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
-from harness.runner.cpu import Cpu
+from harness.runner.devices import RunnerCpu
 from harness.runner.kernel import Prepare
 from harness.runner.serve import Server
 from harness.verdict.roofline import Calibration
@@ -116,8 +116,8 @@ def test_a_window_fits_both_kinds_of_granules_and_is_mapped_for_the_device_to_re
 ) -> None:
     fake = FakeDriver()
     mapping = mapping_on(fake, monkeypatch)
-    in_host = mapping.Window(1, 1, writable=False, in_host=True)
-    assert (in_host.nbytes, mapping.Window(1, 1, writable=False).nbytes) == (4 * MIB, 2 * MIB)
+    in_host = mapping.DeviceWindow(1, 1, writable=False, in_host=True)
+    assert (in_host.nbytes, mapping.DeviceWindow(1, 1, writable=False).nbytes) == (4 * MIB, 2 * MIB)
     in_host.map(5)
     assert fake.access == [(DEVICE, 1, "CU_MEM_ACCESS_FLAGS_PROT_READ")]
 
@@ -125,12 +125,8 @@ def test_a_window_fits_both_kinds_of_granules_and_is_mapped_for_the_device_to_re
 @pytest.mark.parametrize("able", [(OK, 0), ("CUDA_ERROR_INVALID_VALUE", None)])
 def test_a_driver_that_cannot_is_told_with_the_problems_key(able: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     mapping = mapping_on(FakeDriver(able=able), monkeypatch)
-
-    class Memory:
-        def arena(self, nbytes: int, *, read_only: bool, in_host: bool) -> Any:
-            mapping.check_host(0)
-
-    monkeypatch.setattr(arena, "_MEMORIES", {"cuda": Memory()})
+    vmm = SimpleNamespace(VmmArena=lambda nbytes, *, in_host: mapping.check_host(0))
+    monkeypatch.setitem(sys.modules, "harness.arena.vmm", vmm)
     with pytest.raises(DeviceError) as caught:
         make_arena("cuda", MIB, read_only=True, in_host=True)
     assert str(caught.value) == (
@@ -210,12 +206,12 @@ def test_a_problem_shows_where_they_lie() -> None:
 class Twice:
     """The right kernel, as a runner holds it."""
 
-    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         return lambda tensors: lambda: torch.add(tensors[1], tensors[0], alpha=2, out=tensors[2])
 
 
 def test_a_runner_finds_them_where_they_lie_in_every_round(batch: Batch) -> None:
-    server, case = Server(Cpu(), Twice()), resolved(1000)
+    server, case = Server(RunnerCpu(), Twice()), resolved(1000)
     practice = Batch(Layout(case), "cpu", SETS)
     for command in Layout(case).commands(case, PROBLEM.parameters, SETS, seed=0):
         server.obey(command, practice.descriptors if isinstance(command, commands.Bind) else ())

@@ -16,7 +16,7 @@ from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
 from harness.recording import Returned
 from harness.runner.build import CompileError, import_python
-from harness.runner.cpu import Cpu
+from harness.runner.devices import RunnerCpu
 from harness.runner.faults import describe
 from harness.runner.kernel import CallError
 from harness.runner.results import Results
@@ -30,10 +30,12 @@ def bind(forms: Forms, *scalars: float, seed: int = 0) -> commands.Bind:
     return commands.Bind("entry", passed, (), 1, 0, 0, 0, 0, inputs_writable=False, forms=forms, seed=seed)
 
 
-def declared(*names: str) -> list[commands.Argument]:
+def declared(*names: str) -> list[commands.TensorArgument]:
     """Float32 tensors; a name with an index is a member of a list."""
     groups = [name.partition("[")[0] if "[" in name else "" for name in names]
-    return [commands.Argument(n, "float32", (3,), False, 0, group) for n, group in zip(names, groups, strict=True)]
+    return [
+        commands.TensorArgument(n, "float32", (3,), False, 0, group) for n, group in zip(names, groups, strict=True)
+    ]
 
 
 def prepared(
@@ -393,7 +395,7 @@ def test_a_file_without_the_entry_is_told_how_it_would_be_called(style: Style, t
     path.write_text("def main(): pass\nclass Other: pass\n")
     command = commands.Build("py", ("entry",), "", style=style, signature="entry(x) -> y")
     with pytest.raises(CompileError) as refused:
-        import_python(path, command, Cpu())
+        import_python(path, command, RunnerCpu())
     assert refused.value.message == told
 
 

@@ -41,7 +41,7 @@ COMMANDS: list[commands.Command] = [
         language="py", symbols=("softmax",), architecture="sm_90", style="tree", signature="softmax(x) -> y"
     ),
     commands.Declare(
-        arguments=(commands.Argument(name="x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),)
+        arguments=(commands.TensorArgument("x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),)
     ),
     commands.Bind(
         symbol="softmax",

@@ -21,7 +21,7 @@ def launched(
     for place, node in enumerate(working):
         if isinstance(node, Kernel):
             entries.setdefault(replace(node, parameters=None), []).append(place)
-    timed = _in_a_row(recording) and len(working) <= replies.MAX_TOLD_NODES
+    timed = _in_a_row(recording) and len(working) <= replies.MAX_TIMED_NODES
     kernels = []
     for kernel, places in entries.items():
         number = functions.index((kernel.image, kernel.name))
