@@ -15,7 +15,8 @@ from harness.launcher.activity import MEMCPY, CuptiActivity, Span
 from harness.launcher.device import ORDINAL, LauncherDevice, Times
 from harness.launcher.graph import build
 from harness.launcher.images import Images
-from harness.recording import Empty, Packed
+from harness.recording.file import Packed
+from harness.recording.schema import Empty
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 from harness.wire import commands, replies
 

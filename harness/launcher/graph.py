@@ -11,7 +11,8 @@ from cuda.bindings import driver
 from harness.arena.mapping import check
 from harness.errors import DeviceError
 from harness.launcher.images import Images
-from harness.recording import Blob, Edge, Empty, Kernel, Memcpy, Memset, Packed
+from harness.recording.file import Packed
+from harness.recording.schema import Blob, Edge, Empty, Kernel, Memcpy, Memset
 
 _POINTER, _SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END (cuda.h)
 _Attribute = driver.CUlaunchAttributeID

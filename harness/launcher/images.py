@@ -8,7 +8,8 @@ from cuda.bindings import driver
 
 from harness.arena.mapping import check
 from harness.errors import DeviceError
-from harness.recording import Kernel, Packed
+from harness.recording.file import Packed
+from harness.recording.schema import Kernel
 from harness.wire import replies
 
 _PLAIN_CLUSTER = 8

@@ -12,7 +12,7 @@ from harness.launcher.activity import CuptiActivity
 from harness.launcher.calls import LoadedRecording
 from harness.launcher.clocks import Apart, compare
 from harness.launcher.device import LauncherDevice
-from harness.recording import unpack
+from harness.recording.file import unpack
 from harness.wire import checks, commands, frame, replies
 
 _TRACE_CHARACTERS = 8000

@@ -11,7 +11,7 @@ import torch
 from cuda.bindings import driver
 
 from harness.arena.mapping import check
-from harness.recording import Returned
+from harness.recording.schema import Returned
 from harness.runner.device import CapturedCall
 from harness.runner.kernel import CallError, OneCall
 from harness.runner.results import IsNew

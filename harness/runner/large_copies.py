@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.recording import Edge, Memcpy, Node
+from harness.recording.schema import Edge, Memcpy, Node
 
 SMALL_BYTES = 16 << 20  # up to here a node is at most 0.5 µs slower than the call
 PART_BYTES = 384 << 20

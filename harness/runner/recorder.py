@@ -13,9 +13,21 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from harness import recording
 from harness.arena.mapping import check
-from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Returned, Variable
+from harness.recording.file import pack, unpack
+from harness.recording.schema import (
+    Blob,
+    Edge,
+    Empty,
+    Image,
+    Kernel,
+    Memcpy,
+    Memset,
+    Node,
+    Recording,
+    Returned,
+    Variable,
+)
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 from harness.runner.images import LoadedImages
 from harness.runner.large_copies import in_parts
@@ -65,8 +77,8 @@ class Recorder:
             returned=tuple(returned),
         )
         try:
-            whole = recording.pack(described, bytes(self._blobs))
-            recording.unpack(whole)  # as the judge will: the participant learns here what it would refuse
+            whole = pack(described, bytes(self._blobs))
+            unpack(whole)  # as the judge will: the participant learns here what it would refuse
         except checks.WireError as error:
             raise Unrecordable(str(error)) from None
         return whole

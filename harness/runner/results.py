@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from harness.arena.shapes import spanned
-from harness.recording import Returned
+from harness.recording.schema import Returned
 from harness.runner.kernel import CallError
 from harness.shared.call import Form, FormError, names, parts
 from harness.shared.carrier import assign, carrier

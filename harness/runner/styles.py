@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.recording import Returned
+from harness.recording.schema import Returned
 from harness.runner.kernel import CallError, OneCall, Prepare, named, scalar_values, value_of
 from harness.runner.results import IsNew, Results
 from harness.wire import commands

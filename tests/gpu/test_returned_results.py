@@ -18,7 +18,7 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession, record
 from harness.problem import load
 from harness.problem.reference import Reference
-from harness.recording import Kernel, Memcpy
+from harness.recording.schema import Kernel, Memcpy
 from harness.sandbox import Provider
 from harness.submission import Submission
 

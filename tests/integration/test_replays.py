@@ -25,7 +25,8 @@ from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall
 from harness.problem import load
 from harness.problem.reference import Reference
 from harness.problem.spec import CallSpec
-from harness.recording import Returned, pack
+from harness.recording.file import pack
+from harness.recording.schema import Returned
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
 from harness.wire import checks, commands

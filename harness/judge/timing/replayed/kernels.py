@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness import stats
-from harness.recording import Empty, Kernel, Recording
+from harness.recording.schema import Empty, Kernel, Recording
 from harness.verdict import LaunchedKernel
 from harness.wire import replies
 
