@@ -16,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import torch
+
 from harness.runner.faults import line_reference
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -34,7 +36,7 @@ class AbsentGpu:
             from triton.runtime import driver
         except ImportError:
             return  # nothing here needs it
-        driver.set_active(_Nowhere(GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)))
+        driver.set_active(_compile_only(GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)))
 
     def note(self, error: BaseException) -> None:
         """Keep an exception of a call if a launch could not be compiled: others may be due to missing results."""
@@ -78,33 +80,18 @@ def _line_of(error: Any) -> str:
     return ""
 
 
-class _Nowhere:
+def _compile_only(target: Any) -> SimpleNamespace:
     """A Triton driver whose device compiles and does not run."""
-
-    def __init__(self, target: Any) -> None:
-        self._target = target
-        properties = {"max_shared_mem": 227 << 10, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
-        self.utils = SimpleNamespace(
+    properties = {"max_shared_mem": 227 << 10, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
+    return SimpleNamespace(
+        utils=SimpleNamespace(
             get_device_properties=lambda device: properties,
             load_binary=lambda *_: (object(), object(), 0, 0, 1024),
-        )
-
-    def launcher_cls(self, source: object, metadata: object) -> Any:
-        return lambda *_, **__: None
-
-    def get_current_target(self) -> Any:
-        return self._target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_active_torch_device(self) -> Any:
-        import torch
-
-        return torch.device("cpu")
-
-    def get_benchmarker(self) -> Any:
-        return lambda call, **_: [0.0, 0.0, 0.0]
+        ),
+        launcher_cls=lambda source, metadata: lambda *_, **__: None,
+        get_current_target=lambda: target,
+        get_current_device=lambda: 0,
+        get_current_stream=lambda device: 0,
+        get_active_torch_device=lambda: torch.device("cpu"),
+        get_benchmarker=lambda: lambda call, **_: [0.0, 0.0, 0.0],
+    )

@@ -44,7 +44,11 @@ class RunnerCuda:
         torch.cuda.synchronize()  # makes the context
         waits = driver.CUstream_flags.CU_STREAM_DEFAULT.value
         self._make_calls_on(int(check(driver.cuStreamCreate(waits))))
-        self._scratch = _scratch() if images is not None else None
+        self._scratch: Scratch | None = None
+        if images is not None:
+            from harness.runner.scratch import Scratch  # only a runner that records pays for it
+
+            self._scratch = Scratch()
         self._pooling = contextlib.ExitStack()
         self._allocate_from_scratch()
 
@@ -141,12 +145,6 @@ def _made(call: OneCall, is_new: IsNew) -> list[Returned]:
         return call.leaving(is_new)
     call()
     return []
-
-
-def _scratch() -> Scratch:
-    from harness.runner.scratch import Scratch  # imported here so that only a runner that records pays for it
-
-    return Scratch()
 
 
 def _reason(error: Exception) -> str:
