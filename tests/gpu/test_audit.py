@@ -112,7 +112,7 @@ def test_each_fault_is_caught_by_the_tool_for_it(which: str, name: str, word: st
 def test_a_profile_tells_the_kernel_its_time_and_its_bytes(which: str) -> None:
     found = said(which, "ncu")
     assert found.state == "clean", found
-    told = re.fullmatch(r"a million: 1 kernel, ([\d.]+) µs in all: kernel.* ([\d.]+) MB, DRAM .*", found.text)
-    assert told is not None, found
-    assert 1 < float(told[1]) < 100
-    assert 0 < float(told[2]) < 20  # 8 MB of tensors, less what stays in the L2, and what belongs to the page tables
+    figures = re.fullmatch(r"a million: 1 kernel, ([\d.]+) µs in all: kernel.* ([\d.]+) MB, DRAM .*", found.text)
+    assert figures is not None, found
+    assert 1 < float(figures[1]) < 100
+    assert 0 < float(figures[2]) < 20  # 8 MB of tensors, less what stays in the L2, and what belongs to the page tables

@@ -47,7 +47,7 @@ def twice(x, y):
 """
 RIGHT = {"half": "return v / 2", "body": "pass", "call": "doubled[(triton.cdiv(len(x), 1024),)](x, y, len(x), 1024)"}
 LIST = {"body": "parts = [at for _ in range(2)]"}
-# What the compiler says of each; "" if nothing is refused.
+# The compiler's message for every change; "" if nothing is refused.
 SAID: dict[str, tuple[dict[str, str], str]] = {
     "right": ({}, ""),
     "a list": (LIST, "line 14: .*comprehension"),
@@ -69,7 +69,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import torch
 from harness.runner.absent_gpu import AbsentGpu
-told = {}
+refusals = {}
 for path in sorted(Path.home().glob("*.py")):
     absent = AbsentGpu("sm_90")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -79,8 +79,8 @@ for path in sorted(Path.home().glob("*.py")):
         module.twice(torch.ones(100), torch.ones(100))
     except BaseException as error:
         absent.note(error)
-    told[path.stem] = absent.refused
-print(json.dumps(told))
+    refusals[path.stem] = absent.refused
+print(json.dumps(refusals))
 """
 
 
@@ -89,17 +89,17 @@ def source(change: dict[str, str]) -> str:
 
 
 @pytest.mark.full
-def test_what_the_compiler_refuses_is_told_with_its_line_and_nothing_else_is(tmp_path: Path) -> None:
+def test_what_the_compiler_refuses_is_reported_with_its_line_and_nothing_else_is(tmp_path: Path) -> None:
     for name, (change, _) in SAID.items():
         (tmp_path / f"{name}.py").write_text(source(change))
     command = [sys.executable, "-c", RUN, str(ROOT)]
     given = environment() | {"HOME": str(tmp_path), "TRITON_INTERPRET": "1"}
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told.keys() == SAID.keys()
+    refusals = json.loads(done.stdout)
+    assert refusals.keys() == SAID.keys()
     for name, (_, said) in SAID.items():
-        assert re.match(f"{name}.py {said}" if said else "$", told[name]), (name, told[name])
+        assert re.match(f"{name}.py {said}" if said else "$", refusals[name]), (name, refusals[name])
 
 
 def test_the_sizes_of_a_gpu_come_first_each_dtype_once() -> None:
@@ -180,5 +180,5 @@ def test_a_check_that_the_interpreter_accepts_warns_of_what_the_compiler_refuses
     (tmp_path / "kernel.py").write_text(source(LIST))
     done = kernelmark(tmp_path, "check", "double", "kernel.py")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "accepted"), done.stderr
-    told = "  warning     does not compile for a GPU (sm_90): line 14: "
-    assert done.stdout.splitlines()[-1].startswith(told), done.stdout
+    warning = "  warning     does not compile for a GPU (sm_90): line 14: "
+    assert done.stdout.splitlines()[-1].startswith(warning), done.stdout

@@ -48,10 +48,10 @@ LOADED = {
 }
 
 
-def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = None) -> Act:
+def recording(file: bytes, scratch: bytes = b"", reply: dict[str, Any] | None = None) -> Act:
     """A runner that doubles honestly, and delivers this."""
     honest = doubling()
-    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", "note": "", **(told or {})}
+    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", "note": "", **(reply or {})}
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if body["kind"] == "Record":
@@ -86,10 +86,10 @@ def test_a_recording_comes_whole_and_its_scratch_is_copied() -> None:
 
 def test_what_cannot_be_replayed_says_why() -> None:
     with pytest.raises(NotReplayed, match=r"^a host node$"):
-        recorded(recording(b"", told={"reason": "a host node"}))
+        recorded(recording(b"", reply={"reason": "a host node"}))
     for size in ({"file_bytes": 1 << 40}, {"scratch_bytes": 1 << 40}):
         with pytest.raises(NotReplayed, match="too large a recording"):
-            recorded(recording(b"", told=size))
+            recorded(recording(b"", reply=size))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_every_call_is_made_on_other_inputs_and_is_timed() -> None:
     with loaded(launching(work)) as (player, fresh):
         calls = fresh.group + 3
         make(player, fresh, calls)
-    assert [each.device_ns for each in player.made] == [5000] * calls
+    assert [call.device_ns for call in player.made] == [5000] * calls
     assert len(set(seen)) == calls
     assert len(set(fresh.seeds)) == 2
 

@@ -45,7 +45,7 @@ def resolved(n: int) -> ResolvedCase:
 
 
 class Named:
-    """An enumeration of the driver's: each member is its own name."""
+    """An enumeration of the driver's: every member is its own name."""
 
     def __getattr__(self, name: str) -> str:
         return name
@@ -84,7 +84,7 @@ class FakeDriver:
         return OK, 7
 
     def _set_access(self, address: int, nbytes: int, access: list[Any], count: int) -> tuple[str, None]:
-        self.access += [(each.location.type, each.location.id, each.flags) for each in access]
+        self.access += [(given.location.type, given.location.id, given.flags) for given in access]
         return OK, None
 
 
@@ -123,7 +123,7 @@ def test_a_window_fits_both_kinds_of_granules_and_is_mapped_for_the_device_to_re
 
 
 @pytest.mark.parametrize("able", [(OK, 0), ("CUDA_ERROR_INVALID_VALUE", None)])
-def test_a_driver_that_cannot_is_told_with_the_problems_key(able: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_cannot_gets_a_message_with_the_problems_key(able: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     mapping = mapping_on(FakeDriver(able=able), monkeypatch)
     vmm = SimpleNamespace(VmmArena=lambda nbytes, *, in_host: mapping.check_host(0))
     monkeypatch.setitem(sys.modules, "harness.arena.vmm", vmm)
@@ -195,7 +195,7 @@ def test_a_call_has_no_share_of_the_roofline_and_is_not_refused_by_it() -> None:
     assert Roof(calibration, binding=True).share(resolved(1 << 20), 1, time_ns=1.0) is None
 
 
-def test_a_problem_shows_where_they_lie() -> None:
+def test_a_problem_shows_where_they_are() -> None:
     assert [_tensor(spec).partition(":")[0] for spec in PROBLEM.tensors] == [
         "x [n] float32, in the host's memory",
         "b [1] float32",
@@ -210,7 +210,7 @@ class Twice:
         return lambda tensors: lambda: torch.add(tensors[1], tensors[0], alpha=2, out=tensors[2])
 
 
-def test_a_runner_finds_them_where_they_lie_in_every_round(batch: Batch) -> None:
+def test_a_runner_finds_them_where_they_are_in_every_round(batch: Batch) -> None:
     server, case = Server(RunnerCpu(), Twice()), resolved(1000)
     practice = Batch(Layout(case), "cpu", SETS)
     for command in Layout(case).commands(case, PROBLEM.parameters, SETS, seed=0):
@@ -232,6 +232,6 @@ def test_three_descriptors_come_with_a_command() -> None:
     with ours, theirs:
         frame.send(ours, 1, commands.Round(calls=1), [ours.fileno()] * 3)
         token, command, descriptors = frame.receive_command(theirs)
-        for each in descriptors:
-            os.close(each)
+        for descriptor in descriptors:
+            os.close(descriptor)
     assert (token, command, len(descriptors)) == (1, commands.Round(calls=1), 3)
