@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from harness.importer.files import in_one_line
-from harness.importer.loaded import Loaded, generated
+from harness.importer.loaded import LoadedReference, generated
 from harness.importer.overwritten import overwritten
 from harness.importer.values import Describer, Tree, same_bits, tensor_facts, tensors_in
 
@@ -25,7 +25,7 @@ _LIMIT_S = 40
 _FILLS = (1, 0)
 
 
-def filled(arguments: Sequence[dict[str, Any]], cases: Sequence[Tree], loaded: Mapping[str, Loaded]) -> dict[str, str]:
+def filled(arguments: Sequence[dict[str, Any]], cases: Sequence[Tree], loaded: Mapping[str, LoadedReference]) -> dict[str, str]:
     """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why this is unknown."""
     candidates = _candidates(cases)
     if not candidates:

@@ -13,7 +13,7 @@ from harness.importer.drawn import fixed, seed_bits
 from harness.importer.elsewhere import on_first
 from harness.importer.files import Files
 from harness.importer.filled import filled, limited, smallest
-from harness.importer.loaded import Loaded, generated
+from harness.importer.loaded import LoadedReference, generated
 from harness.importer.numbered import check_result, folded
 from harness.importer.values import Describer, Refusal, Tree, structure
 
@@ -25,7 +25,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
         Refusal: it is not such a problem, or cannot be stated.
         Exception: it failed on the last device.
     """
-    loaded = {device: Loaded(device, files) for device in request["devices"]}
+    loaded = {device: LoadedReference(device, files) for device in request["devices"]}
     _refuse_unlike(loaded[request["devices"][0]], request["cases"])
     cases: list[dict[str, Any]] = []
     for arguments in request["cases"]:
@@ -43,7 +43,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
     }
 
 
-def _drawn(loaded: dict[str, Loaded], arguments: dict[str, Any]) -> dict[str, Any]:
+def _drawn(loaded: dict[str, LoadedReference], arguments: dict[str, Any]) -> dict[str, Any]:
     """How seeds change the inputs of a case; nothing is known where they cannot be drawn here."""
     *_, real = loaded.values()
     with contextlib.suppress(Exception), limited(), real.here() as module:
@@ -55,7 +55,7 @@ def _drawn(loaded: dict[str, Loaded], arguments: dict[str, Any]) -> dict[str, An
     return {}
 
 
-def _refuse_unlike(loaded: Loaded, cases: list[dict[str, Any]]) -> None:
+def _refuse_unlike(loaded: LoadedReference, cases: list[dict[str, Any]]) -> None:
     """Refuse data that have another structure in other cases, before a reference runs, which may take long."""
     seen: list[Tree] = []
     with contextlib.suppress(Exception), loaded.here() as module:
@@ -76,7 +76,7 @@ def _alike(seen: Sequence[Tree]) -> Sequence[Tree]:
     raise Refusal("its data has another structure in other cases")
 
 
-def _case(loaded: dict[str, Loaded], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:
+def _case(loaded: dict[str, LoadedReference], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:
     """The sizes of one case, on the first device where they can be found."""
     *_, last = loaded
     return on_first(loaded, lambda device: loaded[device].sizes(arguments, seeds if device == last else 2))

@@ -18,7 +18,7 @@ from harness.importer.values import Describer, Refusal, Tree, leaves
 _FUNCTIONS = ("generate_input", "ref_kernel", "check_implementation")
 
 
-class Loaded:
+class LoadedReference:
     """Imported when it is first used, while the device takes the place of any other."""
 
     def __init__(self, device: str, files: Files) -> None:

@@ -40,7 +40,7 @@ _KEYS = {"problem", "test", "params", "device", "seed"}
 
 
 @dataclass(frozen=True)
-class Call:
+class DebugCall:
     """One call to make: which test, with which sizes, and with which inputs, if they are to be those of a dump."""
 
     problem: Problem
@@ -72,7 +72,7 @@ def dump(failed: FailedTest, folder: Path) -> Path:
     return path
 
 
-def prepare(settings: Settings, problem: str, files: tuple[Path, ...], test: str | None) -> Call:
+def prepare(settings: Settings, problem: str, files: tuple[Path, ...], test: str | None) -> DebugCall:
     """The test of that name, or the first; one with sizes that are drawn gets the least of them.
 
     Raises:
@@ -83,10 +83,10 @@ def prepare(settings: Settings, problem: str, files: tuple[Path, ...], test: str
     chosen = visible_test(found, device, test)
     params = next(iter(chosen.extremes())).params
     sandbox = _sandbox(settings, found)
-    return Call(found, files, device, chosen.name, params, sandbox=sandbox, checkouts=settings.checkouts)
+    return DebugCall(found, files, device, chosen.name, params, sandbox=sandbox, checkouts=settings.checkouts)
 
 
-def prepare_again(settings: Settings, problem: str, files: tuple[Path, ...], dumped: Path) -> Call:
+def prepare_again(settings: Settings, problem: str, files: tuple[Path, ...], dumped: Path) -> DebugCall:
     """The call of a failed test, with the same inputs, from the file that `dump` wrote.
 
     Raises:
@@ -101,10 +101,10 @@ def prepare_again(settings: Settings, problem: str, files: tuple[Path, ...], dum
     if kept["test"] not in {each.name for each in found.tests}:
         raise UsageError(str(dumped), f"is of the test {kept['test']!r}, which {found.slug} no longer has")
     sandbox = _sandbox(settings, found)
-    return Call(found, files, device, kept["test"], kept["params"], kept["seed"], sandbox, settings.checkouts)
+    return DebugCall(found, files, device, kept["test"], kept["params"], kept["seed"], sandbox, settings.checkouts)
 
 
-def run(call: Call, *, interactive: bool) -> CaseResult | int:
+def run(call: DebugCall, *, interactive: bool) -> CaseResult | int:
     """Make the call in this terminal; returns the test's result, or the exit status if it did not come so far."""
     command = [sys.executable, "-P", "-m", "harness.debug", str(call.problem.directory), str(call.files[0]), call.test]
     command += ["--device", call.device, "--params", json.dumps(call.params)]

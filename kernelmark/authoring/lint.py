@@ -42,7 +42,7 @@ _GRADINGS = 5  # the first one included
 
 
 @dataclass(frozen=True)
-class Report:
+class LintReport:
     """The findings about one problem; `samples` is the number of samples graded."""
 
     problem: str
@@ -61,7 +61,7 @@ def lint(
     with_samples: bool,
     reporter: BatchReporter,
     jobs: int | None = None,
-) -> list[Report]:
+) -> list[LintReport]:
     """Examine problems. With `jobs` samples at a time, the null kernels of the next problem are tried meanwhile.
 
     Raises:
@@ -93,7 +93,7 @@ def lint(
     return [each.report() for each in linted]
 
 
-def lines(reports: Sequence[Report]) -> Iterator[str]:
+def lines(reports: Sequence[LintReport]) -> Iterator[str]:
     """For people: one line per problem, followed by one per finding."""
     for report in reports:
         totals = [sum(f.level == level for f in report.findings) for level in ("error", "warning")]
@@ -105,7 +105,7 @@ def lines(reports: Sequence[Report]) -> Iterator[str]:
             yield INDENT + visible(_line(finding))
 
 
-def document(reports: Sequence[Report]) -> list[dict[str, Any]]:
+def document(reports: Sequence[LintReport]) -> list[dict[str, Any]]:
     """The same for programs."""
     return [{**asdict(report), "wrong": report.wrong} for report in reports]
 
@@ -203,7 +203,7 @@ class _Linted:
             if _wrong_elements(check) < _FEW:
                 yield from [self._results[name][0].job] * (_GRADINGS - 1)
 
-    def report(self) -> Report:
+    def report(self) -> LintReport:
         """All findings, those about the samples in their order."""
         checks = 0
         for name, sample in self._samples.items():
@@ -216,7 +216,7 @@ class _Linted:
             for result in results:
                 if isinstance(result.error, ProblemError):
                     self._wrong(result.error)
-        return Report(self.name, tuple(self._findings), checks)
+        return LintReport(self.name, tuple(self._findings), checks)
 
     def _wrong(self, error: ProblemError) -> None:
         # The null kernels may have reported it, in another case.

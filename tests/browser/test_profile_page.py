@@ -14,7 +14,7 @@ from harness.profiling.memory import Timeline
 from harness.profiling.nsight import KernelMetrics, Metric, NsightProfile
 from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
-from kernelmark.diagnostics.profiling import Profile, folder
+from kernelmark.diagnostics.profiling import SubmissionProfile, folder
 from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile
 from tests.browser.conftest import HOSTILE
 from tests.verdicts import accepted
@@ -53,7 +53,7 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     crashed = KernelProfile("baseline eager.py", missing={"torch.profiler": HOSTILE})
     out = tmp_path_factory.mktemp("profile")
-    profile = Profile("softmax", HOSTILE, accepted(), (whole, crashed))
+    profile = SubmissionProfile("softmax", HOSTILE, accepted(), (whole, crashed))
     return folder.write(profile, out, [HOSTILE, "case   time", "a      3 µs"])[0]
 
 

@@ -25,7 +25,7 @@ from kernelmark.project.settings import Settings
 
 
 @dataclass(frozen=True)
-class Profile:
+class SubmissionProfile:
     """A case's grading, and the profiles of the submission and its baselines."""
 
     problem: str
@@ -43,7 +43,7 @@ def profile(
     case: str | None,
     parts: Collection[Part] = (),
     on_progress: OnProgress = ignore,
-) -> Profile:
+) -> SubmissionProfile:
     """Grade one benchmark case, the largest if none is named, and profile it and the settings' baselines.
 
     Args:
@@ -63,12 +63,12 @@ def profile(
     [benchmark] = job.problem.benchmarks
     verdict = job.grade(on_progress) if device in LANGUAGES[given.submission.language].devices else None
     if verdict is not None and verdict.score is None:
-        return Profile(found.slug, benchmark.name, verdict, ())
+        return SubmissionProfile(found.slug, benchmark.name, verdict, ())
     provider = choose_provider(settings)
     kernels: list[Submission] = [given.submission, *find_baselines(settings, found, device)]
     wanted = parts or PARTS[device]
     profiles = tuple(kernel_profile(each, job.problem, device, provider, wanted, on_progress) for each in kernels)
-    return Profile(found.slug, benchmark.name, verdict, profiles)
+    return SubmissionProfile(found.slug, benchmark.name, verdict, profiles)
 
 
 def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Problem:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from harness.audit.tools import faults
 from harness.profiling.flame_graph import flame_graph
 from harness.profiling.stacks import collapse, stacks_of
-from kernelmark.diagnostics.profiling import Profile
+from kernelmark.diagnostics.profiling import SubmissionProfile
 from kernelmark.diagnostics.profiling.charts import line_chart
 from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile
 from kernelmark.diagnostics.profiling.written import write_files
@@ -39,7 +39,7 @@ TABLES = {
 TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
 
 
-def write(profile: Profile, folder: Path, summary: Sequence[str]) -> list[Path]:
+def write(profile: SubmissionProfile, folder: Path, summary: Sequence[str]) -> list[Path]:
     """Write everything; `summary` is what the terminal shows of what was measured. Returns the paths, the page first.
 
     Raises:
@@ -57,7 +57,7 @@ def write(profile: Profile, folder: Path, summary: Sequence[str]) -> list[Path]:
     return write_files(folder, {"index.html": page.encode("utf-8", "backslashreplace"), **files})
 
 
-def tensorboard(profile: Profile, folder: Path) -> None:
+def tensorboard(profile: SubmissionProfile, folder: Path) -> None:
     """Write the submission's traces under the names by which TensorBoard's profiler plugin finds them.
 
     Raises:
