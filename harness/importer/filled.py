@@ -25,7 +25,9 @@ _LIMIT_S = 40
 _FILLS = (1, 0)
 
 
-def filled(arguments: Sequence[dict[str, Any]], cases: Sequence[Tree], loaded: Mapping[str, LoadedReference]) -> dict[str, str]:
+def filled(
+    arguments: Sequence[dict[str, Any]], cases: Sequence[Tree], loaded: Mapping[str, LoadedReference]
+) -> dict[str, str]:
     """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why this is unknown."""
     candidates = _candidates(cases)
     if not candidates:

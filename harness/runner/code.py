@@ -120,7 +120,7 @@ def _of_torch_compile() -> Iterator[tuple[str, str]]:
 
 def _printed(program: str, *arguments: str, folder: str | None = None) -> str:
     """The output of a program of the CUDA toolkit, which Triton may bring along; or "" if there is none."""
-    found = shutil.which(program) or next(_bundled_with_triton(program), None)
+    found = shutil.which(program) or _bundled_with_triton(program)
     if found is None:
         return ""
     try:
@@ -130,9 +130,7 @@ def _printed(program: str, *arguments: str, folder: str | None = None) -> str:
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
 
-def _bundled_with_triton(program: str) -> Iterator[str]:
-    triton = sys.modules.get("triton")
-    for folder in getattr(triton, "__path__", ()):
-        path = Path(folder) / "backends/nvidia/bin" / program
-        if path.is_file():
-            yield str(path)
+def _bundled_with_triton(program: str) -> str | None:
+    folders = getattr(sys.modules.get("triton"), "__path__", ())
+    paths = (Path(folder) / "backends/nvidia/bin" / program for folder in folders)
+    return next((str(path) for path in paths if path.is_file()), None)

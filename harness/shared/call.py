@@ -57,24 +57,17 @@ class Forms:
 
 def names(form: Form) -> Iterator[str]:
     """The names of tensors, lists and scalars that occur in a form, in order."""
-    for kind, value in _leaves(form):
-        if kind == "name":
-            yield value
+    return (value for kind, value in _leaves(form) if kind == "name")
 
 
 def parameters(form: Form) -> Iterator[str]:
     """The parameters whose values occur in a form, in order."""
-    for kind, value in _leaves(form):
-        if kind == "param":
-            yield value
+    return (value for kind, value in _leaves(form) if kind == "param")
 
 
 def numbered(form: Form) -> Iterator[tuple[str, str]]:
     """The keys of dicts that contain `{index}`, each with the name of the list that it stands for, in order."""
-    for kind, value in _leaves(form):
-        if kind == "numbered":
-            key, name, *_ = value
-            yield key, name
+    return ((value[0], value[1]) for kind, value in _leaves(form) if kind == "numbered")
 
 
 def check(form: Form) -> None:
