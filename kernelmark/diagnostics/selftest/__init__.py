@@ -43,7 +43,7 @@ Ending = Literal[
 _BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
 _TRIES = 4
 EFFORT: Effort = "quick"
-BASELINES = ("none",)
+BASELINES: tuple[str, ...] = ()
 
 
 class KnownSubmission(BaseModel):
