@@ -29,7 +29,7 @@ from benchmarks.scratch import report
 from harness.arena import Arena, Window, make_arena, make_window
 from harness.arena.mapping import check
 from harness.device import DEVICES
-from harness.recording import Memcpy
+from harness.recording.schema import Memcpy
 from harness.runner.large_copies import in_parts
 
 MIB = 1 << 20

@@ -18,7 +18,7 @@ from harness.errors import SubmissionError
 from harness.files import outside
 from harness.files.identity import length_prefixed_sha256
 from harness.languages import LANGUAGES, known
-from harness.languages.beside import malformed, refused
+from harness.languages.extra_files import malformed, refused
 
 MAX_SOURCE_BYTES = 1 << 20  # all files of a submission together
 MAX_BESIDE = 32  # files in addition to its own
@@ -174,7 +174,7 @@ def _others(own: str, language: str, beside: Mapping[str, bytes | str]) -> tuple
     """The submission's other files, checked and in the order of their names."""
     if len(beside) > MAX_BESIDE:
         raise SubmissionError(own, f"has {len(beside)} files beside it", f"use at most {MAX_BESIDE}")
-    suffixes = LANGUAGES[language].beside
+    suffixes = LANGUAGES[language].extra_files
     for name, content in beside.items():
         shown = ascii(str(name))[1:-1][:80]
         if not isinstance(content, str | bytes):

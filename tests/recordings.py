@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.recording import Blob, Image, Kernel, Recording
+from harness.recording.schema import Blob, Image, Kernel, Recording
 
 BLOBS = b"\x7fELF image" + b"parameters"
 KERNEL = Kernel(

@@ -20,7 +20,6 @@ from harness.compare import check_output
 from harness.judge.correctness.truth import Truth
 from harness.problem import Case, Problem, ResolvedCase, load
 from harness.problem.elements import widened
-from harness.problem.inputs import draw
 from harness.problem.reference import Reference
 from harness.problem_lint.null_kernels import compute
 from harness.runner import interpreter
@@ -69,8 +68,8 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
     """Why a kernel is wrong in one case, by the rules of a grading; nothing if it is right."""
     resolved = of.resolve(case.drawn(random.Random(case.name)))
     generator = torch.Generator().manual_seed(len(case.name))
-    truth = Truth(Reference.load(of), resolved)
-    given = draw(resolved, truth.reference, generator)
+    reference = Reference.load(of)
+    truth, given = Truth(reference, resolved), reference.draw(resolved, generator)
     tensors = {name: t.clone() for name, t in given.items()}
     for spec in resolved.tensors:
         if spec.role == "output":

@@ -1,20 +1,19 @@
-"""Memory that is handed over as a file descriptor: one protocol for CPU and CUDA, used on both sides of the trust line.
+"""Memory that is handed over as a file descriptor, on CPU and CUDA alike, used on both sides of the trust line.
 
 An `Arena` is one physical allocation in the judge. A `Window` is a range of addresses reserved in the runner, into
-which one arena after another is mapped, so that calls prepared for its addresses get new memory unawares.
+which one arena after another is mapped, so that calls prepared for its addresses find new memory there.
 Input arenas can only be mapped read-only; the MMU enforces it.
 
-Each kind of device has its own `Memory`: a new one is a module and a line here. No pydantic: the runner's sandbox holds
-this package. torch is imported by `memfd` and `vmm` only.
+A new kind of device is a module with both classes and a branch below. No pydantic: the runner's sandbox holds this
+package. torch is imported by `memfd` and `vmm` only, when memory is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ctypes
+import threading
 from typing import TYPE_CHECKING, Protocol
 
-from harness.arena.cpu import CpuMemory
-from harness.arena.cuda import CudaMemory
 from harness.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -47,22 +46,23 @@ class Window(Protocol):
     def close(self) -> None: ...
 
 
-class Memory(Protocol):
-    """How one kind of device makes both; the functions below say what is asked of it. `warm` imports no torch."""
-
-    def warm(self) -> None: ...
-    def arena(self, nbytes: int, *, read_only: bool, in_host: bool) -> Arena: ...
-    def window(self, nbytes: int, *, writable: bool, at: int, in_host: bool) -> Window: ...
-    def free_deferred(self) -> None: ...
-    def give_back(self) -> None: ...
-
-
-_MEMORIES: Mapping[str, Memory] = {"cpu": CpuMemory(), "cuda": CudaMemory()}
-
-
 def warm_context(device: str) -> None:
-    """Begin to make the device's context, which torch will find made, while torch is still being imported."""
-    _MEMORIES[device].warm()
+    """Begin to make a CUDA device's context in a thread, while torch is still being imported; torch finds it made.
+
+    The driver takes about 0.4 s for it without Python's lock, torch's import takes 2.3 s and holds the lock.
+    """
+    if device == "cuda":
+        threading.Thread(target=_retain_primary_context, daemon=True).start()
+
+
+def _retain_primary_context() -> None:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return  # torch explains it better
+    context, handle = ctypes.c_void_p(), ctypes.c_int()
+    if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(handle), 0) == 0:
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)
 
 
 def make_arena(device: str, nbytes: int, *, read_only: bool, in_host: bool = False) -> Arena:
@@ -74,7 +74,13 @@ def make_arena(device: str, nbytes: int, *, read_only: bool, in_host: bool = Fal
         DeviceError: out of memory, or the device cannot read the host's.
     """
     try:
-        return _MEMORIES[device].arena(nbytes, read_only=read_only, in_host=in_host)
+        if device == "cpu":
+            from harness.arena.memfd import MemfdArena
+
+            return MemfdArena(nbytes, read_only=read_only)
+        from harness.arena.vmm import VmmArena
+
+        return VmmArena(nbytes, in_host=in_host)
     except (OSError, DeviceError) as error:
         if isinstance(error, DeviceError) and error.remedy:
             raise
@@ -83,22 +89,34 @@ def make_arena(device: str, nbytes: int, *, read_only: bool, in_host: bool = Fal
         ) from error
 
 
-def free_deferred(device: str) -> None:
-    """Give the memory of closed arenas back to the device: it is kept while a grading runs (docs/decisions/0006)."""
-    _MEMORIES[device].free_deferred()
-
-
-def give_back(device: str) -> None:
-    """If little of the device's memory is free, release what this process keeps for reuse: another may need it.
-
-    Then it waits until the memory is as good as new (docs/decisions/0006).
-    """
-    _MEMORIES[device].give_back()
-
-
 def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0, in_host: bool = False) -> Window:
     """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped.
 
-    `at`: on a GPU the start address, or 0 for any. `in_host`: as of the arenas.
+    `at`: on a GPU the start address, or 0 for any. `in_host`: whether the arenas are in the host's memory.
     """
-    return _MEMORIES[device].window(nbytes, writable=writable, at=at, in_host=in_host)
+    if device == "cpu":
+        from harness.arena.memfd import MemfdWindow
+
+        return MemfdWindow(nbytes, writable=writable)
+    from harness.arena.vmm import VmmWindow
+
+    return VmmWindow(nbytes, writable=writable, at=at, in_host=in_host)
+
+
+def free_deferred(device: str) -> None:
+    """Give the memory of closed arenas back to the device: it is kept while a grading runs (docs/decisions/0006)."""
+    if device == "cuda":
+        from harness.arena.vmm import deferred
+
+        deferred.free()
+
+
+def give_back(device: str) -> None:
+    """If little of a GPU's memory is free, release what this process keeps for reuse: another process may need it.
+
+    Then it waits until the memory is as good as new (docs/decisions/0006).
+    """
+    if device == "cuda":
+        from harness.arena import vmm
+
+        vmm.give_back()

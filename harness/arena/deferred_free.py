@@ -1,10 +1,10 @@
-"""Physical device memory that is no longer used but not yet released. The judge's closed arenas end up here.
+"""Keeps physical device memory that is no longer used but not yet released: the memory of the judge's closed arenas.
 
 Memory allocated soon after other memory was released is slower for as long as it is used: on an H200 a copy reached
 3.53 TB/s in it, and 3.89 TB/s in memory never used before. 6 GiB are as good as new 30 ms after their release, 42 GiB
 after 60 to 100 ms, so the cause seems to be the driver clearing memory in the background. Memory is therefore kept
-until there is a lot of it, released all at once, and the clearing waited out (docs/decisions/0006). Imports no module
-that imports PyTorch.
+until there is a lot of it and released all at once, after which this process waits until it has been cleared
+(docs/decisions/0006). Imports no module that imports PyTorch.
 """
 
 from __future__ import annotations

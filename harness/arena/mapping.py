@@ -42,8 +42,8 @@ def create(nbytes: int, ordinal: int, *, in_host: bool = False) -> Any:
 def granules(nbytes: int, ordinal: int, *, in_host: bool = False) -> int:
     """The smallest allocation size that holds that many bytes and can be mapped for the device."""
     flag = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
-    places = {_location(ordinal), _location(ordinal, in_host=in_host)}
-    granule = max(int(check(driver.cuMemGetAllocationGranularity(_properties(each), flag))) for each in places)
+    memories = map(_properties, {_location(ordinal), _location(ordinal, in_host=in_host)})
+    granule = max(int(check(driver.cuMemGetAllocationGranularity(memory, flag))) for memory in memories)
     return max(1, -(-nbytes // granule)) * granule
 
 
@@ -90,7 +90,7 @@ def imported(descriptor: int) -> Any:
     return check(driver.cuMemImportFromShareableHandle(descriptor, POSIX))
 
 
-class Window:
+class DeviceWindow:
     """A reserved range of device addresses, backed by an allocation between `map` and `unmap`."""
 
     def __init__(self, nbytes: int, ordinal: int, *, writable: bool, at: int = 0, in_host: bool = False) -> None:
@@ -119,7 +119,7 @@ class Window:
 
 
 def _location(ordinal: int, *, in_host: bool = False) -> tuple[Any, int]:
-    """The kind of place and its number: the device, or the host's NUMA node that it is nearest to."""
+    """The kind of memory and its number: the device, or the NUMA node of the host that is nearest to it."""
     if not in_host:
         return _DEVICE, ordinal
     attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID

@@ -1,4 +1,4 @@
-"""CPU arenas: a memfd whose size is sealed, and whose input pages can never be mapped writable by anybody else.
+"""CPU arenas: a memfd whose size is sealed, and whose input pages no other process can ever map writable.
 
 `F_SEAL_FUTURE_WRITE` (Linux 5.1, fcntl(2)) lets the judge go on writing through the mapping that it made before the
 seal, and refuses every later writable mapping, `write(2)` and `mprotect(2)`, so a store to an input faults in the
@@ -66,7 +66,7 @@ class MemfdArena:
 
 
 class MemfdWindow:
-    """A reserved range; every `map` lays a memfd over it with MAP_FIXED."""
+    """A reserved range; every `map` puts a memfd there with MAP_FIXED."""
 
     def __init__(self, nbytes: int, *, writable: bool) -> None:
         self.nbytes = _pages(nbytes)

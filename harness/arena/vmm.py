@@ -16,7 +16,7 @@ import torch
 from cuda.bindings import driver
 
 from harness.arena.deferred_free import DeferredFree
-from harness.arena.mapping import POSIX, Window, check, check_host, create, granules, map_at, reserve
+from harness.arena.mapping import POSIX, DeviceWindow, check, check_host, create, granules, map_at, reserve
 from harness.arena.shapes import spanned, viewed
 
 
@@ -44,7 +44,7 @@ def _view(address: int, nbytes: int) -> torch.Tensor:
 
 
 def _cached_bytes() -> int:
-    """What PyTorch keeps of freed tensors."""
+    """How much memory of freed tensors PyTorch keeps."""
     return int(torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
 
 
@@ -60,7 +60,7 @@ deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare
 def give_back() -> None:
     """If less than a third of the device is free, release kept arenas, and what PyTorch keeps of freed tensors.
 
-    Where that is little it is kept: on a device that others have filled it would be asked for again and again.
+    If it is little it is kept: on a device that other processes have filled, this would be called again and again.
     """
     free, whole = torch.cuda.mem_get_info()
     if free < whole // 3 and deferred.kept_bytes + _cached_bytes() > whole // 32:
@@ -108,7 +108,7 @@ class VmmArena:
                 deferred.add(self._handle, self.nbytes)
 
 
-class VmmWindow(Window):
+class VmmWindow(DeviceWindow):
     """A window of the current device whose contents are tensors."""
 
     def __init__(self, nbytes: int, *, writable: bool, at: int = 0, in_host: bool = False) -> None:

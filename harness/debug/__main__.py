@@ -32,10 +32,10 @@ from harness.judge.correctness.oracle import load_reference
 from harness.judge.session import Handover
 from harness.languages import LANGUAGES
 from harness.problem import load
-from harness.runner.build import CompileError, build, import_python, place
-from harness.runner.device import Device
+from harness.runner.build import CompileError, add_extra_file, build, import_python
+from harness.runner.device import RunnerDevice
 from harness.runner.devices import open_device
-from harness.runner.kernel import CallError, Kernel
+from harness.runner.kernel import BuiltKernel, CallError
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Outcome
@@ -109,7 +109,7 @@ class _OtherFiles(MetaPathFinder):
         return importlib.util.spec_from_file_location(fullname, at) if at is not None else None
 
 
-def _kernel(path: Path, others: Sequence[Path], graded: GradedCase, device: Device, home: str) -> Kernel:
+def _kernel(path: Path, others: Sequence[Path], graded: GradedCase, device: RunnerDevice, home: str) -> BuiltKernel:
     """The submission, built: Python is imported from where it is, so that an editor's breakpoints fit."""
     submission = Submission.read(path, "me", others)
     handover = Handover.of(graded.problem, submission, [graded.resolved], graded.device, line_info=True)
@@ -117,7 +117,7 @@ def _kernel(path: Path, others: Sequence[Path], graded: GradedCase, device: Devi
     if compiled or handover.beside:
         os.environ["HOME"] = home
     for name, content in handover.beside.items():
-        place(name, content)
+        add_extra_file(name, content)
     if not compiled:
         sys.meta_path.insert(0, _OtherFiles(others))
         return import_python(path, handover.build, device)

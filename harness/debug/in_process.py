@@ -13,8 +13,8 @@ from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
-from harness.runner.device import Device
-from harness.runner.kernel import Kernel
+from harness.runner.device import RunnerDevice
+from harness.runner.kernel import BuiltKernel
 from harness.runner.serve import Server
 from harness.verdict import CaseResult
 from harness.wire import commands, replies
@@ -35,7 +35,7 @@ class DebuggedCall:
 
 
 def run_test(
-    case: GradedCase, kernel: Kernel, device: Device, about_to_call: Callable[[DebuggedCall], None]
+    case: GradedCase, kernel: BuiltKernel, device: RunnerDevice, about_to_call: Callable[[DebuggedCall], None]
 ) -> tuple[CaseResult, DebuggedCall]:
     """Make the call and check it as the judge does; `about_to_call` gets the tensors before.
 

@@ -1,4 +1,4 @@
-"""The sandboxed process that runs a reference in somebody else's form once, and tells the sizes of its tensors.
+"""The sandboxed process that runs a reference of another project once, and describes its tensors.
 
 `kernelmark import` starts one for each problem, by path. Untrusted once it has the reference:
 `kernelmark.interop.importing.answer` checks what it answers.

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.importer.values import Describer
+from harness.importer.values import same_bits, tensors_in
 
 _BITS = (62, 48, 31)  # the last is what numpy.random.seed takes
 _LIKELY = 0.9  # of as many distinct values as a small seed gives
@@ -18,8 +18,8 @@ Draw = Callable[[int], Any]
 
 def fixed(draw: Draw) -> bool:
     """Whether two seeds give the same tensors."""
-    one, other = _tensors(draw(1)), _tensors(draw(2))
-    return len(one) == len(other) and all(map(_same, one, other))
+    one, other = tensors_in(draw(1)), tensors_in(draw(2))
+    return len(one) == len(other) and all(map(same_bits, one, other))
 
 
 def seed_bits(draw: Draw) -> int | None:
@@ -27,28 +27,15 @@ def seed_bits(draw: Draw) -> int | None:
 
     Authors add to their seeds, and use them as values. None if only small seeds will do.
     """
-    usual = [_values(each) for each in _tensors(draw(1234))]
+    usual = [_values(tensor) for tensor in tensors_in(draw(1234))]
     for bits in _BITS:
         try:
-            large = [_values(each) for each in _tensors(draw((1 << bits) - 54321))]
-        except Exception:  # noqa: BLE001  # a stranger's code does not take such a seed
+            large = [_values(tensor) for tensor in tensors_in(draw((1 << bits) - 54321))]
+        except Exception:  # noqa: BLE001  # untrusted code does not take such a seed
             continue
-        alike = len(large) == len(usual)
-        if alike and all(map(_as_many, large, usual)):
+        if len(large) == len(usual) and all(map(_as_many, large, usual)):
             return bits
     return None
-
-
-def _tensors(data: Any) -> list[torch.Tensor]:
-    describer = Describer()
-    describer.describe(data)
-    return describer.tensors
-
-
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return torch.equal(*(each.contiguous().reshape(-1).view(torch.uint8) for each in (one, other)))
 
 
 def _values(tensor: torch.Tensor) -> tuple[int, int]:

@@ -1,16 +1,18 @@
 """Runs code that was written for a GPU on a machine without one: on the CPU, or on the meta device, which knows shapes
-and dtypes but has no values.
+and dtypes but has no values; and on one device after the other, until one can run it.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.distributions import Distribution
 from torch.overrides import TorchFunctionMode
+
+from harness.importer.values import Refusal
 
 _TO_A_DEVICE = (torch.Tensor.cuda, torch.Tensor.cpu)
 _IGNORED = ("synchronize", "empty_cache", "manual_seed", "manual_seed_all", "set_device")
@@ -42,7 +44,7 @@ class _Mapped(TorchFunctionMode):
         if self._device.type == "meta":
             named.pop("generator", None)  # it draws nothing there, and takes no generator
         if func is torch.Tensor.to:
-            args = (args[0], *(self._device if _is_device(each) else each for each in args[1:]))
+            args = (args[0], *(self._device if _is_device(value) else value for value in args[1:]))
         return func(*args, **named)
 
 
@@ -67,3 +69,21 @@ def elsewhere(device: str) -> Iterator[None]:
         torch.Generator = before  # type: ignore[misc]
         for name, function in saved.items():
             setattr(torch.cuda, name, function)
+
+
+def on_first(devices: Iterable[str], look: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    """The answer from the first device where looking does not fail.
+
+    Raises:
+        Refusal: the problem cannot be stated, whatever the device.
+        Exception: it failed on the last device.
+    """
+    *first, last = devices
+    for device in first:
+        try:
+            return look(device)
+        except Refusal:
+            raise
+        except Exception:  # noqa: BLE001  # whatever untrusted code raises: the last device decides
+            continue
+    return look(last)

@@ -38,7 +38,7 @@ class Files:
 
 
 def defined(module: ModuleType, name: str) -> Any:
-    """What the module defines by a name.
+    """The function or class that the module defines by a name.
 
     Raises:
         Refusal: it does not.
@@ -48,7 +48,7 @@ def defined(module: ModuleType, name: str) -> Any:
     return found
 
 
-def told(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:400] if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Finds the tensors of a problem's data that are no inputs: room for the result, handed over to be filled.
+"""Finds the tensors of a problem's data that are no inputs: room for the result, which the call fills.
 
 A tensor is one if it has the shape of a result in every case (or both have one element), and the result does not depend
 on what it holds. That is tried where tensors have values, in the smallest case, by filling it with something else. A
@@ -11,71 +11,68 @@ import contextlib
 import copy
 import math
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from harness.importer.files import told
-from harness.importer.loaded import Loaded, generated
+from harness.importer.files import in_one_line
+from harness.importer.loaded import LoadedReference, generated
 from harness.importer.overwritten import overwritten
-from harness.importer.values import Describer
+from harness.importer.values import Describer, Tree, same_bits, tensor_facts, tensors_in
 
 _LIMIT_S = 40
 _FILLS = (1, 0)
 
 
 def filled(
-    arguments: list[dict[str, Any]],
-    cases: list[dict[str, Any]],
-    loaded: Mapping[str, Loaded],
-    ids: list[dict[int, int]],
+    arguments: Sequence[dict[str, Any]], cases: Sequence[Tree], loaded: Mapping[str, LoadedReference]
 ) -> dict[str, str]:
-    """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why nobody knows.
-
-    `ids` has what a `Describer` gives the tensors of each case, by the ids in `cases`, where the two differ.
-    """
-    tensors = [_tensors(case["data"]) for case in cases]
-    results = [_tensors(case["result"]) for case in cases]
-    if len({(*data, -1, *made) for data, made in zip(tensors, results, strict=True)}) != 1:
-        return {}  # the ids differ between cases: their data has another structure
-    candidates = [
-        number
-        for number, told in tensors[0].items()
-        if "count" not in told
-        and any(
-            all(_alike(data[number], made[result]) for data, made in zip(tensors, results, strict=True))
-            for result in results[0]
-        )
-    ]
+    """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why this is unknown."""
+    candidates = _candidates(cases)
     if not candidates:
         return {}
-    least = smallest(cases)
-    own = {number: ids[least].get(number, number) for number in candidates}
+    least = arguments[smallest(cases)]
     *_, real = loaded.values()
     try:
         with limited(), real.here() as module:
-            data = generated(module, arguments[least], 1)
+            data = generated(module, least, 1)
             expected = _result(module, data)
-            return {str(number): _tried(module, data, own[number], expected) for number in candidates}
-    except BaseException as error:  # noqa: BLE001  # a process boundary: whatever a stranger's code raises
-        unknown = told(error)[:160]
-    watched: dict[str, str] = {}
-    for number in candidates:
-        watched[str(number)] = unknown
+            return {name: _tried(module, data, name, expected) for name in candidates}
+    except BaseException as error:  # noqa: BLE001  # a process boundary: whatever untrusted code raises
+        watched = dict.fromkeys(candidates, in_one_line(error)[:160])
+    for name in candidates:
         with contextlib.suppress(Exception), loaded["meta"].here() as module:
-            if overwritten(module, generated(module, arguments[least], 1), own[number]):
-                watched[str(number)] = "yes"
+            if overwritten(module, generated(module, least, 1), name):
+                watched[name] = "yes"
     return watched
 
 
-def smallest(cases: list[dict[str, Any]]) -> int:
+def smallest(cases: Sequence[Tree]) -> int:
     """Which case has the smallest data."""
 
     def elements(number: int) -> int:
-        return sum(math.prod(each["shape"]) for each in _tensors(cases[number]["data"]).values())
+        return sum(math.prod(facts["shape"]) for facts in tensor_facts(cases[number]["data"]))
 
     return min(range(len(cases)), key=elements)
+
+
+def _candidates(cases: Sequence[Tree]) -> list[str]:
+    """The tensors of the data that have the shape of a result in every case; none if the ids differ between cases."""
+    data, results = (
+        [{facts["id"]: facts for facts in tensor_facts(case[key])} for case in cases] for key in ("data", "result")
+    )
+    if any([[*one], [*other]] != [[*data[0]], [*results[0]]] for one, other in zip(data, results, strict=True)):
+        return []
+    return [
+        name
+        for name, facts in data[0].items()
+        if "count" not in facts
+        and any(
+            all(_alike(given[name], made[result]) for given, made in zip(data, results, strict=True))
+            for result in results[0]
+        )
+    ]
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -84,48 +81,28 @@ def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return shapes[0] == shapes[1] or all(math.prod(shape) == 1 for shape in shapes)
 
 
-def _tried(module: Any, data: Any, number: int, expected: list[torch.Tensor]) -> str:
+def _tried(module: Any, data: Any, name: str, expected: list[torch.Tensor]) -> str:
     for value in _FILLS:
         other = copy.deepcopy(data)
         describer = Describer()
         describer.describe(other)
-        describer.tensors[number].fill_(value)
+        describer.tensors[name].fill_(value)
         try:
             got = _result(module, other)
         except TimeoutError:
             raise
         except Exception:  # noqa: BLE001  # it does not bear that value, so it reads it
             return "no"
-        if len(expected) != len(got) or not all(map(_same_bits, expected, got)):
+        if len(expected) != len(got) or not all(map(same_bits, expected, got)):
             return "no"
     return "yes"
-
-
-def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
 
 
 def _result(module: Any, data: Any) -> list[torch.Tensor]:
     """The tensors that the reference returns for a copy of the data."""
     torch.manual_seed(1)
-    describer = Describer()
-    describer.describe(module.ref_kernel(copy.deepcopy(data)))
-    return [each.clone(memory_format=torch.contiguous_format) for each in describer.tensors]
-
-
-def _tensors(tree: Any) -> dict[int, dict[str, Any]]:
-    """The tensors of a description, by id."""
-    if not isinstance(tree, dict):
-        return {}
-    if "tensor" in tree:
-        return {tree["tensor"]["id"]: tree["tensor"]}
-    found: dict[int, dict[str, Any]] = {}
-    for inner in tree.values():
-        for each in inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ():
-            found |= _tensors(each)
-    return found
+    made = tensors_in(module.ref_kernel(copy.deepcopy(data)))
+    return [tensor.clone(memory_format=torch.contiguous_format) for tensor in made]
 
 
 @contextlib.contextmanager

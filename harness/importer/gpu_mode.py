@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from harness.importer.devices import on_first
 from harness.importer.drawn import fixed, seed_bits
+from harness.importer.elsewhere import on_first
 from harness.importer.files import Files
 from harness.importer.filled import filled, limited, smallest
-from harness.importer.loaded import Loaded, generated
-from harness.importer.numbered import folded, renumbered
-from harness.importer.values import Describer, Refusal, shape_of
+from harness.importer.loaded import LoadedReference, generated
+from harness.importer.numbered import check_result, folded
+from harness.importer.values import Describer, Refusal, Tree, structure
 
 
 def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
@@ -25,29 +25,26 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
         Refusal: it is not such a problem, or cannot be stated.
         Exception: it failed on the last device.
     """
-    loaded = {device: Loaded(device, files) for device in request["devices"]}
+    loaded = {device: LoadedReference(device, files) for device in request["devices"]}
     _refuse_unlike(loaded[request["devices"][0]], request["cases"])
     cases: list[dict[str, Any]] = []
     for arguments in request["cases"]:
         cases.append(_case(loaded, arguments, seeds=1 if cases else 2))
         _alike([cases[0]["data"], cases[-1]["data"]])
-    seen = [each["data"] for each in cases]
-    if (alike := _alike(seen)) is seen:
-        ids: list[dict[int, int]] = [{} for _ in cases]
-    else:
-        cases, ids = renumbered(alike, [each["result"] for each in cases])
-    module = next(each.module for each in loaded.values() if each.module is not None)
+    for case, data in zip(cases, _alike([case["data"] for case in cases]), strict=True):
+        check_result(case["result"], case["data"], data)
+        case["data"] = data
+    module = next(found.module for found in loaded.values() if found.module is not None)
     return {
         "cases": cases,
         "names": _unpacked(module),
-        "arguments": [*inspect.signature(module.generate_input).parameters],
-        "filled": filled(request["cases"], cases, loaded, ids),
+        "filled": filled(request["cases"], cases, loaded),
         **_drawn(loaded, request["cases"][smallest(cases)]),
     }
 
 
-def _drawn(loaded: dict[str, Loaded], arguments: dict[str, Any]) -> dict[str, Any]:
-    """What seeds do to the inputs of a case; nothing where they cannot be drawn here."""
+def _drawn(loaded: dict[str, LoadedReference], arguments: dict[str, Any]) -> dict[str, Any]:
+    """How seeds change the inputs of a case; nothing is known where they cannot be drawn here."""
     *_, real = loaded.values()
     with contextlib.suppress(Exception), limited(), real.here() as module:
 
@@ -58,32 +55,28 @@ def _drawn(loaded: dict[str, Loaded], arguments: dict[str, Any]) -> dict[str, An
     return {}
 
 
-def _refuse_unlike(loaded: Loaded, cases: list[dict[str, Any]]) -> None:
+def _refuse_unlike(loaded: LoadedReference, cases: list[dict[str, Any]]) -> None:
     """Refuse data that have another structure in other cases, before a reference runs, which may take long."""
-    seen: list[dict[str, Any]] = []
+    seen: list[Tree] = []
     with contextlib.suppress(Exception), loaded.here() as module:
         for arguments in cases if loaded.device == "meta" else []:
             seen.append(Describer().describe(generated(module, arguments, 1)))
     _alike(seen)
 
 
-def _alike(seen: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+def _alike(seen: Sequence[Tree]) -> Sequence[Tree]:
     """The descriptions of the data of several cases, with the same structure in all: as they are, or folded.
 
     Raises:
         Refusal: they have another structure in other cases.
     """
-    for several in (seen, folded(seen) if _differ(seen) else seen):
-        if not _differ(several):
-            return several
+    for trees in (seen, folded(seen)):
+        if all(structure(tree) == structure(trees[0]) for tree in trees[1:]):
+            return trees
     raise Refusal("its data has another structure in other cases")
 
 
-def _differ(seen: Sequence[dict[str, Any]]) -> bool:
-    return any(shape_of(each) != shape_of(seen[0]) for each in seen[1:])
-
-
-def _case(loaded: dict[str, Loaded], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:
+def _case(loaded: dict[str, LoadedReference], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:
     """The sizes of one case, on the first device where they can be found."""
     *_, last = loaded
     return on_first(loaded, lambda device: loaded[device].sizes(arguments, seeds if device == last else 2))
@@ -95,12 +88,14 @@ def _unpacked(module: ModuleType) -> list[str]:
         [function] = ast.parse(inspect.getsource(module.ref_kernel)).body
     except (OSError, TypeError, ValueError, SyntaxError):
         return []
-    if not isinstance(function, ast.FunctionDef) or not function.args.args:
-        return []
-    data = function.args.args[0].arg
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == data:
-            target = node.targets[0]
-            if isinstance(target, ast.Tuple) and all(isinstance(each, ast.Name) for each in target.elts):
-                return [each.id for each in target.elts if isinstance(each, ast.Name)]
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Name(id=value)):
+                if value == _first_argument(function) and all(isinstance(name, ast.Name) for name in names):
+                    return [name.id for name in names if isinstance(name, ast.Name)]
     return []
+
+
+def _first_argument(function: ast.stmt) -> str | None:
+    arguments = function.args.args if isinstance(function, ast.FunctionDef) else []
+    return arguments[0].arg if arguments else None

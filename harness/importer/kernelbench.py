@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from typing import Any
 
 import torch
 
-from harness.importer.devices import on_first
 from harness.importer.drawn import fixed
-from harness.importer.elsewhere import elsewhere
+from harness.importer.elsewhere import elsewhere, on_first
 from harness.importer.files import Files, defined
-from harness.importer.values import Describer, Refusal
+from harness.importer.values import Describer, Refusal, tensor_facts
 
 _DRAWN_ELEMENTS = 1 << 26  # drawn twice in a few seconds
 
@@ -26,15 +26,9 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
     """
     answer = on_first(request["devices"], lambda device: _on(device, files, len(request["cases"])))
     with contextlib.suppress(Exception):  # sizes are known, and a grading will tell the rest
-        if sum(each.numel() for each in _sized(answer)) <= _DRAWN_ELEMENTS:
+        if sum(math.prod(facts["shape"]) for facts in tensor_facts(answer["cases"][0]["data"])) <= _DRAWN_ELEMENTS:
             return {**answer, "fixed": fixed(lambda seed: _drawn(files, seed))}
     return answer
-
-
-def _sized(answer: dict[str, Any]) -> list[torch.Tensor]:
-    """Tensors without values of the sizes of the inputs."""
-    told = [each["tensor"] for each in answer["cases"][0]["data"]["tuple"] if "tensor" in each]
-    return [torch.empty(each["shape"], device="meta") for each in told]
 
 
 def _drawn(files: Files, seed: int) -> list[Any]:
@@ -49,25 +43,23 @@ def _on(device: str, files: Files, cases: int) -> dict[str, Any]:
         module = files.load()
         model_class, inputs, init = (defined(module, name) for name in ("Model", "get_inputs", "get_init_inputs"))
         constructed_with = _listed(init(), "get_init_inputs")
-        given = Describer()
-        told_init = [given.describe(each) for each in constructed_with]
+        described = Describer().describe(constructed_with)["list"]
         torch.manual_seed(1)
         model = model_class(*constructed_with)
-        arguments = _listed(inputs(), "get_inputs")
+        arguments = tuple(_listed(inputs(), "get_inputs"))
         describer = Describer()
-        data = {"tuple": [describer.describe(each) for each in arguments]}
-        result = describer.describe(model(*arguments))
+        data = describer.describe(arguments)
+        result = describer.describe(model(*arguments), "result")
         del arguments, describer
         torch.manual_seed(2)
-        again = Describer()
-        if data["tuple"] != [again.describe(each) for each in _listed(inputs(), "get_inputs")]:
+        if data != Describer().describe(tuple(_listed(inputs(), "get_inputs"))):
             raise Refusal("the sizes or numbers of its inputs are random")
         weights = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
         return {
-            "init": told_init,
+            "init": described,
             "cases": [{"data": data, "result": result}] * cases,
             "names": list(inspect.signature(model_class.forward).parameters)[1:],
-            "weight_bytes": sum(each.numel() * each.element_size() for each in weights),
+            "weight_bytes": sum(tensor.numel() * tensor.element_size() for tensor in weights),
         }
 
 

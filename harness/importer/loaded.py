@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -13,12 +13,12 @@ import torch
 
 from harness.importer.elsewhere import elsewhere
 from harness.importer.files import Files, defined
-from harness.importer.values import Describer, Refusal, others
+from harness.importer.values import Describer, Refusal, Tree, leaves
 
 _FUNCTIONS = ("generate_input", "ref_kernel", "check_implementation")
 
 
-class Loaded:
+class LoadedReference:
     """Imported when it is first used, while the device takes the place of any other."""
 
     def __init__(self, device: str, files: Files) -> None:
@@ -50,30 +50,31 @@ class Loaded:
         describer = Describer()
         with self.here() as module:
             data = generated(module, arguments, 1)
-            told = describer.describe(data)
-            if other := next(others(told), None):
+            described = describer.describe(data)
+            if other := next((inside for kind, inside in leaves(described) if kind == "other"), None):
                 raise Refusal(f"its data holds a {other}, for which the format has no form")
             for seed in range(2, seeds + 1):
-                if Describer().describe(generated(module, arguments, seed)) != told:
+                if Describer().describe(generated(module, arguments, seed)) != described:
                     raise Refusal("the sizes or numbers of its inputs depend on the seed")
         if self.device == "cpu":  # sizes need no values, and are found faster without any
             with contextlib.suppress(Exception):
-                return {"data": told, "result": _result_without_values(module, data, describer.tensors)}
+                result = _result_without_values(module, data, describer.tensors.values())
+                return {"data": described, "result": result}
         with self.here():
-            return {"data": told, "result": describer.describe(module.ref_kernel(data))}
+            return {"data": described, "result": describer.describe(module.ref_kernel(data), "result")}
 
 
-def _result_without_values(module: ModuleType, data: Any, tensors: list[torch.Tensor]) -> dict[str, Any]:
+def _result_without_values(module: ModuleType, data: Any, tensors: Iterable[torch.Tensor]) -> Tree:
     """The description of what the reference gives for the same data on the meta device."""
     describer = Describer()
     with elsewhere("meta"), torch.no_grad():
-        moved = copy.deepcopy(data, {id(each): each.to("meta") for each in tensors})
+        moved = copy.deepcopy(data, {id(tensor): tensor.to("meta") for tensor in tensors})
         describer.describe(moved)
-        return describer.describe(module.ref_kernel(moved))
+        return describer.describe(module.ref_kernel(moved), "result")
 
 
 def generated(module: ModuleType, arguments: dict[str, Any], seed: int) -> Any:
-    """What `generate_input` gives.
+    """The data that `generate_input` makes.
 
     Raises:
         Refusal: it takes other arguments than the cases give.
@@ -83,9 +84,7 @@ def generated(module: ModuleType, arguments: dict[str, Any], seed: int) -> Any:
         raise Refusal("generate_input() takes no seed, so its inputs are always the same")
     if unknown := next((name for name in arguments if name not in parameters), None):
         raise Refusal(f"its cases give {unknown!r}, which generate_input() does not take")
-    required = [
-        name for name, each in parameters.items() if each.default is each.empty and each.kind is not each.VAR_KEYWORD
-    ]
+    required = [name for name, p in parameters.items() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     if missing := next((name for name in required if name != "seed" and name not in arguments), None):
         raise Refusal(f"generate_input() needs {missing!r}, which its cases do not give")
     torch.manual_seed(seed)

@@ -9,21 +9,20 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.importer.values import Describer
+from harness.importer.values import Describer, tensors_in
 
 _OVERWRITE = (torch.ops.aten.copy_, torch.ops.aten.fill_, torch.ops.aten.zero_)
 
 
-def overwritten(module: ModuleType, data: Any, number: int) -> bool:
+def overwritten(module: ModuleType, data: Any, name: str) -> bool:
     """Whether the reference reads nothing of the tensor with this id, nor returns what it was given in it."""
     describer = Describer()
     describer.describe(data)
-    tensor = describer.tensors[number]
+    tensor = describer.tensors[name]
     with _Watch(tensor) as watch:
         result = module.ref_kernel(data)
-    made = Describer()
-    made.describe(result)
-    returned = any(each.untyped_storage()._cdata == tensor.untyped_storage()._cdata for each in made.tensors)
+    storage = tensor.untyped_storage()._cdata
+    returned = any(made.untyped_storage()._cdata == storage for made in tensors_in(result))
     return not watch.read and (watch.written >= tensor.numel() or not returned)
 
 
@@ -42,15 +41,15 @@ class _Watch(TorchDispatchMode):
         for place, value in enumerate((*args, *(kwargs or {}).values())):
             stated = func._schema.arguments[place] if place < len(args) else None
             alias = stated.alias_info if stated is not None else None
-            for each in self._own(value):
+            for tensor in self._own(value):
                 if alias is not None and alias.is_write and func.overloadpacket in _OVERWRITE:
-                    self.written += each.numel()
+                    self.written += tensor.numel()
                 elif alias is None or alias.is_write:  # else it becomes a view
                     self.read = True
         call: Callable[..., Any] = func
         return call(*args, **(kwargs or {}))
 
     def _own(self, value: Any) -> Iterator[torch.Tensor]:
-        for each in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(each, torch.Tensor) and each.untyped_storage()._cdata == self._storage:
-                yield each
+        for member in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(member, torch.Tensor) and member.untyped_storage()._cdata == self._storage:
+                yield member

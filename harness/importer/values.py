@@ -1,19 +1,19 @@
 """Describes Python values as JSON: what they are made of, and the shape and dtype of each tensor in them.
 
-    {"tensor": {"id": 0, "dtype": "float32", "shape": [2, 3], "strides": [3, 1]}}
+    {"tensor": {"id": "data/0", "dtype": "float32", "shape": [2, 3], "strides": [3, 1]}}
     {"number": 3}, {"text": "mean"}, {"dtype": "float16"}, {"none": true}
     {"list": […]}, {"tuple": […]}, {"dict": {…}}, {"fields": {…}}
     {"dict": {"w{index}": {"tensor": {…, "count": 8}}}}    w0 to w7, if `harness.importer.numbered` folded them
     {"other": "KVCache"}    anything else, by the name of its type
 
-The same tensor in two places has one id.
+A tensor's id is the first place where it was met: the same tensor in two places has one id.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,8 @@ import torch
 _DEPTH = 12
 _VALUES = 5000
 _TEXT = 1000
+Tree = dict[str, Any]
+"""A description."""
 
 
 class Refusal(Exception):
@@ -32,12 +34,12 @@ class Describer:
     """Describes the data of a call, then its result, so that a tensor that is returned keeps its id."""
 
     def __init__(self) -> None:
-        self.tensors: list[torch.Tensor] = []
+        self.tensors: dict[str, torch.Tensor] = {}
         """By id. Holding them keeps their addresses from being used again."""
-        self._ids: dict[int, int] = {}
+        self._ids: dict[int, str] = {}
         self._left = _VALUES
 
-    def describe(self, value: Any, depth: int = 0) -> dict[str, Any]:
+    def describe(self, value: Any, place: str = "data", depth: int = 0) -> Tree:
         """The description of a value.
 
         Raises:
@@ -46,12 +48,8 @@ class Describer:
         self._left -= 1
         if self._left < 0 or depth > _DEPTH:
             raise Refusal(f"its data has more than {_VALUES:,} values, or is nested more than {_DEPTH} deep")
-
-        def inner(each: Any) -> dict[str, Any]:
-            return self.describe(each, depth + 1)
-
         if isinstance(value, torch.Tensor):
-            return self._tensor(value)
+            return self._tensor(value, place)
         if value is None:
             return {"none": True}
         if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
@@ -60,51 +58,71 @@ class Describer:
             return {"text": value}
         if isinstance(value, torch.dtype):
             return {"dtype": str(value).removeprefix("torch.")}
-        if type(value) is list:
-            return {"list": [inner(each) for each in value]}
-        if type(value) in (tuple, torch.Size) or type(value).__module__ == "torch.return_types":
-            return {"tuple": [inner(each) for each in value]}
-        return _with_names(value, inner) or {"other": type(value).__name__}
+        kind, members = _members(value)
+        inner = {key: self.describe(member, f"{place}/{key}", depth + 1) for key, member in members.items()}
+        if kind == "other":
+            return {kind: type(value).__name__}
+        return {kind: [*inner.values()] if kind in ("list", "tuple") else inner}
 
-    def _tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
+    def _tensor(self, tensor: torch.Tensor, place: str) -> Tree:
         if tensor.layout != torch.strided:
             return {"other": f"a tensor with the layout {tensor.layout}"}
-        number = self._ids.setdefault(id(tensor), len(self.tensors))
-        if number == len(self.tensors):
-            self.tensors.append(tensor)
+        name = self._ids.setdefault(id(tensor), place)
+        self.tensors[name] = tensor
         dtype = str(tensor.dtype).removeprefix("torch.")
-        told = {"id": number, "dtype": dtype, "shape": list(tensor.shape), "strides": list(tensor.stride())}
-        return {"tensor": told}
+        facts = {"id": name, "dtype": dtype, "shape": list(tensor.shape), "strides": list(tensor.stride())}
+        return {"tensor": facts}
 
 
-def others(tree: Any) -> Iterator[str]:
-    """The types in a description that have no form."""
-    if isinstance(tree, list):
-        for each in tree:
-            yield from others(each)
-    elif isinstance(tree, dict):
-        if isinstance(tree.get("other"), str):
-            yield tree["other"]
-        for key, each in tree.items():
-            yield from others(each) if key != "tensor" else ()
+def _members(value: Any) -> tuple[str, Mapping[Any, Any]]:
+    """The kind of a value that holds others, and these; "other" for a value of which nothing is known."""
+    if type(value) is list:
+        return "list", dict(enumerate(value))
+    if type(value) in (tuple, torch.Size) or type(value).__module__ == "torch.return_types":
+        return "tuple", dict(enumerate(value))
+    if type(value) is dict and all(type(key) is str for key in value):
+        return "dict", value
+    if type(value) is SimpleNamespace:
+        return "fields", vars(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type | torch.nn.Module):
+        return "fields", {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return "other", {}
 
 
-def shape_of(tree: Any) -> Any:
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in a value, in order, without repetitions."""
+    describer = Describer()
+    describer.describe(value)
+    return [*describer.tensors.values()]
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have the same shape, dtype and content."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(*(tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, other)))
+
+
+def leaves(tree: Tree) -> Iterator[tuple[str, Any]]:
+    """The kinds and contents of the values in a description that hold no others, in order."""
+    [(kind, inside)] = tree.items()
+    if kind in ("list", "tuple", "dict", "fields"):
+        for member in inside if isinstance(inside, list) else inside.values():
+            yield from leaves(member)
+    else:
+        yield kind, inside
+
+
+def tensor_facts(tree: Tree) -> list[dict[str, Any]]:
+    """The descriptions of the tensors in a description, in order."""
+    return [inside for kind, inside in leaves(tree) if kind == "tensor"]
+
+
+def structure(tree: Tree) -> Any:
     """A description without what may differ between cases: sizes, dtypes and numbers."""
     [(kind, inside)] = tree.items()
     if kind in ("list", "tuple"):
-        return kind, [shape_of(each) for each in inside]
+        return kind, [structure(member) for member in inside]
     if kind in ("dict", "fields"):
-        return kind, [(key, shape_of(each)) for key, each in inside.items()]
+        return kind, [(key, structure(member)) for key, member in inside.items()]
     return (kind, len(inside["shape"])) if kind == "tensor" else kind
-
-
-def _with_names(value: Any, inner: Callable[[Any], dict[str, Any]]) -> dict[str, Any] | None:
-    """The description of a dict, or of an object that only holds values; None for anything else."""
-    if type(value) is dict and all(type(key) is str for key in value):
-        return {"dict": {key: inner(each) for key, each in value.items()}}
-    if type(value) is SimpleNamespace:
-        return {"fields": {key: inner(each) for key, each in vars(value).items()}}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type | torch.nn.Module):
-        return {"fields": {each.name: inner(getattr(value, each.name)) for each in dataclasses.fields(value)}}
-    return None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from harness.languages import cpp, cuda, python
 from harness.languages.language import Language
 
-LANGUAGES: Mapping[str, Language] = {each.LANGUAGE.suffix: each.LANGUAGE for each in (python, cuda, cpp)}
+LANGUAGES: Mapping[str, Language] = {module.LANGUAGE.suffix: module.LANGUAGE for module in (python, cuda, cpp)}
 """Keyed by file suffix, without the dot."""
 
 

@@ -1,6 +1,6 @@
 """CUDA C++, compiled by nvcc without torch's headers: `nvcc -shared` on a plain file takes about a second."""
 
-from harness.languages.beside import HEADERS
+from harness.languages.extra_files import HEADERS
 from harness.languages.language import Compiler, Language
 
 # In one translation unit with the submission, so that errors still name submission.cu and its lines. The library links
@@ -21,7 +21,7 @@ void kernelmark_allocate_with(void* (*allocate)(ptrdiff_t, int, void*), int (*fr
     kernelmark_free = free;
 }
 cudaError_t __wrap_cudaMalloc(void** at, size_t bytes) {
-    static std::atomic<int> given;  // each takes whole pages, and addresses that are not used again
+    static std::atomic<int> given;  // every one takes whole pages, and addresses that are not used again
     bool ours = kernelmark_allocate && at && bytes && bytes < size_t(1) << 37 && given < 100;
     void* got = ours ? kernelmark_allocate(bytes, 0, nullptr) : nullptr;
     if (!got) return __real_cudaMalloc(at, bytes);
@@ -43,7 +43,7 @@ LANGUAGE = Language(
     suffix="cu",
     devices=("cuda",),
     lexer="cuda",
-    beside=HEADERS,
+    extra_files=HEADERS,
     words="c",
     compiler=Compiler("nvcc", _ARGUMENTS, unit=_UNIT, line_info=("-lineinfo", "-Xptxas", "-v"), takes_stream=True),
 )

@@ -1,4 +1,4 @@
-"""What a language's module defines."""
+"""The description of a language, which its module defines."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Language:
     """Where it runs. Elsewhere it is refused; on a CPU only after compiling, so that compile errors are seen."""
     lexer: str
     """Its Pygments lexer, for the site."""
-    beside: tuple[str, ...]
-    """The suffixes of other files that a submission in it may have: what its sources include or import."""
+    extra_files: tuple[str, ...]
+    """The suffixes of the extra files that a submission in it may include or import."""
     words: Literal["python", "c"]
     """Which syntax of comments, strings and keywords it has, for `kernelmark similar`."""
     compiler: Compiler | None = None

@@ -1,6 +1,6 @@
 """Python: PyTorch and Triton, which runs in its interpreter where there is no GPU."""
 
-from harness.languages.beside import MODULES
+from harness.languages.extra_files import MODULES
 from harness.languages.language import Language
 
-LANGUAGE = Language(suffix="py", devices=("cpu", "cuda"), lexer="python", beside=MODULES, words="python")
+LANGUAGE = Language(suffix="py", devices=("cpu", "cuda"), lexer="python", extra_files=MODULES, words="python")

@@ -1,7 +1,7 @@
 """Entry point inside the sandbox: connect to the judge, open the device, then execute commands until the judge hangs
 up.
 
-Called as `python -I -B -u <here> SOCKET`.
+Called as `python -I -B -u PATH SOCKET`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def main(address: str) -> None:
     judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     judge.connect(address)
     frame.send(judge, 0, replies.Hello(protocol=protocol.PROTOCOL, python=platform.python_version()))
-    from harness.launcher.serve import Server
+    from harness.launcher.serve import LauncherServer
 
-    server = Server(judge)
+    server = LauncherServer(judge)
     token, _, [output] = frame.receive_command(judge)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -14,7 +14,7 @@ from harness.shared.cupti import Cupti
 
 MEMCPY, _MEMSET, _KERNEL = 1, 2, 10  # CUPTI_ACTIVITY_KIND_*; kernels as CONCURRENT_KERNEL
 _FLUSH_FORCED = 1
-# After each flush CUPTI takes a buffer of ours and one on the device, and seems to zero both: with the 4 MiB and 3.2 MB
+# After a flush CUPTI takes a buffer of ours and one on the device, and seems to zero both: with the 4 MiB and 3.2 MB
 # of its manual that takes 600 µs per call on an H100. These hold some hundreds and 10,000 records; CUPTI takes more as
 # needed.
 _BUFFER_BYTES, _ALIGNED = 256 << 10, 8
@@ -41,7 +41,7 @@ class _Record(ctypes.Structure):
     )
 
 
-class Activity:
+class CuptiActivity:
     """Collects records from construction on; one per process, made before there is a context."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Makes the recorded call, on memory that holds different inputs each time."""
+"""Makes the recorded call, on memory that holds different inputs every time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from harness.arena.mapping import Window, check
+from harness.arena.mapping import DeviceWindow, check
 from harness.errors import DeviceError
-from harness.launcher.activity import MEMCPY, Activity, Span
-from harness.launcher.device import ORDINAL, Device, Times
+from harness.launcher.activity import MEMCPY, CuptiActivity, Span
+from harness.launcher.device import ORDINAL, LauncherDevice, Times
 from harness.launcher.graph import build
 from harness.launcher.images import Images
-from harness.recording import Empty, Packed
+from harness.recording.file import Packed
+from harness.recording.schema import Empty
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 from harness.wire import commands, replies
 
@@ -24,26 +25,31 @@ class LoadedRecording:
     """One loaded recording. Its memory stays mapped: the judge fills it between calls, when the device is idle."""
 
     def __init__(
-        self, device: Device, activity: Activity, packed: Packed, command: commands.Load, scratch: int | None
+        self,
+        device: LauncherDevice,
+        activity: CuptiActivity,
+        packed: Packed,
+        command: commands.Load,
+        scratch: int | None,
     ) -> None:
         self._device, self._activity, self._packed = device, activity, packed
         device.hold_again()
         self._windows = [
-            Window(command.input_bytes, ORDINAL, writable=False, at=INPUTS.start),
-            Window(command.output_bytes, ORDINAL, writable=True, at=OUTPUTS.start),
+            DeviceWindow(command.input_bytes, ORDINAL, writable=False, at=INPUTS.start),
+            DeviceWindow(command.output_bytes, ORDINAL, writable=True, at=OUTPUTS.start),
         ]
         if command.host_bytes:
-            host = Window(command.host_bytes, ORDINAL, writable=False, at=HOST_INPUTS.start, in_host=True)
+            host = DeviceWindow(command.host_bytes, ORDINAL, writable=False, at=HOST_INPUTS.start, in_host=True)
             self._windows.append(host)
-        self._of_calls = tuple(self._windows)
+        self._arena_windows = tuple(self._windows)
         if packed.recording.scratch_bytes:
             if scratch is None:
                 raise DeviceError("a recording with scratch came without it")
-            window = Window(packed.recording.scratch_bytes, ORDINAL, writable=True, at=SCRATCH.start)
+            window = DeviceWindow(packed.recording.scratch_bytes, ORDINAL, writable=True, at=SCRATCH.start)
             self._windows.append(window)
             window.map(scratch)
         self._images = Images(packed)
-        self._working = sum(not isinstance(node, Empty) for node in packed.recording.nodes)
+        self._busy_nodes = sum(not isinstance(node, Empty) for node in packed.recording.nodes)
         self._graph: Any = None
 
     @property
@@ -53,7 +59,7 @@ class LoadedRecording:
     def replay(self, arenas: Sequence[int]) -> replies.Replayed:
         """Make the call once, with a cold cache, on these arenas, or if none are given, on the previous call's."""
         if arenas:
-            for window, arena in zip(self._of_calls, arenas, strict=True):
+            for window, arena in zip(self._arena_windows, arenas, strict=True):
                 window.map(arena)
         if self._graph is None:
             self._graph = build(self._packed, self._images, self._device.context)
@@ -62,12 +68,12 @@ class LoadedRecording:
             self._activity.forget()
         self._images.restore()
         mapped = [(window.address, window.nbytes) for window in self._windows]
-        times, spans = cold(self._device, self._activity, self._graph, self._working, mapped)
+        times, spans = cold(self._device, self._activity, self._graph, self._busy_nodes, mapped)
         return replies.Replayed(
             device_ns=max(span.end for span in spans) - spans[0].start if spans else 0,
             event_ns=times.event_ns,
             span_ns=times.span_ns,
-            nodes_ns=tuple(span.end - span.start for span in spans[: replies.MAX_TOLD_NODES]),
+            nodes_ns=tuple(span.end - span.start for span in spans[: replies.MAX_TIMED_NODES]),
         )
 
     def close(self) -> None:
@@ -81,7 +87,7 @@ class LoadedRecording:
 
 
 def cold(
-    device: Device, activity: Activity, graph: Any, nodes: int, mapped: Sequence[tuple[int, int]] = ()
+    device: LauncherDevice, activity: CuptiActivity, graph: Any, nodes: int, mapped: Sequence[tuple[int, int]] = ()
 ) -> tuple[Times, list[Span]]:
     """Launch a graph with a cold cache; returns its times, and the spans of its non-empty nodes.
 
@@ -95,18 +101,18 @@ def cold(
         device.touch(address, nbytes)
     device.wait()
     times = device.time(graph)
-    before = 1 + len(mapped)  # kernels of our own
+    own = 1 + len(mapped)  # kernels, which ran before
     spans = _from_the_first_kernel(activity.collect())
-    if len(spans) < before + nodes:
+    if len(spans) < own + nodes:
         spans = _from_the_first_kernel(sorted(spans + activity.collect()))  # late records
-    if len(spans) != before + nodes:
+    if len(spans) != own + nodes:
         kinds = dict(Counter(span.kind for span in spans))
-        raise DeviceError(f"CUPTI saw {len(spans) - before} of the call's {nodes} nodes (all by kind: {kinds})")
+        raise DeviceError(f"CUPTI saw {len(spans) - own} of the call's {nodes} nodes (all by kind: {kinds})")
     if any(not span.start or span.end < span.start for span in spans):
         raise DeviceError("CUPTI has no time of one of the call's nodes")
-    return times, spans[before:]
+    return times, spans[own:]
 
 
 def _from_the_first_kernel(spans: list[Span]) -> list[Span]:
-    """Without the copies that put variables back, before our own first kernel."""
+    """The spans without the copies that put variables back, which come before our own first kernel."""
     return list(dropwhile(lambda span: span.kind == MEMCPY, spans))

@@ -1,4 +1,4 @@
-"""How far the three clocks differ when all are right: measured before any recording is loaded."""
+"""Measures how far the three clocks differ when all are right, before any recording is loaded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from cuda.bindings import driver
 
 from harness.arena.mapping import check
-from harness.launcher.activity import Activity
+from harness.launcher.activity import CuptiActivity
 from harness.launcher.calls import cold
-from harness.launcher.device import Device
+from harness.launcher.device import LauncherDevice
 
 _WARM_UPS, _CALLS = 3, 15
 
@@ -24,7 +24,7 @@ class Apart(NamedTuple):
     """How much longer the host's time is than the events'."""
 
 
-def compare(device: Device, activity: Activity) -> Apart:
+def compare(device: LauncherDevice, activity: CuptiActivity) -> Apart:
     """Make our own calls, and compare the clocks.
 
     Raises:
@@ -38,4 +38,4 @@ def compare(device: Device, activity: Activity) -> Apart:
         extras.append((times.event_ns - (span.end - span.start), times.span_ns - times.event_ns))
     check(driver.cuGraphExecDestroy(graph))
     events, spans_ns = zip(*extras[_WARM_UPS:], strict=True)
-    return Apart(*(max(0, round(quantiles(each, n=4)[0])) for each in (events, spans_ns)))
+    return Apart(*(max(0, round(quantiles(extra_ns, n=4)[0])) for extra_ns in (events, spans_ns)))

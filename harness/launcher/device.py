@@ -94,7 +94,7 @@ class Times(NamedTuple):
     span_ns: int
 
 
-class Device:
+class LauncherDevice:
     """The primary context of the sandbox's GPU, current in this thread."""
 
     def __init__(self) -> None:
@@ -137,12 +137,12 @@ class Device:
         """Let every multiprocessor translate the addresses of memory that was just mapped.
 
         A call on memory that has been mapped for a while does not pay for that, which takes 1.7 µs on an H100. A word
-        near the end of each page comes into L2.
+        near the end of every page is then in L2.
         """
         types = (ctypes.c_uint64, ctypes.c_uint64)
         values = (address, -(-nbytes // _PAGE_BYTES))
         launch = driver.cuLaunchKernel
-        # Two blocks of this size fill a multiprocessor, so that each gets some.
+        # Two blocks of this size fill a multiprocessor, so that every one gets some.
         check(launch(self._touch_pages, self._full_blocks, 1, 1, 1024, 1, 1, 0, self.stream, (values, types), 0))
 
     def own_graph(self) -> Any:

@@ -11,7 +11,8 @@ from cuda.bindings import driver
 from harness.arena.mapping import check
 from harness.errors import DeviceError
 from harness.launcher.images import Images
-from harness.recording import Blob, Edge, Empty, Kernel, Memcpy, Memset, Packed
+from harness.recording.file import Packed
+from harness.recording.schema import Blob, Edge, Empty, Kernel, Memcpy, Memset
 
 _POINTER, _SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END (cuda.h)
 _Attribute = driver.CUlaunchAttributeID
@@ -67,7 +68,8 @@ def _kernel(graph: Any, before: list[Any], node: Kernel, images: Images, packed:
     parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = node.grid
     parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = node.block
     parameters.sharedMemBytes = node.shared_bytes
-    given = _Given(packed, node.parameters) if node.parameters else None  # the driver copies it when the node is added
+    # The driver copies them when the node is added.
+    given = _PackedParameters(packed, node.parameters) if node.parameters else None
     if given and node.cooperative:
         parameters.kernelParams, parameters.extra = given.one_by_one(parameters.func), 0
     else:
@@ -92,7 +94,7 @@ def _set(node: Any, attribute: Any, value: Any) -> None:
     check(driver.cuGraphKernelNodeSetAttribute(node, attribute, value))
 
 
-class _Given:
+class _PackedParameters:
     """A launch's parameters as one byte string, in the form of a launch's `extra`."""
 
     def __init__(self, packed: Packed, blob: Blob) -> None:

@@ -1,4 +1,4 @@
-"""Loads a recording's code images, puts their variables back before each call, and finds their functions."""
+"""Loads a recording's code images, resets their variables before every call, and finds their functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from cuda.bindings import driver
 
 from harness.arena.mapping import check
 from harness.errors import DeviceError
-from harness.recording import Kernel, Packed
+from harness.recording.file import Packed
+from harness.recording.schema import Kernel
 from harness.wire import replies
 
 _PLAIN_CLUSTER = 8
@@ -39,7 +40,7 @@ class Images:
             self._allow(self._functions[key], node)
 
     def restore(self) -> None:
-        """Write the variables' recorded contents, so that each call finds what the recorded one found."""
+        """Write the variables' recorded contents, so that every call finds what the recorded one found."""
         for address, content in self._variables:
             check(driver.cuMemcpyHtoD(address, content, len(content)))
 

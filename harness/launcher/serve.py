@@ -8,17 +8,17 @@ import socket
 import traceback
 
 from harness.errors import DeviceError
-from harness.launcher.activity import Activity
+from harness.launcher.activity import CuptiActivity
 from harness.launcher.calls import LoadedRecording
 from harness.launcher.clocks import Apart, compare
-from harness.launcher.device import Device
-from harness.recording import unpack
+from harness.launcher.device import LauncherDevice
+from harness.recording.file import unpack
 from harness.wire import checks, commands, frame, replies
 
 _TRACE_CHARACTERS = 8000
 
 
-class Server:
+class LauncherServer:
     """The device and its clocks, and the recording that was loaded last."""
 
     def __init__(self, judge: socket.socket) -> None:
@@ -68,15 +68,16 @@ class Server:
         raise checks.WireError(f"a launcher does not know {type(command).__name__} here")
 
 
-def _open() -> tuple[Device, tuple[Activity, Apart] | DeviceError]:
-    """The device; and CUPTI with its offset to the other clocks, or why there is none. The judge learns that with the
-    first recording, and can have plain calls timed.
+def _open() -> tuple[LauncherDevice, tuple[CuptiActivity, Apart] | DeviceError]:
+    """Open the device; also returns CUPTI with its offsets to the other clocks, or why there is none.
+
+    The judge learns the reason with the first recording, and can have plain calls timed.
     """
     try:
-        activity = Activity()  # before there is a context, when CUPTI sizes its buffers on the device
+        activity = CuptiActivity()  # before there is a context, when CUPTI sizes its buffers on the device
     except DeviceError as error:
-        return Device(), error
-    device = Device()
+        return LauncherDevice(), error
+    device = LauncherDevice()
     try:
         return device, (activity, compare(device, activity))
     except DeviceError as error:

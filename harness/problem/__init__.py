@@ -7,11 +7,10 @@ are imported by name where they are used.
 from harness.problem.load import load
 from harness.problem.problem import Problem
 from harness.problem.resolve import ResolvedCase, ResolvedTensor
-from harness.problem.spec import Case, DeviceKind, Fill, Limits, Tolerance
+from harness.problem.spec import Case, Fill, Limits, Tolerance
 
 __all__ = [
     "Case",
-    "DeviceKind",
     "Fill",
     "Limits",
     "Problem",

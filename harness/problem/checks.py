@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
-from harness.problem.key import Key, case_key, file_key
+from harness.problem.key import ProblemKey, case_key, file_key
 from harness.problem.resolve import resolve_case
 from harness.problem.signature import unreachable_outputs
 from harness.problem.spec import Case, ProblemSpec
@@ -48,7 +48,7 @@ def check(problem: ProblemSpec) -> None:
     _check_used(problem, file)
 
 
-def _check_schedule(problem: ProblemSpec, file: Key) -> None:
+def _check_schedule(problem: ProblemSpec, file: ProblemKey) -> None:
     """Everything else about submitting needs a deadline, and a period that has a place on the calendar."""
     if problem.deadline is None:
         if problem.visibility == "after_deadline":
@@ -66,7 +66,7 @@ def _check_schedule(problem: ProblemSpec, file: Key) -> None:
         file.at("grace").refuse("is not shorter than the time of `late`", "shorten it, or leave `late` out")
 
 
-def _check_names(problem: ProblemSpec, file: Key) -> None:
+def _check_names(problem: ProblemSpec, file: ProblemKey) -> None:
     """All arguments share one namespace: they are the parameters of one C function."""
     named = [(file.at("parameters", number), name) for number, name in enumerate(problem.parameters)]
     named += [(file.at("tensors", number, "name"), spec.name) for number, spec in enumerate(problem.tensors)]
@@ -76,7 +76,7 @@ def _check_names(problem: ProblemSpec, file: Key) -> None:
     _refuse_repeated(cases, "every case needs a name of its own")
 
 
-def _refuse_repeated(named: list[tuple[Key, str]], remedy: str) -> None:
+def _refuse_repeated(named: list[tuple[ProblemKey, str]], remedy: str) -> None:
     seen: dict[str, str] = {}
     for key, name in named:
         if name in seen:
@@ -84,7 +84,7 @@ def _refuse_repeated(named: list[tuple[Key, str]], remedy: str) -> None:
         seen[name] = key.path
 
 
-def _check_call(problem: ProblemSpec, file: Key) -> None:
+def _check_call(problem: ProblemSpec, file: ProblemKey) -> None:
     """A call's forms name what exists, and its result is made of outputs."""
     call, roles = problem.call, {spec.name: spec.role for spec in problem.tensors}
     key = file.at("call")
@@ -114,8 +114,8 @@ def _check_call(problem: ProblemSpec, file: Key) -> None:
         of_role.refuse(what, "name it in an argument or in the result")
 
 
-def _check_form(problem: ProblemSpec, form: Form, key: Key) -> None:
-    """What one form names exists, and what it enumerates is a list that every case has."""
+def _check_form(problem: ProblemSpec, form: Form, key: ProblemKey) -> None:
+    """Every name in a form exists, and every entry with an index is of a list that no case lacks."""
     if form is None:
         return
     tensors = {spec.name: spec for spec in problem.tensors}
@@ -134,7 +134,7 @@ def _check_form(problem: ProblemSpec, form: Form, key: Key) -> None:
 
 
 def _check_case(problem: ProblemSpec, case: Case) -> None:
-    """What a case draws is a parameter without a value, and its options have names that `generate` does not get."""
+    """A case draws only parameters without a value, and its options have names of their own for `generate`."""
     key = case_key(problem, case)
     for name in case.draw:
         if name not in problem.parameters:
@@ -158,7 +158,7 @@ def _check_kinds(problem: ProblemSpec) -> None:
                 key.refuse(f"is {value!r}, but {first[name]!r} in `tests[0]`", "use the same kind in all cases")
 
 
-def _check_devices(problem: ProblemSpec, file: Key) -> None:
+def _check_devices(problem: ProblemSpec, file: ProblemKey) -> None:
     """A device needs both tests and benchmarks: without tests nothing is proved, without benchmarks nothing ranked."""
     tested = {device for case in problem.tests for device in case.devices}
     timed = {device for case in problem.benchmarks for device in case.devices}
@@ -168,7 +168,7 @@ def _check_devices(problem: ProblemSpec, file: Key) -> None:
             file.at(key).refuse(what, f"add a {key.removesuffix('s')} with devices [{device!r}]")
 
 
-def _check_used(problem: ProblemSpec, file: Key) -> None:
+def _check_used(problem: ProblemSpec, file: ProblemKey) -> None:
     """A dtype parameter that no tensor uses would reach no kernel: neither Python nor C is passed text."""
     used = {spec.dtype for spec in problem.tensors}
     for number, name in enumerate(problem.parameters):

@@ -83,4 +83,4 @@ DTYPES: dict[str, DTypeInfo] = {
     "bool": DTypeInfo(1, "bool", 0, 1, 1),
 }
 FLOAT4_MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-"""By the three low bits of a float4; the fourth is the sign."""
+"""The magnitude of a float4 by its three low bits; the fourth is the sign."""

@@ -1,8 +1,8 @@
 """How torch holds each element type: as numbers, as bits, in twice the precision, and rounded from it. Trusted.
 
 torch computes little in the narrow and the unsigned types, nothing at all in float4, and on a GPU a copy of float4 that
-is more than a copy of memory ends in an assertion of the device. So whoever compares elements does it here, and whoever
-copies them does it as `harness.shared.carrier` says.
+is more than a copy of memory ends in an assertion of the device. So elements are compared here, and copied as
+`harness.shared.carrier` says.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def info(dtype: torch.dtype) -> DTypeInfo:
 
 
 @dataclass(frozen=True)
-class Limits:
+class FloatLimits:
     """The distance from 1 to the next number, the largest number and the smallest normal one."""
 
     eps: float
@@ -42,12 +42,12 @@ class Limits:
 
 
 @cache
-def limits(dtype: torch.dtype) -> Limits:
-    """Of a type of family float, complex or packed; of a complex one, those of its parts."""
+def limits(dtype: torch.dtype) -> FloatLimits:
+    """The limits of a type of family float, complex or packed; for a complex one, those of its parts."""
     if dtype is FLOAT4:  # torch.finfo does not know it
-        return Limits(info(dtype).eps, info(dtype).high, 2.0 ** info(dtype).least_exponent)
+        return FloatLimits(info(dtype).eps, info(dtype).high, 2.0 ** info(dtype).least_exponent)
     found = torch.finfo(dtype)
-    return Limits(found.eps, found.max, found.tiny)
+    return FloatLimits(found.eps, found.max, found.tiny)
 
 
 def has_budget(dtype: torch.dtype) -> bool:
@@ -94,12 +94,12 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """In the type of the truth."""
+    """The tensor in the type of the truth."""
     return tensor if tensor.dtype is wide(tensor.dtype) else tensor.to(wide(tensor.dtype))
 
 
 def rounded(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """In an output's own dtype, eight-bit floats without infinity saturated, as the hardware does."""
+    """The tensor in an output's own dtype, eight-bit floats without infinity saturated, as the hardware does."""
     if dtype in EIGHT_BITS and not info(dtype).infinities and tensor.dtype is not dtype:
         limit = info(dtype).high
         tensor = tensor.clamp(-limit, limit)

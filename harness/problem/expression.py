@@ -2,7 +2,7 @@
 
 Values are whole numbers, except those of float64 scalars, which may also use `/`, `sqrt` and decimals.
 
-An expression is parsed to Python's syntax tree, and every node is checked against a short list: nothing is executed.
+An expression is parsed to Python's syntax tree, and each node of a short list becomes a function: nothing is executed.
 Trusted code over an organizer's text; every value is bounded, so no expression can take long or grow large.
 """
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 import functools
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.problem.dtypes import DTYPES
@@ -25,33 +26,35 @@ class ExpressionError(ValueError):
     """An expression that is not in the language, or has no value for these parameters; `str()` is one line."""
 
 
+Parameters = Mapping[str, int | str]
+Whole = Callable[[Parameters], int]
+Real = Callable[[Parameters], float]
+
+
 @dataclass(frozen=True)
 class Expression:
     """A parsed expression: its text, and the names of parameters and dtypes that it mentions."""
 
     text: str
     names: frozenset[str]
-    tree: ast.expr
+    compute: Real
 
-    def value(self, parameters: Mapping[str, int | str]) -> int:
+    def value(self, parameters: Parameters) -> int:
         """Its value, at most 2⁶³ - 1 in magnitude at every step.
 
         Raises:
             ExpressionError: an unknown name, text instead of a number, a division by zero, or a value too large.
         """
-        try:
-            return _value(self.tree, parameters)
-        except ExpressionError as error:
-            raise ExpressionError(f"`{self.text}`: {error}") from None
+        return int(self.real(parameters))
 
-    def real(self, parameters: Mapping[str, int | str]) -> float:
+    def real(self, parameters: Parameters) -> float:
         """The value of an expression that was parsed as `real`: finite at every step.
 
         Raises:
             ExpressionError: as for `value`, or a value that is not real or not finite.
         """
         try:
-            return _real(self.tree, parameters)
+            return self.compute(parameters)
         except ExpressionError as error:
             raise ExpressionError(f"`{self.text}`: {error}") from None
 
@@ -75,13 +78,13 @@ def parse(text: str, *, real: bool = False) -> Expression:
         raise ExpressionError(f"`{shown}` is not an expression ({_reason(error)})") from None
     names: set[str] = set()
     try:
-        (_check_real if real else _check)(tree, names)
+        compute = _real(tree, names) if real else _whole(tree, names)
     except ExpressionError as error:
         raise ExpressionError(f"`{shown}`: {error}") from None
-    return Expression(shown, frozenset(names), tree)
+    return Expression(shown, frozenset(names), compute)
 
 
-def evaluate(text: str | int, parameters: Mapping[str, int | str]) -> int:
+def evaluate(text: str | int, parameters: Parameters) -> int:
     """Parse `text` and return its value; a whole number is its own value.
 
     Raises:
@@ -94,100 +97,79 @@ def _reason(error: Exception) -> str:
     return error.msg if isinstance(error, SyntaxError) and error.msg else str(error) or "nested too deeply"
 
 
-def _check(node: ast.expr, names: set[str]) -> None:
-    """Refuse every node that is not in the language, and collect the names."""
+def _whole(node: ast.expr, names: set[str]) -> Whole:
+    """A function that computes the value of a node, whose names are collected; refuses what is not in the language."""
     match node:
-        case ast.Constant(value=value) if type(value) is int:
-            _bounded(value)
+        case ast.Constant(value=number) if type(number) is int:
+            bounded = _bounded(number)
+            return lambda _: bounded
         case ast.Name(id=name):
             if name in FUNCTIONS:
                 raise ExpressionError(f"`{name}` is a function: write `{name}(…)`")
             names.add(name)
+            return lambda parameters: _number(name, parameters)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            _check(operand, names)
+            positive = _whole(operand, names)
+            return lambda parameters: -positive(parameters)
         case ast.BinOp(left=left, op=op, right=right):
             if type(op) not in _OPERATORS:
                 slash = "; write `//` for whole-number division" if isinstance(op, ast.Div) else ""
                 raise ExpressionError(f"only + - * // % ** are allowed{slash}")
-            _check(left, names)
-            _check(right, names)
+            combine, one, other = _OPERATORS[type(op)], _whole(left, names), _whole(right, names)
+            return lambda parameters: _bounded(combine(one(parameters), other(parameters)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            _check_call(name, args, names)
-        case _:
-            raise ExpressionError(f"only whole numbers, names, + - * // % ** and {', '.join(FUNCTIONS)} are allowed")
+            return _call(name, args, names)
+    raise ExpressionError(f"only whole numbers, names, + - * // % ** and {', '.join(FUNCTIONS)} are allowed")
 
 
-def _check_real(node: ast.expr, names: set[str]) -> None:
+def _real(node: ast.expr, names: set[str]) -> Real:
     """The same where fractions are allowed; the operands of `//`, `%` and the other functions are whole numbers."""
     match node:
-        case ast.Constant(value=value) if type(value) is float:
-            _finite(value)
+        case ast.Constant(value=number) if type(number) is float:
+            finite = _finite(number)
+            return lambda _: finite
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            _check_real(operand, names)
+            positive = _real(operand, names)
+            return lambda parameters: -positive(parameters)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _REAL_OPERATORS:
-            _check_real(left, names)
-            _check_real(right, names)
+            combine, one, other = _REAL_OPERATORS[type(op)], _real(left, names), _real(right, names)
+            return lambda parameters: _computed(combine, one(parameters), other(parameters))
         case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]):
-            _check_real(argument, names)
-        case _:
-            _check(node, names)
+            square = _real(argument, names)
+            return lambda parameters: _computed(math.sqrt, square(parameters))
+    whole = _whole(node, names)
+    return lambda parameters: float(whole(parameters))
 
 
-def _check_call(name: str, args: list[ast.expr], names: set[str]) -> None:
-    if name == "sizeof" and not (len(args) == 1 and isinstance(args[0], ast.Name)):
-        raise ExpressionError("`sizeof` takes one dtype, or one parameter that holds a dtype")
+def _call(name: str, args: list[ast.expr], names: set[str]) -> Whole:
+    named = args[0].id if len(args) == 1 and isinstance(args[0], ast.Name) else None
     if name == "elements":
-        if not (len(args) == 1 and isinstance(args[0], ast.Name)):
+        if named is None:
             raise ExpressionError("`elements` takes the name of one tensor or list of tensors")
-        return
-    if name == "ceil_div" and len(args) != 2:
-        raise ExpressionError("`ceil_div` takes two arguments")
+        return lambda parameters: _elements(named, parameters)
+    if name == "sizeof":
+        if named is None:
+            raise ExpressionError("`sizeof` takes one dtype, or one parameter that holds a dtype")
+        names.add(named)
+        return lambda parameters: _sizeof(named, parameters)
     if name == "sqrt":
         raise ExpressionError(
             "`sqrt` takes one argument, and only a float64 scalar and the bounds of a `uniform` fill may have it"
         )
-    if name in ("min", "max") and len(args) < 2:
+    if name == "ceil_div" and len(args) != 2:
+        raise ExpressionError("`ceil_div` takes two arguments")
+    if len(args) < 2:
         raise ExpressionError(f"`{name}` takes two or more arguments")
-    for arg in args:
-        _check(arg, names)
+    values = [_whole(arg, names) for arg in args]
+    if name == "ceil_div":
+        return lambda parameters: -_floor(-values[0](parameters), values[1](parameters))
+    chosen: Callable[[Iterable[int]], int] = min if name == "min" else max
+    return lambda parameters: chosen(value(parameters) for value in values)
 
 
-def _value(node: ast.expr, parameters: Mapping[str, int | str]) -> int:
-    match node:
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.Name(id=name):
-            return _number(name, parameters)
-        case ast.UnaryOp(operand=operand):
-            return -_value(operand, parameters)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _bounded(_OPERATORS[type(op)](_value(left, parameters), _value(right, parameters)))
-        case ast.Call(func=ast.Name(id="sizeof"), args=[ast.Name(id=name)]):
-            return _sizeof(name, parameters)
-        case ast.Call(func=ast.Name(id="elements"), args=[ast.Name(id=name)]):
-            return _elements(name, parameters)
-        case ast.Call(func=ast.Name(id=name), args=args):
-            values = [_value(arg, parameters) for arg in args]
-            return min(values) if name == "min" else max(values) if name == "max" else -_floor(-values[0], values[1])
-    raise AssertionError(f"{ast.dump(node)} passed the check")
-
-
-def _real(node: ast.expr, parameters: Mapping[str, int | str]) -> float:
-    match node:
-        case ast.Constant(value=value) if isinstance(value, int | float):
-            return float(value)
-        case ast.UnaryOp(operand=operand):
-            return -_real(operand, parameters)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _REAL_OPERATORS:
-            return _computed(_REAL_OPERATORS[type(op)], _real(left, parameters), _real(right, parameters))
-        case ast.Call(func=ast.Name(id="sqrt"), args=[argument]):
-            return _computed(math.sqrt, _real(argument, parameters))
-    return float(_value(node, parameters))
-
-
-def _computed(operator: Callable[..., float], *operands: float) -> float:
+def _computed(combine: Callable[..., float], *operands: float) -> float:
     try:
-        value = operator(*operands)
+        value = combine(*operands)
     except ZeroDivisionError:
         raise ExpressionError("division by zero") from None
     except OverflowError:
@@ -203,7 +185,7 @@ def _finite(value: float) -> float:
     return value
 
 
-def _number(name: str, parameters: Mapping[str, int | str]) -> int:
+def _number(name: str, parameters: Parameters) -> int:
     value = parameters.get(name)
     if value is None:
         raise ExpressionError(f"`{name}` is not a parameter")
@@ -212,7 +194,7 @@ def _number(name: str, parameters: Mapping[str, int | str]) -> int:
     return _bounded(value)  # -2⁶³ is a valid integer in TOML, but its negative does not fit a C int64
 
 
-def _sizeof(name: str, parameters: Mapping[str, int | str]) -> int:
+def _sizeof(name: str, parameters: Parameters) -> int:
     dtype = parameters.get(name, name)
     if dtype not in DTYPES:
         raise ExpressionError(f"sizeof({name}): {dtype!r} is not a dtype")
@@ -224,7 +206,7 @@ def elements_key(tensor: str) -> str:
     return f"elements({tensor})"
 
 
-def _elements(name: str, parameters: Mapping[str, int | str]) -> int:
+def _elements(name: str, parameters: Parameters) -> int:
     value = parameters.get(elements_key(name))
     if value is None:
         known = sorted(key for key in parameters if key.startswith("elements("))
@@ -241,15 +223,13 @@ def _bounded(value: int) -> int:
 
 
 def _floor(left: int, right: int) -> int:
-    if right == 0:
-        raise ExpressionError("division by zero")
-    return left // right
+    return left // _divisor(right)
 
 
-def _modulo(left: int, right: int) -> int:
-    if right == 0:
+def _divisor(value: int) -> int:
+    if value == 0:
         raise ExpressionError("division by zero")
-    return left % right
+    return value
 
 
 def _power(base: int, exponent: int) -> int:
@@ -262,17 +242,17 @@ def _power(base: int, exponent: int) -> int:
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: lambda left, right: left + right,
-    ast.Sub: lambda left, right: left - right,
-    ast.Mult: lambda left, right: left * right,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
     ast.FloorDiv: _floor,
-    ast.Mod: _modulo,
+    ast.Mod: lambda left, right: left % _divisor(right),
     ast.Pow: _power,
 }
 _REAL_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: lambda left, right: left + right,
-    ast.Sub: lambda left, right: left - right,
-    ast.Mult: lambda left, right: left * right,
-    ast.Div: lambda left, right: left / right,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
     ast.Pow: math.pow,
 }

@@ -1,7 +1,7 @@
-"""Finds the files of a foreign problem, and reads them: none that differs from what was imported. Trusted; no torch.
+"""The files of a problem of another project: what `problem.toml` says of them, where they are, what they hold.
 
-`load` and the judge call it. A checkout outside the project is named by a setting, so that problem.toml is the same
-wherever the checkout lies.
+`load` and the judge call it; no file that differs from what was imported is read. A checkout outside the project is
+named by a setting, so that problem.toml is the same wherever the checkout is. Trusted; no torch.
 """
 
 from __future__ import annotations
@@ -9,21 +9,60 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from harness.errors import ProblemError
 from harness.files import outside
-from harness.problem.spec import Foreign, Source
+from harness.languages.extra_files import malformed
+from harness.problem.keys import Flag, Spec, Whole
 from harness.shared.foreign import FORMS, ForeignForm
+
+
+class ForeignSource(Spec):
+    """A file of another project, by its place and content."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}\.py$", description="how it is imported, such as task.py")
+    path: str = Field(
+        min_length=1, max_length=4096, description="where it is; relative to the problem's folder, or to the checkout"
+    )
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of its content: the problem is refused if it changed")
+    shown: Flag = Field(default=False, description="whether submissions may import it, too")
+
+
+class ForeignReference(Spec):
+    """A reference in the form of another project, in place of reference.py. It runs in a sandbox of its own."""
+
+    form: ForeignForm = Field(description="whose form it has")
+    checkout: Flag = Field(default=False, description="whether paths are relative to the checkout that a setting names")
+    seed_bits: Whole = Field(
+        default=16, ge=1, le=62, description="gpu-mode: how many bits the seeds have that its generate_input takes"
+    )
+    files: tuple[ForeignSource, ...] = Field(min_length=1, max_length=16, description="the first one is the reference")
+
+    @model_validator(mode="after")
+    def _files_have_places_and_names(self) -> Self:
+        for path in (Path(file.path) for file in self.files) if self.checkout else ():
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"{path} is not inside the checkout: give a relative path without '..'")
+        if len({file.name for file in self.files}) < len(self.files):
+            raise ValueError("two files have the same name")
+        for file in self.files:
+            if why := malformed(file.name):
+                raise ValueError(f"{file.name} {why}: choose another `name`")
+        return self
+
 
 Checkouts = Mapping[ForeignForm, Path]
 """Where the checkout of each project is, if it is known."""
 FILE_BYTES = 1 << 20  # the importer takes no larger ones
-MOST_FILES = 200_000  # in a checkout, with whatever else lies in it
+MOST_FILES = 200_000  # in a checkout, with everything else in it
 DEEPEST = 16  # folders below it; no problem is looked for in deeper ones
 _AGAIN = "import the problem again, or restore the file"
 
 
-def located(directory: Path, foreign: Foreign, checkouts: Checkouts) -> Foreign:
+def located(directory: Path, foreign: ForeignReference, checkouts: Checkouts) -> ForeignReference:
     """The same with the absolute path of each file of a checkout, wherever in it the file now is.
 
     Raises:
@@ -41,11 +80,11 @@ def located(directory: Path, foreign: Foreign, checkouts: Checkouts) -> Foreign:
     return foreign.model_copy(update={"files": files, "checkout": False})
 
 
-def _found(where: str, number: int, source: Source, root: Path) -> Source:
+def _found(where: str, number: int, source: ForeignSource, root: Path) -> ForeignSource:
     """The file at its place, or else the one with its content."""
     path = root / source.path
     if _sum(path) != source.sha256:
-        moved = next((each for each in _same_suffix(root, path.suffix) if _sum(each) == source.sha256), None)
+        moved = next((other for other in _same_suffix(root, path.suffix) if _sum(other) == source.sha256), None)
         if moved is None:
             what = "has changed since it was imported" if path.is_file() else f"is not in the checkout {root}"
             raise ProblemError(where, f"key `foreign.files[{number}]`: {source.path} {what}", _AGAIN)
@@ -57,7 +96,7 @@ def _same_suffix(root: Path, suffix: str) -> Iterator[Path]:
     """The files of a checkout with that suffix, in order; symbolic links to folders are not followed."""
     try:
         for folder, folders, files in outside.walked(root, most=MOST_FILES, deepest=DEEPEST):
-            folders[:] = [each for each in folders if not each.startswith(".")]
+            folders[:] = [name for name in folders if not name.startswith(".")]
             yield from (folder / name for name in files if name.endswith(suffix))
     except outside.TooLarge:
         return
@@ -71,7 +110,7 @@ def _sum(path: Path) -> str:
         return ""
 
 
-def foreign_files(directory: Path, foreign: Foreign) -> dict[str, bytes]:
+def foreign_files(directory: Path, foreign: ForeignReference) -> dict[str, bytes]:
     """The content of a problem's foreign files, by name.
 
     Raises:

@@ -18,7 +18,7 @@ N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
-class Key:
+class ProblemKey:
     """A key, such as `tensors[0].shape`, in a file; if a case is being resolved, also that case and its parameters."""
 
     file: Path
@@ -27,12 +27,12 @@ class Key:
     """The position of the case, such as `tests[2]`."""
     parameters: Mapping[str, int | str] = field(default_factory=dict)
 
-    def at(self, *steps: str | int) -> Key:
+    def at(self, *steps: str | int) -> ProblemKey:
         """The key below this one: `at("shape", 1)` of `tensors[0]` is `tensors[0].shape[1]`."""
         below = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
         return replace(self, path=f"{self.path}{below}".removeprefix("."))
 
-    def given(self, parameters: Mapping[str, int | str]) -> Key:
+    def given(self, parameters: Mapping[str, int | str]) -> ProblemKey:
         """The same key with these parameters besides its own."""
         return replace(self, parameters={**self.parameters, **parameters})
 
@@ -60,12 +60,12 @@ class Key:
             self.refuse(f"has no value: {error}", f"parameters that hold a number: {', '.join(names) or 'none'}")
 
 
-def file_key(problem: ProblemSpec) -> Key:
+def file_key(problem: ProblemSpec) -> ProblemKey:
     """The whole of `problem.toml`."""
-    return Key(problem.directory / "problem.toml")
+    return ProblemKey(problem.directory / "problem.toml")
 
 
-def case_key(problem: ProblemSpec, case: Case) -> Key:
+def case_key(problem: ProblemSpec, case: Case) -> ProblemKey:
     """Where one of the problem's own cases is: the file that holds it, and its position there."""
     public, private, final = file_key(problem).file, problem.private_tests, problem.final_tests
     lists = [("tests", public, problem.tests[: len(problem.tests) - len(private)])]
@@ -76,5 +76,5 @@ def case_key(problem: ProblemSpec, case: Case) -> Key:
     for kind, file, cases in lists:
         for number, own in enumerate(cases):
             if own is case:  # itself, not one like it
-                return Key(file, f"{kind}[{number}]")
-    return Key(public, f"case {case.name!r}")
+                return ProblemKey(file, f"{kind}[{number}]")
+    return ProblemKey(public, f"case {case.name!r}")

@@ -7,7 +7,6 @@ the same task stay in one table. Private cases are part of the task; final tests
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,50 +16,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
-
 from harness.errors import ProblemError, nearest
 from harness.files import outside
 from harness.files.identity import length_prefixed_sha256, with_private_cases
 from harness.files.outside import real
 from harness.problem.foreign_files import Checkouts, foreign_files, located
+from harness.problem.invalid import validated
 from harness.problem.problem import Problem
-from harness.problem.schedule import Late, Schedule
-from harness.problem.spec import (
-    Call,
-    Case,
-    Cost,
-    Fill,
-    Foreign,
-    Limits,
-    Private,
-    PrivateFile,
-    ProblemFile,
-    Range,
-    ScalarSpec,
-    Source,
-    TensorSpec,
-    Tolerance,
-)
+from harness.problem.schedule import Schedule
+from harness.problem.spec import Case, Private, PrivateFile, ProblemFile
 from harness.shared.document import DocumentError, parse_toml
 
-_MODELS: dict[str, type[BaseModel]] = {
-    "tensors": TensorSpec,
-    "scalars": ScalarSpec,
-    "call": Call,
-    "foreign": Foreign,
-    "files": Source,
-    "cost": Cost,
-    "tolerance": Tolerance,
-    "limits": Limits,
-    "late": Late,
-    "tests": Case,
-    "benchmarks": Case,
-    "fill": Fill,
-    "draw": Range,
-}
-_KINDS = {"tuple_type": "should be a list", "dict_type": "should be a table", "model_type": "should be a table"}
 _RULES = ("tags", "visibility", *Schedule.model_fields)  # rules of the competition, not part of the task
 _RULE = re.compile(rf"({'|'.join(_RULES)})[ \t]*=[^\r\n]*(\r?\n|\Z)".encode())
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
@@ -96,22 +62,19 @@ def load(
     slug = real(directory).name
     if not _SLUG.fullmatch(slug):
         raise ProblemError(str(directory), f"{slug!r} is not a valid slug", "use lower-case letters, digits and '_'")
-    toml = _read(directory / "problem.toml")
-    data = _parse(directory / "problem.toml", toml)
-    try:
-        parts = ProblemFile.model_validate(data)
-    except ValidationError as error:
-        raise _flaw(directory / "problem.toml", data, error) from None
+    path = directory / "problem.toml"
+    toml = _read(path)
+    data = _parse(path, toml)
+    parts = validated(ProblemFile, data, path)
     if parts.foreign:
         parts = parts.model_copy(update={"foreign": located(directory, parts.foreign, checkouts)})
         assert parts.foreign is not None
         foreign_files(directory, parts.foreign)
-    sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), _reference(directory, data))
-    identified = {**dict(parts), "slug": slug, "directory": directory, "sha256": sha256}
+    identified = {**dict(parts), "slug": slug, "directory": directory, "sha256": _sha256(directory, toml, data)}
     there = _read_private(slug, private)
     whole = _with_private(identified, there)
     if any(file.final for file in there) and parts.deadline is None:
-        remedy = f"set one in {directory / 'problem.toml'}"
+        remedy = f"set one in {path}"
         raise ProblemError(str(there[-1].path), "holds final tests, but the problem has no `deadline`", remedy)
     counting = _counting(there, parts, final)
     return whole if counting == there else _with_private(identified, counting)
@@ -126,15 +89,19 @@ def identify(directory: Path, private: Path | None = None, final: datetime | boo
     path = directory / "problem.toml"
     toml = _read(path)
     data = _parse(path, toml)
-    sha256 = length_prefixed_sha256(_question(path, toml, data), _reference(directory, data))
+    sha256 = _sha256(directory, toml, data)
     there = _read_private(real(directory).name, private)
     if any(file.final for file in there):
-        try:
-            schedule = Schedule.model_validate({key: data[key] for key in Schedule.model_fields if key in data})
-        except ValidationError as error:
-            raise _flaw(path, data, error) from None
-        there = _counting(there, schedule, final)
+        keys = {key: data[key] for key in Schedule.model_fields if key in data}
+        there = _counting(there, validated(Schedule, keys, path), final)
     return with_private_cases(sha256, _private_sha256(there)) if there else sha256
+
+
+def _sha256(directory: Path, toml: bytes, data: Mapping[str, Any]) -> str:
+    """The hash of the task, without its private cases."""
+    # Foreign files are named in problem.toml, with their hashes.
+    reference = b"" if "foreign" in data else _read(directory / "reference.py")
+    return length_prefixed_sha256(_question(directory / "problem.toml", toml, data), reference)
 
 
 def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateFile]) -> Problem:
@@ -160,11 +127,6 @@ def _counting(files: list[_PrivateFile], schedule: Schedule, final: datetime | b
     if not isinstance(final, bool):
         final = schedule.closed(final or datetime.now(UTC))
     return [file for file in files if final or not file.final]
-
-
-def _reference(directory: Path, data: Mapping[str, Any]) -> bytes:
-    """The part of the task that is code. Foreign files are named in problem.toml, with their hashes."""
-    return b"" if "foreign" in data else _read(directory / "reference.py")
 
 
 def private_files(folder: Path, slug: str) -> tuple[Path, Path]:
@@ -195,14 +157,10 @@ def _private_sha256(files: Sequence[_PrivateFile]) -> str:
 def _private_tests(file: _PrivateFile) -> list[Case]:
     data = _parse(file.path, file.raw)
     if "benchmarks" in data:
-        raise ProblemError(
-            str(file.path), "key `benchmarks` is in a private file", "a time reveals its sizes; remove it"
-        )
-    try:
-        parts = PrivateFile.model_validate(data)
-    except ValidationError as error:
-        raise _flaw(file.path, data, error, PrivateFile) from None
-    return [case.model_copy(update={"hidden": True}) for case in parts.tests]
+        remedy = "a time reveals its sizes; remove it"
+        raise ProblemError(str(file.path), "key `benchmarks` is in a private file", remedy)
+    tests = validated(PrivateFile, data, file.path).tests
+    return [case.model_copy(update={"hidden": True}) for case in tests]
 
 
 def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
@@ -250,69 +208,6 @@ def _parse(path: Path, raw: bytes) -> Mapping[str, Any]:
     except DocumentError as error:
         remedy = "save the file as UTF-8" if "UTF-8" in str(error) else ""
         raise ProblemError(f"{path}:{error.line}" if error.line else str(path), str(error), remedy) from None
-
-
-def _flaw(
-    path: Path, data: Mapping[str, Any], error: ValidationError, whole: type[BaseModel] = ProblemFile
-) -> ProblemError:
-    """The first flaw; unknown keys come first, since a misspelt key is also a missing one."""
-    errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
-    loc = _existing(data, errors[0])
-    key = _key(loc)
-    if errors[0]["type"] == "extra_forbidden":
-        remedy = nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
-        if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end is part of the last table
-            remedy = f"`{loc[-1]}` belongs above the first table: move the line there"
-        return ProblemError(str(path), f"key `{key}` is unknown", remedy)
-    if errors[0]["type"] == "missing":
-        field = _model(loc[:-1], whole).model_fields.get(str(loc[-1]))
-        return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
-    # A key that may have one of several types gives an error for each of them.
-    messages = [_KINDS.get(e["type"]) or _message(e["msg"]) for e in errors if _existing(data, e) == loc]
-    what = f"key `{key}`: {', or '.join(dict.fromkeys(messages))}"
-    value = _at(data, loc)
-    if errors[0]["type"] == "tuple_type" and isinstance(value, str):
-        return ProblemError(str(path), what, f"write [{json.dumps(value, ensure_ascii=False)}]")
-    quoted = isinstance(value, str) and any(f"{q}{' '.join(value.split())}{q}" in what for q in "`'")
-    return ProblemError(str(path), what, "" if quoted else _told(value))
-
-
-def _existing(data: Any, error: ErrorDetails) -> tuple[int | str, ...]:
-    """The part of pydantic's location that is in the file or is a missing key: it appends the types that it tried."""
-    path: list[int | str] = []
-    for step in error["loc"]:
-        path.append(step)
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return tuple(path if error["type"] == "missing" and isinstance(data, dict) else path[:-1])
-    return tuple(path)
-
-
-def _model(loc: Sequence[int | str], whole: type[BaseModel]) -> type[BaseModel]:
-    """The model of the table at `loc`."""
-    return next((_MODELS[str(step)] for step in reversed(loc) if step in _MODELS), whole)
-
-
-def _key(loc: Sequence[int | str]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")
-
-
-def _message(text: str) -> str:
-    text = text.removeprefix("Value error, ").removeprefix("Input ")
-    return text[:1].lower() + text[1:] if not text.startswith("-") else text
-
-
-def _at(data: Any, loc: Sequence[int | str]) -> Any:
-    for step in loc:
-        data = data[step]
-    return data
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, int) and value.bit_length() > 1000:
-        return "it has hundreds of digits"  # Python prints at most 4,300 digits; a hexadecimal one may have more
-    return f"it is {value!r}" if isinstance(value, str) else f"it is {value}" if isinstance(value, int | float) else ""
 
 
 @lru_cache(maxsize=256)  # a board asks for each problem's hash several times, and parsing is slower than all the rest

@@ -12,7 +12,6 @@ from harness.kinds import DeviceKind
 from harness.problem.dtypes import DTYPES
 from harness.problem.problem import Problem
 from harness.problem.resolve import ResolvedCase, ResolvedTensor
-from harness.problem.spec import Fill
 
 
 def other_values(problem: Problem, benchmark: ResolvedCase, device: DeviceKind) -> tuple[ResolvedCase, ...]:
@@ -40,7 +39,7 @@ def other_values(problem: Problem, benchmark: ResolvedCase, device: DeviceKind) 
 
 
 def _values(case: ResolvedCase) -> object:
-    """What tells the values of two cases of the same sizes apart."""
+    """A key that differs if the values of two cases of the same sizes do."""
     fills = {tensor.list_name or tensor.name: tensor.fill for tensor in case.tensors if tensor.role != "output"}
     return tuple(fills.items()), tuple(sorted(case.options.items()))
 
@@ -53,13 +52,5 @@ def _suits(other: ResolvedTensor, own: ResolvedTensor) -> bool:
         return False
     if DTYPES[own.dtype].family not in ("integer", "bool"):
         return True
-    least, greatest = _bounds(own.fill)
-    low, high = _bounds(other.fill)
+    (least, greatest), (low, high) = own.fill.extent, other.fill.extent
     return least <= low and high <= greatest
-
-
-def _bounds(fill: Fill) -> tuple[float, float]:
-    """The least and the greatest whole number that a fill draws."""
-    if fill.kind == "choice":
-        return min(fill.values), max(fill.values)
-    return (0, 0) if fill.kind == "zeros" else fill.bounds

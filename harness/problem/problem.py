@@ -33,12 +33,12 @@ class Problem(ProblemSpec):
 
     @property
     def signature(self) -> str:
-        """What a Python submission defines, and how it is called: `softmax(x) -> y`."""
+        """The definition of a Python submission, and how it is called: `softmax(x) -> y`."""
         return signature(self)
 
     @property
     def decided_by(self) -> Decider:
-        """What tells right from wrong: a foreign reference's own check, `compare`, `rtol` and `atol`, or the budget."""
+        """The judge of an answer: a foreign reference's own check, `compare`, `rtol` and `atol`, or the budget."""
         if self.foreign is not None and FORMS[self.foreign.form].decides:
             return "reference"
         if self.foreign is None and _assigns(self.directory / "reference.py", "compare"):
@@ -51,7 +51,7 @@ class Problem(ProblemSpec):
 
         def rounds(dtype: str) -> bool:
             chosen = [dtype] if dtype in DTYPES else [str(c.params[dtype]) for c in (*self.tests, *self.benchmarks)]
-            return any(DTYPES[each].rounds for each in chosen)
+            return any(DTYPES[name].rounds for name in chosen)
 
         return [spec.name for spec in self.tensors if spec.role != "input" and not rounds(spec.dtype)]
 
@@ -72,4 +72,4 @@ def _assigns(file: Path, name: str) -> bool:
         symbol = table.lookup(name)
         return symbol.is_assigned() or symbol.is_imported()
     except (OSError, ValueError, SyntaxError, KeyError):
-        return False  # one that cannot be read is told when it is used
+        return False  # a file that cannot be read is reported when it is used

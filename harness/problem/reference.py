@@ -23,17 +23,14 @@ from typing import Any, NoReturn
 import torch
 
 from harness.errors import DeviceError, ProblemError
-from harness.problem.dtypes import DTYPES
 from harness.problem.elements import wide
-from harness.problem.generated import GeneratedFlaw, checked
+from harness.problem.fill import fill
 from harness.problem.load import identify
 from harness.problem.problem import Problem
-from harness.problem.resolve import ResolvedCase, ResolvedTensor
+from harness.problem.resolve import ResolvedCase
+from harness.problem.returned import DOUBLE, ReturnedFlaw, Value, inputs, outputs
 from harness.problem.spec import TensorSpec
-from harness.shared.carrier import carrier
-
-Value = torch.Tensor | list[torch.Tensor]
-_DOUBLE = (torch.float64, torch.complex128)
+from harness.shared.carrier import assign, carrier
 
 
 class Reference:
@@ -45,14 +42,14 @@ class Reference:
     def __init__(self, problem: Problem, module: ModuleType) -> None:
         self._problem = problem
         self._path = str(problem.directory / "reference.py")
-        inputs = [s.name for s in problem.tensors if s.role != "output"]
-        self._function = self._required(module, "reference", [*inputs, *(s.name for s in problem.scalars)])
+        given = [s.name for s in problem.tensors if s.role != "output"]
+        self._function = self._required(module, "reference", [*given, *(s.name for s in problem.scalars)])
         self._compare = None
         if hasattr(module, "compare"):
             self._compare = self._required(module, "compare", ["got", "inputs", "truth"])
         self._generate = self._generating(module)
         self.weights_seed = secrets.randbits(62)
-        """Of what a submission draws when its class is made."""
+        """The seed of the weights that a submission draws when its class is made."""
 
     @classmethod
     def load(cls, problem: Problem) -> Reference:
@@ -62,10 +59,8 @@ class Reference:
             ProblemError: it changed since the problem was loaded, fails at import, or lacks `reference`.
         """
         if problem.foreign is not None:
-            where = str(problem.directory)
-            raise ProblemError(
-                where, "has a foreign reference, which runs in a sandbox only", "use `check` or `submit`"
-            )
+            what = "has a foreign reference, which runs in a sandbox only"
+            raise ProblemError(str(problem.directory), what, "use `check` or `submit`")
         private = problem.private.file.parent if problem.private else None
         if identify(problem.directory, private, final=bool(problem.final_tests)) != problem.sha256:
             raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")
@@ -86,9 +81,9 @@ class Reference:
 
         `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64 and complex
         numbers to complex128; they are not changed. The function gets them with the strides of the case, and None for
-        an optional input that is not there. Floats come
-        back as float64 if the inputs are, otherwise rounded to the output's own dtype; integers always in their own
-        dtype. May be called under `torch.vmap`, where a changed input goes unnoticed.
+        an optional input that is not there. Floats come back as float64 if the inputs are, otherwise rounded to the
+        output's own dtype; integers always in their own dtype. May be called under `torch.vmap`, where a changed input
+        goes unnoticed.
 
         Raises:
             ProblemError: `reference` fails, changes an input, or returns something that does not match problem.toml.
@@ -105,9 +100,11 @@ class Reference:
         for spec in given:
             if spec.role == "input" and after.get(spec.name) != versions.get(spec.name):
                 self._fail(f"changes its input `{spec.name}` in place", "work on a clone")
-        double = _is_double(tensors)
-        results = self._named(returned)
-        return {name: self._checked(name, value, double, case) for name, value in results.items()}
+        specs = [spec for spec in self._problem.tensors if spec.role != "input"]
+        try:
+            return outputs(returned, specs, case, double=_is_double(tensors))
+        except ReturnedFlaw as flaw:
+            self._fail(flaw.what, flaw.remedy)
 
     def compare(
         self,
@@ -150,9 +147,29 @@ class Reference:
         with torch.no_grad(), _full_precision:
             returned = self._call(self._generate, generator=generator, **{**case.params, **dtypes}, **case.options)
         try:
-            return checked(returned, case, generator.device)
-        except GeneratedFlaw as flaw:
+            return inputs(returned, case, generator.device)
+        except ReturnedFlaw as flaw:
             self._fail(f"`generate` {flaw.what}", flaw.remedy, self._generate)
+
+    def draw(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, torch.Tensor]:
+        """Inputs and inouts by name, contiguous, on the generator's device: from `generate`, or from their fills.
+
+        For the lint and for tests: a grading draws the same kinds of tensors, but not the same ones for the same seed.
+
+        Raises:
+            ProblemError: `generate` fails.
+        """
+        generated = self.generate(case, generator) if self.generates else {}
+        drawn = {}
+        for tensor in case.tensors:
+            if tensor.role != "output":
+                made = torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype), device=generator.device)
+                if tensor.name in generated:
+                    assign(made, generated[tensor.name])
+                else:
+                    fill(made, tensor.fill, generator)
+                drawn[tensor.name] = made
+        return drawn
 
     def _generating(self, module: ModuleType) -> Callable[..., Any] | None:
         """The function `generate`, which must take the options of every case."""
@@ -183,50 +200,6 @@ class Reference:
                 what = f"the device has too little free memory for the reference of {self._problem.slug}"
                 raise DeviceError(what, "use a larger one") from error
             raise _failure(self._path, error) from error
-
-    def _named(self, returned: Any) -> dict[str, Value]:
-        """Give each returned value the name of its output."""
-        specs = [spec for spec in self._problem.tensors if spec.role != "input"]
-        values = returned if isinstance(returned, tuple) else (returned,)
-        names = ", ".join(spec.name for spec in specs)
-        if len(values) != len(specs):
-            self._fail(f"returned {len(values)} values for {len(specs)} outputs", f"return {names} in this order")
-        named: dict[str, Value] = {}
-        for spec, value in zip(specs, values, strict=True):
-            members = list(value) if isinstance(value, list | tuple) and spec.count is not None else value
-            whole = members if isinstance(members, list) else [members]
-            if isinstance(members, list) != (spec.count is not None) or not all(torch.is_tensor(t) for t in whole):
-                wanted = "a list of tensors" if spec.count is not None else "a tensor"
-                self._fail(f"returned {type(value).__name__} for `{spec.name}`", f"return {wanted}")
-            named[spec.name] = members
-        return named
-
-    def _checked(self, name: str, value: Value, double: bool, case: ResolvedCase) -> Value:
-        """Check shapes and dtypes of one output against the case."""
-        members = value if isinstance(value, list) else [value]
-        wanted = [t for t in case.tensors if name in (t.name, t.list_name)]
-        if len(members) != len(wanted):
-            self._fail(f"returned {len(members)} tensors for the list `{name}`", f"return {len(wanted)}")
-        checked = [self._fitting(tensor, spec, double) for tensor, spec in zip(members, wanted, strict=True)]
-        return checked if isinstance(value, list) else checked[0]
-
-    def _fitting(self, tensor: torch.Tensor, spec: ResolvedTensor, double: bool) -> torch.Tensor:
-        if tuple(tensor.shape) != spec.shape:
-            self._fail(
-                f"returned `{spec.name}` with the shape {list(tensor.shape)}", f"problem.toml says {list(spec.shape)}"
-            )
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        family = DTYPES[spec.dtype].family
-        if family not in ("float", "scale", "complex"):
-            if dtype != spec.dtype:
-                self._fail(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}: cast the result")
-            return tensor
-        if not (tensor.dtype.is_complex if family == "complex" else tensor.dtype.is_floating_point):
-            self._fail(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}")
-        if double and tensor.dtype not in _DOUBLE:
-            self._fail(f"returned `{spec.name}` as {dtype} for float64 inputs", "compute in the dtype of the inputs")
-        tensor = tensor.resolve_conj()  # which torch may have put off
-        return tensor if double else tensor.to(getattr(torch, spec.dtype))
 
     def _fail(self, what: str, remedy: str, function: Callable[..., Any] | None = None) -> NoReturn:
         """Raise with the line of the function's `def`."""
@@ -264,7 +237,7 @@ _full_precision = _FullPrecision()
 
 
 class _SourceOnly(SourceFileLoader):
-    """Always imports from source: no bytecode is read, and none is written beside the organizer's file."""
+    """Always imports from source: no bytecode is read, and none is written next to the organizer's file."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -296,7 +269,7 @@ def _failure(path: str, error: BaseException) -> ProblemError:
 
 
 def _argument(value: Value, spec: TensorSpec, strides: Mapping[str, tuple[int, ...]]) -> Value:
-    """With the strides of the case; and inouts are copies, since the reference may work in place on them."""
+    """The argument with the strides of the case; inouts are copied, since the reference may work on them in place."""
     if isinstance(value, list):
         return [_laid_out(t, spec, strides.get(f"{spec.name}[{index}]")) for index, t in enumerate(value)]
     return _laid_out(value, spec, strides.get(spec.name))
@@ -317,5 +290,5 @@ def _versions(arguments: Mapping[str, Value]) -> dict[str, list[int]]:
 def _is_double(tensors: Mapping[str, Value]) -> bool:
     """Whether this is the run for the truth: there are floats or complex numbers, and all have 64 bits a part."""
     flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
-    floats = [t.dtype for t in flat if wide(t.dtype) in _DOUBLE]
-    return bool(floats) and all(dtype in _DOUBLE for dtype in floats)
+    floats = [t.dtype for t in flat if wide(t.dtype) in DOUBLE]
+    return bool(floats) and all(dtype in DOUBLE for dtype in floats)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import elements_key
-from harness.problem.key import Key, case_key
+from harness.problem.key import ProblemKey, case_key
 from harness.problem.signature import settled_forms
 from harness.problem.spec import Case, Fill, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
 from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms
@@ -41,7 +41,7 @@ class ResolvedTensor:
 
     @property
     def span(self) -> int:
-        """From its first element to its last one, both included: in elements, those between them counted."""
+        """How many elements its memory holds from its first element to its last one, gaps included."""
         if self.strides is None or not self.elements:
             return self.elements
         return _span(zip(self.shape, self.strides, strict=True))
@@ -86,7 +86,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         one or absurdly large; a fill does not suit its tensor.
     """
     of_case = case_key(problem, of or case)
-    file = Key(of_case.file, case=of_case.path, parameters=case.params)
+    file = ProblemKey(of_case.file, case=of_case.path, parameters=case.params)
     _check_parameters(problem, case, of_case)
     _check_fills(problem, case, of_case)
     tensors: list[ResolvedTensor] = []
@@ -132,7 +132,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
     )
 
 
-def _forms(problem: ProblemSpec, scalars: Iterable[ResolvedScalar], absent: Iterable[str], file: Key) -> Forms:
+def _forms(problem: ProblemSpec, scalars: Iterable[ResolvedScalar], absent: Iterable[str], file: ProblemKey) -> Forms:
     values: dict[str, Form] = {scalar.name: scalar.value for scalar in scalars}
     values |= {name: {"none": True} for name in absent}
     forms = settled_forms(problem, file.parameters, values)
@@ -150,13 +150,18 @@ def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
     return counts
 
 
+def dtype_parameters(problem: ProblemSpec) -> list[str]:
+    """The parameters that hold the dtype of a tensor, in order."""
+    dtypes = {spec.dtype for spec in problem.tensors}
+    return [name for name in problem.parameters if name in dtypes]
+
+
 def symbol(problem: ProblemSpec, case: Case) -> str:
     """The C entry point: the entry's name, with the case's dtypes in the order of the parameters."""
-    chosen = {spec.dtype for spec in problem.tensors}
-    return "_".join([problem.entry, *(str(case.params[name]) for name in problem.parameters if name in chosen)])
+    return "_".join([problem.entry, *(str(case.params[name]) for name in dtype_parameters(problem))])
 
 
-def _check_parameters(problem: ProblemSpec, case: Case, key: Key) -> None:
+def _check_parameters(problem: ProblemSpec, case: Case, key: ProblemKey) -> None:
     params = key.at("params")
     for name in case.params:
         if name not in problem.parameters:
@@ -171,7 +176,7 @@ def _check_parameters(problem: ProblemSpec, case: Case, key: Key) -> None:
             params.at(name).refuse(f"is {value!r}, not a dtype", nearest(value, DTYPES))
 
 
-def _check_fills(problem: ProblemSpec, case: Case, key: Key) -> None:
+def _check_fills(problem: ProblemSpec, case: Case, key: ProblemKey) -> None:
     roles = {spec.name: spec.role for spec in problem.tensors}
     for name in case.fill:
         if name not in roles:
@@ -181,7 +186,7 @@ def _check_fills(problem: ProblemSpec, case: Case, key: Key) -> None:
             key.at("fill", name).refuse("fills an output", "outputs are poisoned before every call; remove it")
 
 
-def _tensors(spec: TensorSpec, case: Case, key: Key) -> list[ResolvedTensor]:
+def _tensors(spec: TensorSpec, case: Case, key: ProblemKey) -> list[ResolvedTensor]:
     """One tensor, or the members of a list; `key` is the specification's."""
     dtype = _dtype(spec, key)
     fill = case.fill.get(spec.name, spec.fill)
@@ -197,7 +202,7 @@ def _tensors(spec: TensorSpec, case: Case, key: Key) -> list[ResolvedTensor]:
     return [_tensor(spec, dtype, fill, key.given({"index": index})) for index in range(count)]
 
 
-def _tensor(spec: TensorSpec, dtype: str, fill: Fill, key: Key) -> ResolvedTensor:
+def _tensor(spec: TensorSpec, dtype: str, fill: Fill, key: ProblemKey) -> ResolvedTensor:
     shape = _shape(spec, key)
     strides = _strides(spec, shape, key)
     if spec.count is None:
@@ -206,7 +211,7 @@ def _tensor(spec: TensorSpec, dtype: str, fill: Fill, key: Key) -> ResolvedTenso
     return ResolvedTensor(name, spec.role, shape, dtype, fill, spec.name, strides, spec.memory)
 
 
-def _dtype(spec: TensorSpec, key: Key) -> str:
+def _dtype(spec: TensorSpec, key: ProblemKey) -> str:
     if spec.dtype in DTYPES:
         return spec.dtype
     value = key.parameters.get(spec.dtype)
@@ -218,7 +223,7 @@ def _dtype(spec: TensorSpec, key: Key) -> str:
     return value
 
 
-def _shape(spec: TensorSpec, key: Key) -> tuple[int, ...]:
+def _shape(spec: TensorSpec, key: ProblemKey) -> tuple[int, ...]:
     shape = []
     for number, dimension in enumerate(spec.shape):
         of_size = key.at("shape", number)
@@ -230,8 +235,8 @@ def _shape(spec: TensorSpec, key: Key) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _strides(spec: TensorSpec, shape: tuple[int, ...], key: Key) -> tuple[int, ...] | None:
-    """The strides that a tensor declares. No two elements may lie at one place.
+def _strides(spec: TensorSpec, shape: tuple[int, ...], key: ProblemKey) -> tuple[int, ...] | None:
+    """The strides that a tensor declares. No two elements may share one place.
 
     What is asked for is a little more: that a step along one dimension goes past all that the dimensions with smaller
     strides span. What is between the elements then has a simple form, too (`harness.judge.correctness.layout`).
@@ -256,7 +261,7 @@ def _span(dimensions: Iterable[tuple[int, int]]) -> int:
     return 1 + sum((size - 1) * stride for size, stride in dimensions)
 
 
-def _scalar(spec: ScalarSpec, key: Key) -> ResolvedScalar:
+def _scalar(spec: ScalarSpec, key: ProblemKey) -> ResolvedScalar:
     value = key.at("value")
     if spec.dtype == "int64":
         assert not isinstance(spec.value, float)  # refused by the spec
@@ -265,7 +270,7 @@ def _scalar(spec: ScalarSpec, key: Key) -> ResolvedScalar:
     return ResolvedScalar(spec.name, spec.dtype, real)
 
 
-def _bounded(fill: Fill, key: Key) -> Fill:
+def _bounded(fill: Fill, key: ProblemKey) -> Fill:
     """A fill whose bounds are numbers."""
 
     def value(name: str, bound: int | float | str) -> int | float:
@@ -282,7 +287,7 @@ def _bounded(fill: Fill, key: Key) -> Fill:
         key.refuse(f"has `low` = {low} and `high` = {high} in {key.case}", str(error))
 
 
-def _check_fill(fill: Fill, dtype: str, tensor: str, key: Key) -> None:
+def _check_fill(fill: Fill, dtype: str, tensor: str, key: ProblemKey) -> None:
     """Refuse a fill whose values the dtype cannot hold."""
     info = DTYPES[dtype]
     if fill.neg_inf and not info.infinities:
@@ -305,23 +310,9 @@ def _check_fill(fill: Fill, dtype: str, tensor: str, key: Key) -> None:
     if info.family == "packed" and fill.kind == "normal":
         return  # what is beyond ±6 becomes ±6
     limit = info.exact if whole and info.family != "scale" else math.inf
-    low, high = _range(fill)
+    low, high = fill.extent
     if low < max(info.low, -limit) or high > min(info.high, limit) or (dtype == "int64" and high >= 2**63 - 1):
         key.refuse(f"goes beyond what {dtype} can hold (tensor `{tensor}`)", "use smaller values")
     if info.family == "packed" and any(abs(value) not in FLOAT4_MAGNITUDES for value in choice):
         remedy = f"use {', '.join(f'{value:g}' for value in FLOAT4_MAGNITUDES)} and their negatives"
         key.refuse(f"has values that {dtype} rounds (tensor `{tensor}`)", remedy)
-
-
-def _range(fill: Fill) -> tuple[float, float]:
-    """The least and the greatest value to expect."""
-    match fill.kind:
-        case "choice":
-            return min(fill.values), max(fill.values)
-        case "powers":
-            low, high = (2.0**exponent if exponent < 1024 else math.inf for exponent in fill.bounds)
-            return low, high
-        case "normal":
-            # Eight standard deviations: one element in 10¹⁵ is beyond, so no input overflows to infinity.
-            return fill.mean - 8 * fill.scale, fill.mean + 8 * fill.scale
-    return fill.bounds

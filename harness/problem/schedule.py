@@ -42,7 +42,7 @@ class Late(Spec):
 
 
 class Delay(NamedTuple):
-    """How late something was handed in: 0 days if on time, else the days begun since the deadline.
+    """How late something was submitted: 0 days if on time, else the days begun since the deadline.
 
     `factor` is what the mark is multiplied by; None if the problem was closed then, or takes nothing late.
     """
@@ -85,7 +85,7 @@ class Schedule(Spec):
         return (closes := self.closes) is not None and now > closes
 
     def delay(self, moment: datetime) -> Delay:
-        """How late it is at `moment`, which is then told in the deadline's time zone."""
+        """How late it is at `moment`, which the answer has in the deadline's time zone."""
         if self.deadline is None or (end := self.on_time_until) is None:
             return Delay(moment, 0, 1.0)
         moment = moment.astimezone(self.deadline.tzinfo)
@@ -105,8 +105,7 @@ class Schedule(Spec):
         return f"until {shown(self.deadline)}{grace}" + (f"; {self._late}" if self.late else "")
 
     def schedule_at(self, now: datetime) -> str:
-        """What holds at `now`, in words: on time until when, in grace, late until when, or closed; empty without a
-        deadline."""
+        """The state at `now`, in words: on time, in grace or late, and until when, or closed; "" without a deadline."""
         if self.deadline is None or (end := self.on_time_until) is None or (closes := self.closes) is None:
             return ""
         if now > closes:
@@ -125,7 +124,7 @@ class Schedule(Spec):
 
 
 def shown(moment: datetime) -> str:
-    """A moment of a schedule, in its own time zone, whose offset from UTC stands beside it unless it is zero.
+    """A moment of a schedule, in its own time zone, followed by the offset from UTC unless it is zero.
 
     Everything that shows such a moment to people uses this, so that all of it reads the same.
     """

@@ -31,7 +31,7 @@ def settled_forms(problem: ProblemFile, params: Mapping[str, int | float | str],
 
 
 def signature(problem: ProblemFile) -> str:
-    """What a Python submission defines: `softmax(x, y)`, `softmax(x) -> y`, or for a class `Model(n)(x) -> y`."""
+    """The definition of a Python submission: `softmax(x, y)`, `softmax(x) -> y`, or for a class `Model(n)(x) -> y`."""
     if problem.call.style == "writes":
         given = [*(spec.name for spec in problem.tensors), *(spec.name for spec in problem.scalars)]
         return f"{problem.entry}({', '.join(given)})"

@@ -7,6 +7,7 @@ keys, `checks` what concerns several, and `resolve` computes the numbers of one 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +15,12 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.kinds import DeviceKind as DeviceKind
-from harness.languages.beside import malformed
 from harness.problem.expression import parse
+from harness.problem.foreign_files import ForeignReference
 from harness.problem.keys import Bound, CaseName, Devices, Expression, Flag, Name, Option, Real, Spec, Tag, Whole
 from harness.problem.schedule import Schedule
 from harness.shared.call import Form, Style
 from harness.shared.call import check as check_form
-from harness.shared.foreign import ForeignForm
 
 Role = Literal["input", "output", "inout"]
 Placement = Literal["device", "host"]
@@ -92,6 +91,22 @@ class Fill(Spec):
             raise TypeError("the bounds are expressions: resolve the case first")
         return self.low, self.high
 
+    @property
+    def extent(self) -> tuple[float, float]:
+        """The least and the greatest value to expect, in a resolved case."""
+        match self.kind:
+            case "zeros":
+                return 0, 0
+            case "choice":
+                return min(self.values), max(self.values)
+            case "powers":
+                low, high = (2.0**exponent if exponent < 1024 else math.inf for exponent in self.bounds)
+                return low, high
+            case "normal":
+                # Eight standard deviations: one element in 10¹⁵ is beyond, so no input overflows to infinity.
+                return self.mean - 8 * self.scale, self.mean + 8 * self.scale
+        return self.bounds
+
     def bounded(self, low: float, high: float) -> Fill:
         """The same fill with the values of its expressions.
 
@@ -116,7 +131,7 @@ class TensorSpec(Spec):
     dtype: str = Field(description="an element type, or the name of a parameter that holds one")
     fill: Fill = Field(default=Fill(kind="normal"), description="inputs and inouts: the elements before the call")
     memory: Placement = Field(
-        default="device", description="host, for inputs: on a GPU it lies in the host's memory, which kernels can read"
+        default="device", description="host, for inputs: on a GPU it is in the host's memory, which kernels can read"
     )
     count: Expression | None = Field(default=None, description="makes it a list; `shape` may then use `index`")
     present: Expression | None = Field(
@@ -124,29 +139,16 @@ class TensorSpec(Spec):
     )
 
     @model_validator(mode="after")
-    def _a_stride_for_each_dimension(self) -> Self:
+    def _keys_suit_each_other(self) -> Self:
         if self.strides is not None and len(self.strides) != len(self.shape):
             raise ValueError(f"`strides` has {len(self.strides)} entries, and `shape` {len(self.shape)}: give as many")
-        return self
-
-    @model_validator(mode="after")
-    def _only_inputs_may_be_absent(self) -> Self:
         if self.present is not None and self.role != "input":
             raise ValueError(f"an {self.role} is in every call: remove `present`, which only an input can have")
-        return self
-
-    @model_validator(mode="after")
-    def _only_inputs_lie_in_the_host(self) -> Self:
         if self.memory == "host" and self.role != "input":
-            raise ValueError(f"an {self.role} lies in the device's memory: remove `memory`, or use role 'input'")
-        return self
-
-    @model_validator(mode="after")
-    def _no_fill_on_an_output(self) -> Self:
+            raise ValueError(f"an {self.role} is in the device's memory: remove `memory`, or use role 'input'")
         if self.role == "output" and "fill" in self.model_fields_set:
-            raise ValueError(
-                "an output has no `fill`, it is poisoned before every call: remove it, or use role 'inout'"
-            )
+            what = "an output has no `fill`, it is poisoned before every call"
+            raise ValueError(f"{what}: remove it, or use role 'inout'")
         return self
 
 
@@ -183,7 +185,7 @@ class Range(Spec):
 
     @property
     def values(self) -> range:
-        """All of them, in order."""
+        """All of the numbers, in order."""
         return range(-(-self.low // self.multiple_of) * self.multiple_of, self.high + 1, self.multiple_of)
 
 
@@ -207,12 +209,12 @@ class Case(Spec):
 
     def drawn(self, rng: random.Random) -> Case:
         """The case with a value for each parameter to be drawn; itself if there is none."""
-        ranges = {name: each.values for name, each in self.draw.items()}
+        ranges = {name: drawn.values for name, drawn in self.draw.items()}
         return self._with({name: rng.randrange(r.start, r.stop, r.step) for name, r in ranges.items()})
 
     def extremes(self) -> Iterator[Case]:
         """The case with the least and greatest values of its ranges, in every combination."""
-        ends = [(each.values[0], each.values[-1]) for each in self.draw.values()]
+        ends = [(drawn.values[0], drawn.values[-1]) for drawn in self.draw.values()]
         return (self._with(dict(zip(self.draw, chosen, strict=True))) for chosen in itertools.product(*ends))
 
     def _with(self, values: dict[str, int]) -> Case:
@@ -265,7 +267,7 @@ class Tolerance(Spec):
         return self.model_copy(update={"accumulation_ulps": max(self.accumulation_ulps, _SUM_ULPS * terms**0.5)})
 
 
-class Call(Spec):
+class CallSpec(Spec):
     """How a Python submission is called; `harness.shared.call` says what a form is. C and C++ write their outputs."""
 
     style: Style = Field(
@@ -286,51 +288,14 @@ class Call(Spec):
             raise ValueError(f"style {self.style!r} does not use `{key}`")
         if self.style == "tree" and self.data is None:
             raise ValueError("style 'tree' needs `data`")
-        for form in (*self.init, *self.arguments, *(each for each in (self.data, self.result) if each is not None)):
-            check_form(form)
-        return self
-
-
-class Source(Spec):
-    """A file of somebody else's, by its place and content."""
-
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}\.py$", description="how it is imported, such as task.py")
-    path: str = Field(
-        min_length=1, max_length=4096, description="where it is; relative to the problem's folder, or to the checkout"
-    )
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of its content: the problem is refused if it changed")
-    shown: Flag = Field(default=False, description="whether submissions may import it, too")
-
-
-class Foreign(Spec):
-    """A reference in somebody else's form, in place of reference.py. It runs in a sandbox of its own."""
-
-    form: ForeignForm = Field(description="whose form it has")
-    checkout: Flag = Field(default=False, description="whether paths are relative to the checkout that a setting names")
-    seed_bits: Whole = Field(
-        default=16, ge=1, le=62, description="gpu-mode: how many bits the seeds have that its generate_input takes"
-    )
-    files: tuple[Source, ...] = Field(min_length=1, max_length=16, description="the first one is the reference")
-
-    @model_validator(mode="after")
-    def _inside_the_checkout(self) -> Self:
-        for path in (Path(each.path) for each in self.files) if self.checkout else ():
-            if path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"{path} is not inside the checkout: give a relative path without '..'")
-        return self
-
-    @model_validator(mode="after")
-    def _distinct_names(self) -> Self:
-        if len({each.name for each in self.files}) < len(self.files):
-            raise ValueError("two files have the same name")
-        for each in self.files:
-            if why := malformed(each.name):
-                raise ValueError(f"{each.name} {why}: choose another `name`")
+        for form in (*self.init, *self.arguments, self.data, self.result):
+            if form is not None:
+                check_form(form)
         return self
 
 
 class Limits(Spec):
-    """What a submission may use; each is above zero."""
+    """How much a submission may use; every limit is above zero."""
 
     build_s: Real = Field(default=60.0, gt=0, description="compiling or importing the submission")
     call_s: Real = Field(default=30.0, gt=0, description="one test case, all answers of the runner together")
@@ -349,8 +314,8 @@ class ProblemFile(Schedule):
     parameters: tuple[Name, ...] = Field(min_length=1, description="what a case chooses; C passes the numbers in order")
     tensors: tuple[TensorSpec, ...] = Field(min_length=1, description="the arguments, in their order")
     scalars: tuple[ScalarSpec, ...] = Field(default=(), description="numbers passed after the tensors")
-    call: Call = Field(default=Call(), description="how Python submissions are called")
-    foreign: Foreign | None = Field(default=None, description="a reference in somebody else's form")
+    call: CallSpec = Field(default=CallSpec(), description="how Python submissions are called")
+    foreign: ForeignReference | None = Field(default=None, description="a reference in the form of another project")
     cost: Cost = Field(description="minimum bytes and operations")
     tolerance: Tolerance = Field(default=Tolerance(), description="the error budget")
     limits: Limits = Field(default=Limits(), description="what a submission may use")

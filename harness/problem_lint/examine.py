@@ -19,10 +19,10 @@ from harness.compare.budget import budget, rms_floor
 from harness.errors import ProblemError
 from harness.judge.correctness.bounds import poison
 from harness.judge.correctness.truth import Tensors, Truth
-from harness.problem import Case, DeviceKind, Problem, ResolvedCase, Tolerance
+from harness.kinds import DeviceKind
+from harness.problem import Case, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import has_budget, numbers, rounded, same_bits, wide, widened
-from harness.problem.inputs import draw
 from harness.problem.other_values import other_values
 from harness.problem.reference import Reference
 from harness.problem_lint.finding import LintFinding, folded
@@ -39,7 +39,7 @@ class Examined:
 
     def __init__(self, problem: Problem, reference: Reference, case: ResolvedCase) -> None:
         truth = Truth(reference, case)
-        self.draws = [_draw(case, reference, seed) for seed in _SEEDS]
+        self.draws = [reference.draw(case, torch.Generator().manual_seed(seed)) for seed in _SEEDS]
         self.given, answers = self.draws[0], []
         held = {name: t.clone() for name, t in self.given.items()}
         for given in self.draws:
@@ -59,19 +59,23 @@ class Examined:
         """
         truth = self.scene.truth
         if truth.reference.compares:
-            one = [truth.grouped(each) for each in (outputs, self.given, self.exact)]
-            return truth.reference.compare(one[0], one[1], one[2], truth.case)
-        wrong = (name for name, got in outputs.items() if not self._right(name, got))
-        return next((f"`{name}` is wrong" for name in wrong), None)
+            got, given, exact = map(truth.grouped, (outputs, self.given, self.exact))
+            return truth.reference.compare(got, given, exact, truth.case)
+        wrong = self._wrong(outputs)
+        return None if wrong is None else f"`{wrong}` is wrong"
 
     def remedy(self) -> str:
-        """What to do where the reference itself is refused in its own dtype."""
+        """How to repair a problem whose reference is refused in its own dtype."""
         if self.scene.truth.reference.compares:
             return "mend `compare`, or fill inputs that the dtype can cope with"
-        wrong = next(name for name, got in self.honest.items() if not self._right(name, got))
-        if has_budget(self.honest[wrong].dtype):
+        wrong = self._wrong(self.honest)
+        if wrong is not None and has_budget(self.honest[wrong].dtype):
             return "raise `tolerance`, or fill inputs that the dtype can cope with"
         return "fill inputs whose rounding does not change it, or define `compare`: integers have no tolerance"
+
+    def _wrong(self, outputs: Tensors) -> str | None:
+        """The first wrong output."""
+        return next((name for name, got in outputs.items() if not self._right(name, got)), None)
 
     def _right(self, name: str, got: Tensor) -> bool:
         truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.case.tolerance
@@ -127,7 +131,7 @@ def _other_values(problem: Problem, reference: Reference, broken: set[str]) -> I
     """
     for case in problem.benchmarks:
         resolved = problem.resolve(case)
-        by_name = {each.name: each for device in case.devices for each in other_values(problem, resolved, device)}
+        by_name = {of.name: of for device in case.devices for of in other_values(problem, resolved, device)}
         if not by_name:
             what = "no test has other values: a kernel that is right for those of the benchmark alone passes"
             remedy = "give a test another `fill`: large magnitudes, ties, zeros or masks, where they may occur"
@@ -163,11 +167,11 @@ class _GeneratedInputs:
         for tensor in case.tensors:
             if tensor.name in again:
                 members[tensor.list_name or tensor.name].append(tensor.name)
-        for name, each in members.items():
-            if not all(same_bits(first[n], again[n]) for n in each):
+        for name, own in members.items():
+            if not all(same_bits(first[n], again[n]) for n in own):
                 self._unrepeatable[name].append(case.name)
                 self._varies.add(name)
-            elif all(same_bits(first[n], other[n]) for n in each for other in others):
+            elif all(same_bits(first[n], other[n]) for n in own for other in others):
                 self._fixed[name].append(case.name)
             else:
                 self._varies.add(name)
@@ -279,7 +283,7 @@ def _costs(case: ResolvedCase) -> Iterator[LintFinding]:
 
 
 def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
-    """What makes a case useless before any null kernel is tried."""
+    """The findings that make a case useless before any null kernel is tried."""
     scene, name = examined.scene, (examined.scene.case.name,)
     if examined.changed:
         yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
@@ -334,10 +338,6 @@ def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Toleran
     return rms.error > 1.01 * rms.allowed  # the sum's own rounding must not decide
 
 
-def _draw(case: ResolvedCase, reference: Reference, seed: int) -> Tensors:
-    return draw(case, reference, torch.Generator().manual_seed(seed))
-
-
 def _before(case: ResolvedCase, given: Tensors) -> Tensors:
     """Inouts as given; outputs hold poison, as in a grading."""
     pattern = poison(random.Random(_SEEDS[0]).randbytes(16))
@@ -353,5 +353,5 @@ def _before(case: ResolvedCase, given: Tensors) -> Tensors:
 
 
 def _finite(tensor: Tensor) -> Tensor:
-    """Element by element, or part by part."""
+    """Whether each element is finite, or each part of it."""
     return numbers(tensor).double().isfinite()  # which float8 does not support

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Level = Literal["error", "warning", "note"]
-_NUMBERS = re.compile(
-    r"\[[\d, ]*\]|(?<!:)\b\d[\d,]*\b"
-)  # shapes and costs, but not the 16 of float16 or a line of a file
-
+# Shapes and costs, but not the 16 of float16 or a line of a file.
+_NUMBERS = re.compile(r"\[[\d, ]*\]|(?<!:)\b\d[\d,]*\b")
 _EXAMPLE = re.compile(r" \(in `[^`]*`\)$")  # whose numbers a folded finding has
 
 
@@ -34,12 +32,13 @@ def cause(text: str) -> str:
 def folded(findings: Iterable[LintFinding]) -> list[LintFinding]:
     """One finding for each cause, with all its cases; its numbers are those of the first."""
     alike: dict[tuple[str, ...], list[LintFinding]] = {}
-    for each in findings:
-        alike.setdefault((each.level, each.kernel, cause(each.what), cause(each.remedy)), []).append(each)
-    return [_one(each) for each in alike.values()]
+    for finding in findings:
+        key = finding.level, finding.kernel, cause(finding.what), cause(finding.remedy)
+        alike.setdefault(key, []).append(finding)
+    return [_one(same) for same in alike.values()]
 
 
 def _one(alike: list[LintFinding]) -> LintFinding:
-    first, cases = alike[0], tuple(dict.fromkeys(case for each in alike for case in each.cases))
-    differ = len(cases) > 1 and any((each.what, each.remedy) != (first.what, first.remedy) for each in alike)
+    first, cases = alike[0], tuple(dict.fromkeys(case for finding in alike for case in finding.cases))
+    differ = len(cases) > 1 and any((other.what, other.remedy) != (first.what, first.remedy) for other in alike)
     return replace(first, cases=cases, what=first.what + (f" (in `{first.cases[0]}`)" if differ else ""))

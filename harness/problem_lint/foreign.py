@@ -1,6 +1,6 @@
-"""Tests a problem with a foreign reference: whether answers that cost no work pass. Trusted; the reference is not.
+"""Tests a problem with a foreign reference: do answers that cost no work pass? Trusted; the reference is not.
 
-Its reference runs in a sandbox, on the device of the gradings, and whoever decides in a grading decides here.
+Its reference runs in a sandbox, on the device of the gradings, and decides here if it decides there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from harness.errors import ProblemError
 from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Tensors, Truth
-from harness.problem import Case, DeviceKind, Problem, ResolvedCase
+from harness.kinds import DeviceKind
+from harness.problem import Case, Problem, ResolvedCase
 from harness.problem.elements import numbers, of_numbers
 from harness.problem_lint.finding import LintFinding, folded
 from harness.sandbox import Provider
@@ -25,12 +26,10 @@ from harness.shared.carrier import carrier
 _SEEDS = (1, 2)
 _REMEDY = "tell its authors; a score of it says little"
 
-# Each gets the right answer to the inputs, and that to other inputs.
-_KERNELS: Mapping[str, Callable[[Tensors, Tensors], Tensors]] = {
-    "all zeros": lambda right, other: {
-        name: torch.zeros_like(carrier(each)).view(each.dtype) for name, each in right.items()
-    },
-    "one constant": lambda right, other: {name: _constant(each) for name, each in right.items()},
+# Each gets one right output of the call, and that of a call with other inputs.
+_KERNELS: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "all zeros": lambda right, other: torch.zeros_like(carrier(right)).view(right.dtype),
+    "one constant": lambda right, other: _constant(right),
     "the answer to other inputs": lambda right, other: other,
 }
 
@@ -49,7 +48,7 @@ def _examine(problem: Problem, provider: Provider, device: DeviceKind) -> Iterat
             except ProblemError as error:
                 yield LintFinding("error", (case.name,), "", str(error))
         timed = [problem.resolve(case) for case in problem.benchmarks if device in case.devices]
-        with suppress(ProblemError):  # which was told above
+        with suppress(ProblemError):  # which was reported above
             for doubt in known_inputs(problem, oracle, timed, device):
                 yield LintFinding("warning", (), "", f"{doubt.text}; no result of it has a rank", doubt.advice)
 
@@ -66,24 +65,25 @@ def _different(problem: Problem, device: DeviceKind) -> Iterator[Case]:
 
 def _passing(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> Iterator[str]:
     truth = Truth(oracle, case)
-    given, others = (oracle.generate(case, DEVICES[device].generator(seed)) for seed in _SEEDS)
-    stacked = {name: tensor[None] for name, tensor in given.items()}
-    expected = truth(stacked, 1)
-    right = {name: each[0] for name, each in expected.honest().items()}
-    other = {name: each[0] for name, each in truth({n: t[None] for n, t in others.items()}, 1).honest().items()}
+    inputs = [oracle.generate(case, DEVICES[device].generator(seed)) for seed in _SEEDS]
+    expected, other = (truth({name: tensor[None] for name, tensor in given.items()}, 1) for given in inputs)
+    right, wanted, others = map(_first, (expected.honest(), expected.truth, other.honest()))
     for name, kernel in _KERNELS.items():
-        got = kernel(right, other)
+        got = {output: kernel(right[output], others[output]) for output in right}
         if oracle.compares:
-            wanted = {n: t[0] for n, t in expected.truth.items()}
-            one = [truth.grouped(each) for each in (got, given, wanted)]
-            passes = oracle.compare(one[0], one[1], one[2], case) is None
+            outputs, given, exact = map(truth.grouped, (got, inputs[0], wanted))
+            passes = oracle.compare(outputs, given, exact, case) is None
         else:
-            passes = all(is_close(got[n], expected.truth[n][0], case.tolerance) for n in got)
+            passes = all(is_close(got[output], wanted[output], case.tolerance) for output in got)
         if passes:
             yield name
 
 
+def _first(stacked: Tensors) -> Tensors:
+    return {name: tensor[0] for name, tensor in stacked.items()}
+
+
 def _constant(right: torch.Tensor) -> torch.Tensor:
-    """The mean of what is finite, everywhere."""
+    """The mean of the finite elements, everywhere."""
     wide = numbers(right).double()
     return of_numbers(torch.full_like(wide, float(wide[wide.isfinite()].mean().nan_to_num())), right.dtype)

@@ -7,8 +7,9 @@ apply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -47,11 +48,11 @@ class Scene:
     truth: Truth
     given: Tensors
     before: Tensors
-    """What outputs and inouts hold before the call: poison, or the input values."""
+    """The content of outputs and inouts before the call: poison, or the input values."""
     right: Tensors
     """The answer in the outputs' own dtypes."""
     others: tuple[Tensors, ...]
-    """The same for other draws of the inputs."""
+    """The answers to other draws of the inputs."""
 
     def compute(self, given: Tensors) -> Tensors:
         """The reference on other inputs.
@@ -89,29 +90,30 @@ def kernels(problem: Problem) -> list[NullKernel]:
             lambda s: {name: torch.zeros_like(carrier(t)).view(t.dtype) for name, t in s.right.items()},
         ),
         NullKernel("a constant", "fill the inputs so that the answer varies: raise `scale`, or lower sizes", _constant),
-        NullKernel("the result of other inputs", "raise the fills' `scale`: the answer must follow inputs", _others),
+        NullKernel(
+            "the result of other inputs",
+            "raise the fills' `scale`: the answer must follow inputs",
+            lambda s: dict(s.others[0]),
+        ),
     ]
     for spec in problem.tensors:
         if spec.role != "output":
             remedy = f"fill `{spec.name}` so that the answer differs from it"
-            null_kernels.append(NullKernel(f"a copy of `{spec.name}`", remedy, _copy_of(spec.name)))
+            null_kernels.append(NullKernel(f"a copy of `{spec.name}`", remedy, partial(_copy_of, spec.name)))
         if spec.present is not None:
             remedy = f"fill `{spec.name}` so that the answer differs from one without it"
-            null_kernels.append(NullKernel(f"`{spec.name}` ignored", remedy, _without(spec.name)))
+            null_kernels.append(NullKernel(f"`{spec.name}` ignored", remedy, partial(_without, spec.name)))
         if spec.role != "input":
             remedy = f"let `compare` look at all of `{spec.name}`, or fill the inputs so that all of it counts"
-            null_kernels.append(NullKernel(f"half of `{spec.name}` written", remedy, _half_of(spec.name)))
+            null_kernels.append(NullKernel(f"half of `{spec.name}` written", remedy, partial(_half_of, spec.name)))
     all_equal = len(problem.exact_outputs) == sum(spec.role != "input" for spec in problem.tensors)
-    decided = problem.decided_by == "budget"
-    return [*null_kernels, *(kernel for low in _precisions() for kernel in _lowered(low, exact=all_equal and decided))]
-
-
-def _precisions() -> Iterable[str]:
-    return dict.fromkeys(low for lows in LOWER.values() for low in lows)
+    exact = all_equal and problem.decided_by == "budget"
+    precisions = dict.fromkeys(low for lows in LOWER.values() for low in lows)
+    return [*null_kernels, *(kernel for low in precisions for kernel in _lowered(low, exact=exact))]
 
 
 def _constant(scene: Scene) -> Tensors:
-    """What a kernel can write knowing only the problem, not the inputs: the mean of other answers, or their mode."""
+    """The best answer without looking at the inputs: the mean of other answers, or their mode."""
     values = {}
     for name, right in scene.right.items():
         seen = torch.cat([numbers(other[name]).reshape(-1) for other in scene.others])
@@ -130,42 +132,31 @@ def _mean(values: Tensor) -> float:
     return float(finite.mean()) if finite.numel() else float("nan")
 
 
-def _others(scene: Scene) -> Tensors:
-    return dict(scene.others[0])
-
-
 def _of(spec: str, tensors: Mapping[str, Tensor]) -> list[str]:
     """The tensor of a specification, or the members of its list."""
     return [name for name in tensors if name == spec or name.startswith(f"{spec}[")]
 
 
-def _without(spec: str) -> Callable[[Scene], Tensors | None]:
+def _without(spec: str, scene: Scene) -> Tensors | None:
     """The answer of a kernel that does not look at an optional input."""
-
-    def outputs(scene: Scene) -> Tensors | None:
-        ignored = _of(spec, scene.given)
-        if not ignored:
-            return None
-        try:
-            return scene.compute({name: tensor for name, tensor in scene.given.items() if name not in ignored})
-        except ProblemError:  # the reference needs it with these other inputs
-            return None
-
-    return outputs
+    ignored = _of(spec, scene.given)
+    if not ignored:
+        return None
+    try:
+        return scene.compute({name: tensor for name, tensor in scene.given.items() if name not in ignored})
+    except ProblemError:  # the reference needs it with these other inputs
+        return None
 
 
-def _copy_of(spec: str) -> Callable[[Scene], Tensors | None]:
-    def outputs(scene: Scene) -> Tensors | None:
-        sources = [scene.given[name] for name in _of(spec, scene.given)]
-        if not sources:
-            return None
-        copied = {}
-        for number, (name, right) in enumerate(scene.right.items()):
-            source = numbers(sources[number % len(sources)])
-            copied[name] = of_numbers(_fitted(source, numbers(right).shape), right.dtype)
-        return copied
-
-    return outputs
+def _copy_of(spec: str, scene: Scene) -> Tensors | None:
+    sources = [numbers(scene.given[name]) for name in _of(spec, scene.given)]
+    if not sources:
+        return None
+    copied = {}
+    for number, (name, right) in enumerate(scene.right.items()):
+        fitted = _fitted(sources[number % len(sources)], numbers(right).shape)
+        copied[name] = of_numbers(fitted, right.dtype)
+    return copied
 
 
 def _fitted(source: Tensor, shape: torch.Size) -> Tensor:
@@ -179,18 +170,15 @@ def _fitted(source: Tensor, shape: torch.Size) -> Tensor:
         return flat.repeat(-(-count // flat.numel()))[:count].view(shape)
 
 
-def _half_of(spec: str) -> Callable[[Scene], Tensors | None]:
-    def outputs(scene: Scene) -> Tensors | None:
-        halved = dict(scene.right)
-        if not any(halved[name].numel() for name in _of(spec, halved)):
-            return None
-        for name in _of(spec, halved):
-            flat, before = halved[name].reshape(-1), scene.before[name].reshape(-1)
-            half = flat.numel() // 2
-            halved[name] = torch.cat([flat[:half], before[half:]]).view(halved[name].shape)
-        return halved
-
-    return outputs
+def _half_of(spec: str, scene: Scene) -> Tensors | None:
+    halved, names = dict(scene.right), _of(spec, scene.right)
+    if not any(halved[name].numel() for name in names):
+        return None
+    for name in names:
+        flat, before = halved[name].reshape(-1), scene.before[name].reshape(-1)
+        half = flat.numel() // 2
+        halved[name] = torch.cat([flat[:half], before[half:]]).view(halved[name].shape)
+    return halved
 
 
 def _lowered(low: str, *, exact: bool) -> list[NullKernel]:
@@ -205,9 +193,9 @@ def _lowered(low: str, *, exact: bool) -> list[NullKernel]:
     remedy += f', or, if it may pass, name it in `tolerance.lower_precision = ["{low}"]`'
     if low == "tf32":
         return [NullKernel("matrix products in tf32", remedy, _products_in_tf32, low)]
-    kernels = [NullKernel(f"operands in {low}", remedy, lambda s: _operands_in(low, s), low)]
+    kernels = [NullKernel(f"operands in {low}", remedy, partial(_operands_in, low), low)]
     if low in _ARITHMETIC:
-        kernels.append(NullKernel(f"arithmetic in {low}", remedy, lambda s: _arithmetic_in(low, s), low))
+        kernels.append(NullKernel(f"arithmetic in {low}", remedy, partial(_arithmetic_in, low), low))
     return kernels
 
 
@@ -241,7 +229,7 @@ def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
 
 
 def _wider(tensor: Tensor, low: str) -> bool:
-    """Of floats and complex numbers; a scale loses nothing."""
+    """Whether a float or complex tensor loses digits in `low`; a scale loses nothing."""
     within = info(tensor.dtype).family in ("float", "complex")
     return within and limits(tensor.dtype).eps < limits(getattr(torch, low)).eps
 

@@ -8,38 +8,3 @@ executes none of it.
 
 Standard library only.
 """
-
-from harness.recording.file import MAX_FILE_BYTES, Packed, pack, unpack
-from harness.recording.schema import (
-    MAX_SCRATCH_BYTES,
-    Blob,
-    Edge,
-    Empty,
-    Image,
-    Kernel,
-    Memcpy,
-    Memset,
-    Node,
-    Recording,
-    Returned,
-    Variable,
-)
-
-__all__ = [
-    "MAX_FILE_BYTES",
-    "MAX_SCRATCH_BYTES",
-    "Blob",
-    "Edge",
-    "Empty",
-    "Image",
-    "Kernel",
-    "Memcpy",
-    "Memset",
-    "Node",
-    "Packed",
-    "Recording",
-    "Returned",
-    "Variable",
-    "pack",
-    "unpack",
-]

@@ -138,7 +138,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Returned:
-    """A result that stays where the call made it: `nbytes` at an address in the scratch, which belong to an output."""
+    """A result that stays where the call made it: `nbytes` at an address in the scratch, to be copied to an output."""
 
     source: int = checked(_ADDRESS)
     target: int = checked(_ADDRESS)  # the output's
@@ -150,7 +150,7 @@ class Recording:
     """One call. Nodes are in topological order, so no edge leads back.
 
     `scratch_bytes`: how much of the scratch window is in use, from its start; its contents are passed separately.
-    `returned`: what the judge fetches from the scratch after the call.
+    `returned`: the results that the judge fetches from the scratch after the call.
     """
 
     images: tuple[Image, ...] = checked(many(record(Image), MAX_IMAGES))
@@ -194,7 +194,7 @@ def _consistent(node: Node, images: int, scratch: AddressRange) -> None:
                 raise WireError(f"a function of image {node.image} of {images}")
             if node.parameters and node.parameters.nbytes > MAX_PARAMETER_BYTES:
                 raise WireError(f"more than {MAX_PARAMETER_BYTES:,} bytes of parameters")
-            if any(blocks % each for blocks, each in zip(node.grid, node.cluster, strict=True)):
+            if any(blocks % size for blocks, size in zip(node.grid, node.cluster, strict=True)):
                 raise WireError("a grid that is not made of whole clusters")
         case Memset():
             if node.element_bytes == 3 or node.value >= 1 << (8 * node.element_bytes):
@@ -218,5 +218,5 @@ def _extent(row: int, rows: int, pitch: int) -> int:
 
 
 def _inside(address: int, nbytes: int, ranges: Iterable[AddressRange]) -> None:
-    if not any(each.holds(address, nbytes) for each in ranges):
+    if not any(part.holds(address, nbytes) for part in ranges):
         raise WireError(f"{nbytes:,} bytes at {address:#x}, which is not memory of the call's")

@@ -19,9 +19,9 @@ class AddressRange(NamedTuple):
         return self.start <= address and address + nbytes <= self.start + self.nbytes
 
 
-_EACH = 1 << 40  # more than any device has
+_WINDOW_BYTES = 1 << 40  # more than any device has
 
-INPUTS = AddressRange(0x5000_0000_0000, _EACH)  # read-only
-HOST_INPUTS = AddressRange(0x5300_0000_0000, _EACH)  # read-only, in the host's memory
-OUTPUTS = AddressRange(0x5100_0000_0000, _EACH)
-SCRATCH = AddressRange(0x5200_0000_0000, _EACH)  # what the submission allocated itself
+INPUTS = AddressRange(0x5000_0000_0000, _WINDOW_BYTES)  # read-only
+HOST_INPUTS = AddressRange(0x5300_0000_0000, _WINDOW_BYTES)  # read-only, in the host's memory
+OUTPUTS = AddressRange(0x5100_0000_0000, _WINDOW_BYTES)
+SCRATCH = AddressRange(0x5200_0000_0000, _WINDOW_BYTES)  # what the submission allocated itself

@@ -1,7 +1,7 @@
 """Entry point inside the sandbox: connect to the judge, import torch, then execute commands until the judge hangs up.
 
-Called as `python -I -B -u <here> SOCKET`. Untrusted from the moment that the submission is built, so nothing below is a
-defence: a hostile submission can patch any check. It is written for the honest one.
+Called as `python -I -B -u PATH SOCKET`. Untrusted once the submission is built, so nothing below is a defence: a
+hostile submission can patch any check. The checks are for honest ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 def main(address: str) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    gc.disable()  # nothing that is imported is garbage, and looking for some takes an eighth of the time
+    gc.disable()  # imports leave no garbage, and looking for some takes an eighth of the time
     from harness.wire import frame, protocol, replies
 
     judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -37,7 +37,7 @@ def main(address: str) -> None:
     else:
         # Not with a listener: its callback would wait for the GIL in a thread that holds the driver's lock.
         warm_context(os.environ["KERNELMARK_DEVICE"])
-    # The slow part, done while the judge imports its own torch: 2.3 s of the 6 s that a participant waits.
+    # This is slow, 2.3 s of the 6 s that a participant waits; meanwhile the judge imports its own torch.
     from harness.runner.devices import open_device
     from harness.runner.serve import Server
 

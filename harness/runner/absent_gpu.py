@@ -1,7 +1,7 @@
-"""A GPU that is not there: Triton compiles for it, and launches nothing.
+"""Stands in for a GPU that is absent: Triton compiles for it, and launches nothing.
 
-`serve` calls it when the judge asks for the code or wants to know whether there is any. Runs in the runner's process,
-untrusted: what it says is a claim.
+`serve` uses it when the judge asks for compiled code or whether Triton's kernels can be compiled. Runs in the runner's
+process, untrusted: all that it reports is a claim.
 """
 
 from __future__ import annotations
@@ -16,51 +16,52 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from harness.runner.faults import place
+import torch
+
+from harness.runner.faults import line_reference
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _AUTOTUNER_SKIPS = ("OutOfResources", "PTXASError", "CompileTimeAssertionFailure")
 
 
 class AbsentGpu:
-    """Of one architecture, such as sm_90. While the process lives, all of Triton's launches go to it."""
+    """A stand-in for a GPU of one architecture, such as sm_90, to which all of this process's launches by Triton go."""
 
     def __init__(self, architecture: str) -> None:
         self.refused = ""
-        """Why a launch could not be compiled: the first one, as a line."""
+        """Why the first launch that could not be compiled could not, on one line; or ""."""
         os.environ.pop("TRITON_INTERPRET", None)
         try:
             from triton.backends.compiler import GPUTarget
             from triton.runtime import driver
         except ImportError:
             return  # nothing here needs it
-        driver.set_active(_Nowhere(GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)))
+        driver.set_active(_compile_only(GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)))
 
     def note(self, error: BaseException) -> None:
-        """Keep what a call raised, if it was a launch that could not be compiled: other calls may fail because nothing
-        is computed here.
-        """
+        """Keep an exception of a call if a launch could not be compiled: others may be due to missing results."""
         frames = [(f.f_globals.get("__name__"), f.f_code.co_name) for f, _ in traceback.walk_tb(error.__traceback__)]
         tuned = any(module == "triton.runtime.autotuner" for module, _ in frames)
         if ("triton.runtime.jit", "run") not in frames or (tuned and type(error).__name__ in _AUTOTUNER_SKIPS):
             return
-        with suppress(BaseException):  # whatever the participant's own exception does
-            self.refused = self.refused or _told(error)
+        with suppress(BaseException):  # the participant's own exception may raise anything when it is shown
+            self.refused = self.refused or _described(error)
 
 
 def compiled_kernels() -> list[Any]:
-    """The kernels that Triton compiled by now and that are still in use."""
+    """The kernels that Triton has compiled and that are still in use."""
     compiler = sys.modules.get("triton.compiler.compiler")
-    return [] if compiler is None else [e for e in gc.get_objects() if type(e) is compiler.CompiledKernel]
+    return [] if compiler is None else [item for item in gc.get_objects() if type(item) is compiler.CompiledKernel]
 
 
-def _told(error: BaseException) -> str:
-    """The line of the submission, in a kernel if the compiler tells which, and the reason."""
+def _described(error: BaseException) -> str:
+    """The line of the submission, or of its kernel if the compiler says which, and the reason."""
     frames = traceback.extract_tb(error.__traceback__)
-    at = next((place(f.filename, f.lineno) for f in reversed(frames) if Path(f.filename).parent == Path.home()), "")
+    own = [frame for frame in frames if Path(frame.filename).parent == Path.home()]
+    at = line_reference(own[-1].filename, own[-1].lineno) if own else ""
     text = f"{type(error).__name__}: {error}"
     cause: BaseException | None = error
-    while cause is not None and hasattr(cause, "node"):  # a CompilationError: each call on the way has its own
+    while cause is not None and hasattr(cause, "node"):  # a CompilationError: every call on the way has its own
         at = _line_of(cause) or at
         text = getattr(cause, "error_message", None) or text
         cause = cause.__cause__
@@ -75,37 +76,22 @@ def _line_of(error: Any) -> str:
         if type(function) is JITFunction and function.src == error.src:
             file, begins = get_jit_fn_file_line(function)
             line = getattr(error.node, "lineno", None)
-            return place(file, begins + line - 1) if line and Path(file).parent == Path.home() else ""
+            return line_reference(file, begins + line - 1) if line and Path(file).parent == Path.home() else ""
     return ""
 
 
-class _Nowhere:
+def _compile_only(target: Any) -> SimpleNamespace:
     """A Triton driver whose device compiles and does not run."""
-
-    def __init__(self, target: Any) -> None:
-        self._target = target
-        properties = {"max_shared_mem": 227 << 10, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
-        self.utils = SimpleNamespace(
+    properties = {"max_shared_mem": 227 << 10, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
+    return SimpleNamespace(
+        utils=SimpleNamespace(
             get_device_properties=lambda device: properties,
             load_binary=lambda *_: (object(), object(), 0, 0, 1024),
-        )
-
-    def launcher_cls(self, source: object, metadata: object) -> Any:
-        return lambda *_, **__: None
-
-    def get_current_target(self) -> Any:
-        return self._target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_active_torch_device(self) -> Any:
-        import torch
-
-        return torch.device("cpu")
-
-    def get_benchmarker(self) -> Any:
-        return lambda call, **_: [0.0, 0.0, 0.0]
+        ),
+        launcher_cls=lambda source, metadata: lambda *_, **__: None,
+        get_current_target=lambda: target,
+        get_current_device=lambda: 0,
+        get_current_stream=lambda device: 0,
+        get_active_torch_device=lambda: torch.device("cpu"),
+        get_benchmarker=lambda: lambda call, **_: [0.0, 0.0, 0.0],
+    )

@@ -1,4 +1,4 @@
-"""Which memory PyTorch has allocated on the GPU. Runs in the runner's process, untrusted."""
+"""Finds the memory that PyTorch has allocated on the GPU. Runs in the runner's process, untrusted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Blocks:
         self._blocks = sorted(_allocated())
 
     def contain(self, low: int, high: int) -> bool:
-        """Whether the memory between two addresses lies in one block."""
+        """Whether the memory between two addresses is within one block."""
         start, end = self._last_before(low + 1)
         return start <= low and high <= end
 
@@ -30,7 +30,7 @@ class Blocks:
 
 
 def _allocated() -> Iterator[tuple[int, int]]:
-    """The addresses of each block's first byte, and after its last one."""
+    """The addresses of every block's first byte, and after its last one."""
     for segment in torch.cuda.memory_snapshot():
         for block in segment["blocks"]:
             if block["state"] != "inactive":

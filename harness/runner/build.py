@@ -24,8 +24,8 @@ from harness.arena.shapes import address_of
 from harness.languages import LANGUAGES
 from harness.languages.language import Compiler
 from harness.runner import interpreter
-from harness.runner.device import Device
-from harness.runner.kernel import Kernel, OneCall, Prepare, scalar_values
+from harness.runner.device import RunnerDevice
+from harness.runner.kernel import BuiltKernel, OneCall, Prepare, scalar_values
 from harness.runner.styles import PythonKernel
 from harness.wire import commands
 
@@ -42,7 +42,7 @@ class CompileError(Exception):
 
 
 class NoCompiler(Exception):
-    """The sandbox lacks the compiler of a language. Nobody's fault."""
+    """The sandbox lacks the compiler of a language, which is not the submission's fault."""
 
 
 def source_path(language: str = "py") -> Path:
@@ -55,14 +55,14 @@ def library_path() -> Path:
     return Path.home() / "submission.so"
 
 
-def place(name: str, content: bytes) -> None:
-    """Put a file beside the submission: to be included, or imported like a module beside a script."""
+def add_extra_file(name: str, content: bytes) -> None:
+    """Put a file into the submission's folder, to be included or imported from there."""
     (Path.home() / name).write_bytes(content)
     if str(Path.home()) not in sys.path:
         sys.path.insert(0, str(Path.home()))
 
 
-def build(command: commands.Build, source: int, device: Device) -> tuple[Kernel, str]:
+def build(command: commands.Build, source: int, device: RunnerDevice) -> tuple[BuiltKernel, str]:
     """Build the source behind a descriptor; returns the kernel and the log."""
     source_path(command.language).write_bytes(content_of(source))
     compiler = LANGUAGES[command.language].compiler
@@ -75,10 +75,7 @@ def build(command: commands.Build, source: int, device: Device) -> tuple[Kernel,
 
 
 def _compiles_cuda() -> bool:
-    """Whether a submission in Python seems to have CUDA C++ compiled.
-
-    Others are called on a stream that other threads can be given, too.
-    """
+    """Whether a submission in Python seems to compile CUDA C++. If not, other threads can use its stream, too."""
     files = Path.home().glob("*.py")
     return any(mark in content for content in map(Path.read_bytes, files) for mark in _COMPILES_CUDA)
 
@@ -90,7 +87,7 @@ def content_of(descriptor: int) -> bytes:
         return file.read()
 
 
-def import_python(path: Path, command: commands.Build, device: Device) -> Kernel:
+def import_python(path: Path, command: commands.Build, device: RunnerDevice) -> BuiltKernel:
     """Import the file as the module `submission`; returns its function, or class, as a kernel."""
     [name] = command.symbols
     if os.environ.get("TRITON_INTERPRET") == "1":
@@ -106,8 +103,7 @@ def import_python(path: Path, command: commands.Build, device: Device) -> Kernel
     if not callable(entry):
         kind, of = ("class", inspect.isclass) if command.style == "module" else ("function", inspect.isfunction)
         defined = ", ".join(n for n, v in vars(module).items() if of(v)) or "none"
-        told = f"no {kind} `{name}` is defined (found: {defined}); it is called as {command.signature}"
-        raise CompileError(told)
+        raise CompileError(f"no {kind} `{name}` is defined (found: {defined}); it is called as {command.signature}")
     return PythonKernel(
         entry, style=command.style, signature=command.signature, device=device.kind, converts=command.converts
     )
@@ -153,7 +149,7 @@ def _head_and_tail(path: Path) -> str:
 class _Library:
     """A compiled submission, called through ctypes."""
 
-    def __init__(self, path: Path, command: commands.Build, device: Device) -> None:
+    def __init__(self, path: Path, command: commands.Build, device: RunnerDevice) -> None:
         language = LANGUAGES[command.language]
         self._stream = language.compiler is not None and language.compiler.takes_stream
         self._device = device
@@ -167,7 +163,7 @@ class _Library:
         if self._stream and (functions := device.allocator()):
             self._loaded.kernelmark_allocate_with(*map(ctypes.c_void_p, functions))
 
-    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         scalars = scalar_values(bind)
 
         def prepare(tensors: Sequence[Any]) -> OneCall:

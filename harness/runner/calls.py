@@ -1,24 +1,25 @@
-"""The calls bound to one set of arenas: made plainly, recorded, and profiled."""
+"""Makes the calls that are bound to one set of arenas: plainly, recorded or profiled."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import torch
 
 from harness.arena import Window
 from harness.runner import foreign, interpreter
-from harness.runner.device import CapturedCall, Device
-from harness.runner.kernel import Kernel, OneCall, named
+from harness.runner.device import CapturedCall, RunnerDevice
+from harness.runner.kernel import BuiltKernel, OneCall, named
 from harness.wire import commands
 
 _WARMUPS = 3
 _past: list[list[Any]] = []
-"""The arguments of earlier calls, emptied. Who keeps something by the `id` of a tensor or list finds it under no other
-one's, whatever Python's allocator does: an id that was freed is given out again.
+"""The arguments of earlier calls, without their memory. Python gives a freed `id` to a new object, and a submission may
+have stored something by the `id` of a tensor or list: while these live, no later one has the same.
 """
 
 
@@ -28,9 +29,9 @@ class Calls:
     def __init__(
         self,
         bind: commands.Bind,
-        declared: Sequence[commands.Argument],
-        kernel: Kernel,
-        device: Device,
+        declared: Sequence[commands.TensorArgument],
+        kernel: BuiltKernel,
+        device: RunnerDevice,
         inputs: Window,
         outputs: Window,
         host: Window | None,
@@ -38,7 +39,7 @@ class Calls:
         self._bind, self._declared, self._kernel, self._device = bind, declared, kernel, device
         self._inputs, self._outputs, self._host = inputs, outputs, host
         self.arguments: list[list[Any]] = []
-        """The tensors of each call, in the order of its arguments: those of a list are one, an absent one is None."""
+        """The tensors of every call, in the order of its arguments: a list counts as one, an absent one is None."""
         self._calls: list[OneCall] = []
         self._record = CapturedCall(reason="nothing was recorded")
 
@@ -75,8 +76,8 @@ class Calls:
             made.insert(place, None)
         return made
 
-    def _place(self, argument: commands.Argument) -> tuple[Window, int]:
-        """The window that a tensor is in, and how far apart calls are there."""
+    def _place(self, argument: commands.TensorArgument) -> tuple[Window, int]:
+        """The window that a tensor is in, and the distance between the calls' tensors there."""
         if argument.writable:
             return self._outputs, self._bind.output_stride
         if argument.host and self._host is not None:
@@ -87,7 +88,7 @@ class Calls:
         self._calls[k]()
 
     def call_plainly(self, sets: Sequence[int]) -> object:
-        """Returns what the last call returned."""
+        """Call the kernel on these sets, and wait for the device; returns what the last call returned."""
         returned: object = None
         for k in sets:
             returned = self._calls[k]()
@@ -103,25 +104,25 @@ class Calls:
         return self._record
 
     def deliver(self, file: int, scratch: int | None) -> None:
-        """Hand over the recording."""
+        """Write the recording into a memory file, and copy its scratch into an arena."""
         with os.fdopen(os.dup(file), "wb") as out:
             out.write(self._record.file)
         if scratch is not None:
             self._record.copy_scratch(scratch)
 
     def profile(self, asked: commands.Profile) -> dict[str, bytes]:
-        """Profile calls, each on the next set."""
+        """Profile calls, every one on the next set; returns the artefacts by name."""
         from harness.runner.profile import profiled  # a grading needs no profiler
 
-        # In Triton's interpreter a call is a million calls of Python functions, which say nothing of its speed.
+        # In Triton's interpreter a call is a million calls of Python functions, which say nothing about its speed.
         return profiled(self._device, self.call, self._bind.sets, asked, stacks=lambda: not interpreter.launched())
 
     def draw(self, command: commands.Draw) -> None:
         """Let a foreign reference, which was built as a submission, make the inputs of set 0."""
         drawn = foreign.draw(command.form, self._bind.forms, command.seed, json.loads(command.options))
-        given = {each.group or each.name for each in self._declared if not each.writable}
+        inputs = {argument.group or argument.name for argument in self._declared if not argument.writable}
         for name, tensor in self._named(0).items():
-            if name in given:
+            if name in inputs:
                 foreign.put(name, drawn.get(name), tensor)
         self._device.synchronize()
 
@@ -150,12 +151,13 @@ class Calls:
         self._device.synchronize()
         _past.extend(self.arguments)
         with torch.no_grad():
-            for each in (each for arguments in self.arguments for each in arguments if each is not None):
-                for tensor in each if isinstance(each, list) else [each]:
-                    tensor.set_()  # without memory from here on
+            for argument in chain.from_iterable(self.arguments):
+                for tensor in argument if isinstance(argument, list) else [argument]:
+                    if tensor is not None:
+                        tensor.set_()  # without memory from here on
         self.arguments, self._calls = [], []
         for window in self._windows():
             window.close()
 
     def _windows(self) -> list[Window]:
-        return [each for each in (self._inputs, self._outputs, self._host) if each is not None]
+        return [window for window in (self._inputs, self._outputs, self._host) if window is not None]

@@ -1,4 +1,4 @@
-"""What a submission was compiled to: Triton's stages, a library's PTX and SASS, what torch.compile wrote. Untrusted."""
+"""Collects what a submission was compiled to: Triton's stages, PTX and SASS, programs of torch.compile. Untrusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS = 60
 
 
 def compiled_code(library: Path) -> bytes:
-    """Everything found, as JSON: `{"files": {name: text}}`. Each text, and all together, are limited in length."""
+    """All compiled code that is found, as JSON: `{"files": {name: text}}`. One text and all together are bounded."""
     files: dict[str, str] = {}
     left = _ALL
     for name, text in (*_of_triton(), *_of_autotuners(), *_of_libraries(library), *_of_torch_compile()):
@@ -34,7 +34,7 @@ def compiled_code(library: Path) -> bytes:
 
 
 def _of_triton() -> Iterator[tuple[str, str]]:
-    for number, kernel in enumerate(sorted(compiled_kernels(), key=lambda each: str(each.name))[:_KERNELS]):
+    for number, kernel in enumerate(sorted(compiled_kernels(), key=lambda kernel: str(kernel.name))[:_KERNELS]):
         stem = f"{number} {kernel.name}"
         for stage in _STAGES:
             if stage in kernel.asm:
@@ -48,21 +48,21 @@ def _of_triton() -> Iterator[tuple[str, str]]:
 
 
 def _of_cubin(stem: str, cubin: str) -> Iterator[tuple[str, str]]:
-    """With the lines of the source, where the compiler noted them."""
+    """A compiled kernel's SASS, with the lines of the source where the compiler noted them, and its resources."""
     yield f"{stem}.sass", _printed("nvdisasm", "--print-code", "--print-line-info", cubin)
     yield f"{stem}.resources.txt", _printed("cuobjdump", "--dump-resource-usage", cubin)
 
 
 def _of_autotuners() -> Iterator[tuple[str, str]]:
-    """Which configuration each chose, and the times of those that it tried for the last key."""
+    """The configuration that every autotuner chose, and the times of those that it tried for the last key."""
     module = sys.modules.get("triton.runtime.autotuner")
     if module is None:
         return
-    tuners = [each for each in gc.get_objects() if type(each) is module.Autotuner and each.cache]
+    tuners = [item for item in gc.get_objects() if type(item) is module.Autotuner and item.cache]
     for number, tuner in enumerate(tuners[:_KERNELS]):
         lines = [f"for {key}: {config}" for key, config in tuner.cache.items()]
         timings = getattr(tuner, "configs_timings", None) or {}
-        tried = sorted((_median_ms(each), str(config)) for config, each in timings.items())
+        tried = sorted((_median_ms(measured), str(config)) for config, measured in timings.items())
         lines += [f"{1000 * median_ms:10.2f} µs  {config}" for median_ms, config in tried if median_ms > 0]
         yield f"{number} {tuner.base_fn.__name__}.autotune.txt", "\n".join(lines) + "\n"
 
@@ -74,7 +74,7 @@ def _median_ms(timings: object) -> float:
 
 
 def _of_libraries(library: Path) -> Iterator[tuple[str, str]]:
-    """The submission's own library, and those that it had PyTorch build."""
+    """The code of the submission's own library, and of those that PyTorch built for it."""
     extensions = (Path.home() / ".cache" / "torch_extensions").rglob("*.so")
     for path in [library, *sorted(extensions)]:
         if path.is_file():
@@ -87,17 +87,17 @@ def _of_libraries(library: Path) -> Iterator[tuple[str, str]]:
 
 
 def _disassembled(library: Path) -> str:
-    """With the lines of the source, which cuobjdump's own listing of a library leaves out."""
+    """A library's SASS with the lines of the source, which cuobjdump's own listing leaves out."""
     with tempfile.TemporaryDirectory() as folder:
         _printed("cuobjdump", "--extract-elf", "all", str(library), folder=folder)
         cubins = sorted(Path(folder).glob("*.cubin"))
-        return "".join(_printed("nvdisasm", "--print-code", "--print-line-info", str(each)) for each in cubins)
+        return "".join(_printed("nvdisasm", "--print-code", "--print-line-info", str(cubin)) for cubin in cubins)
 
 
 def _of_torch_compile() -> Iterator[tuple[str, str]]:
-    """The programs that Inductor wrote, the largest first: small ones are wrappers. Then what Triton made of them.
+    """The programs that Inductor wrote, the largest first: small ones are wrappers. Then what Triton compiled them to.
 
-    Inductor launches its kernels without Triton's objects, so that only files are left of them.
+    Inductor launches its kernels without Triton's objects, so that only their files are found.
     """
     inductor = sys.modules.get("torch._inductor.runtime.cache_dir_utils")
     if inductor is None:
@@ -108,7 +108,7 @@ def _of_torch_compile() -> Iterator[tuple[str, str]]:
     written.sort(key=lambda path: -path.stat().st_size)
     for number, path in enumerate(written[:_GENERATED]):
         yield f"generated {number}{path.suffix}", path.read_text("utf-8", "replace")
-    # Kernels of the submission's own are there, too, and have been told.
+    # The submission's own kernels are there, too, and come from `_of_triton`.
     cubins = sorted(kernels.rglob("triton_*.cubin"), key=lambda path: (path.stem, str(path)))
     for number, cubin in enumerate(cubins[:_KERNELS]):
         stem = f"generated {number} {cubin.stem}"
@@ -119,8 +119,8 @@ def _of_torch_compile() -> Iterator[tuple[str, str]]:
 
 
 def _printed(program: str, *arguments: str, folder: str | None = None) -> str:
-    """What a program of the CUDA toolkit prints, or of those that Triton brings along."""
-    found = shutil.which(program) or next(iter(_brought(program)), None)
+    """The output of a program of the CUDA toolkit, which Triton may bring along; or "" if there is none."""
+    found = shutil.which(program) or _bundled_with_triton(program)
     if found is None:
         return ""
     try:
@@ -130,9 +130,7 @@ def _printed(program: str, *arguments: str, folder: str | None = None) -> str:
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
 
-def _brought(program: str) -> Iterator[str]:
-    triton = sys.modules.get("triton")
-    for folder in getattr(triton, "__path__", ()):
-        path = Path(folder) / "backends/nvidia/bin" / program
-        if path.is_file():
-            yield str(path)
+def _bundled_with_triton(program: str) -> str | None:
+    folders = getattr(sys.modules.get("triton"), "__path__", ())
+    paths = (Path(folder) / "backends/nvidia/bin" / program for folder in folders)
+    return next((str(path) for path in paths if path.is_file()), None)

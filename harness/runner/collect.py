@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _LAST_WORDS = 2_000  # bytes of the tool's output, which the judge shows if the runner never started
-_KEPT = 8 << 20  # bytes of what is printed
+_KEPT = 8 << 20  # bytes of a program's output
 
 
-def main(address: str, told: str, command: Sequence[str]) -> None:
+def main(address: str, tool_json: str, command: Sequence[str]) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from harness.wire import frame, replies
 
-    tool = json.loads(told)
+    tool = json.loads(tool_json)
     documents = {"tool output": _printed([*tool["command"], *command])}
     sys.stdout.buffer.write(documents["tool output"][-_LAST_WORDS:])
     sys.stdout.flush()
@@ -34,7 +34,7 @@ def main(address: str, told: str, command: Sequence[str]) -> None:
             documents[name] = _printed(view)
     judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     judge.connect(address)
-    offers = (replies.Artefact(name=name, file_bytes=len(each)) for name, each in documents.items())
+    offers = (replies.Artefact(name=name, file_bytes=len(content)) for name, content in documents.items())
     frame.send(judge, 0, replies.Profiled(artefacts=tuple(offers)))
     while True:
         try:
@@ -47,7 +47,7 @@ def main(address: str, told: str, command: Sequence[str]) -> None:
 
 
 def _printed(command: Sequence[str]) -> bytes:
-    """What a program prints on both channels, through a file: the file system bounds its size."""
+    """The output of a program on both channels, through a file: the file system bounds its size."""
     path = Path.home() / "printed.txt"
     with path.open("w+b") as file:
         try:

@@ -11,7 +11,7 @@ import torch
 from cuda.bindings import driver
 
 from harness.arena.mapping import check
-from harness.recording import Returned
+from harness.recording.schema import Returned
 from harness.runner.device import CapturedCall
 from harness.runner.kernel import CallError, OneCall
 from harness.runner.results import IsNew
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.runner.scratch import Scratch
 
 _PER_THREAD = 2  # cudaStreamPerThread (driver_types.h)
-# What the runtime says once a wait for the device, or a launch on the legacy stream, has ended a capture: of the call
+# The runtime's errors once a wait for the device, or a launch on the legacy stream, has ended a capture: of the call
 # itself (906, 900), or of the next one (901).
 _ENDED_CAPTURE = ("previous error during capture", "legacy stream depend", "not permitted when stream is capturing")
 _UNJOINED = "unjoined work"  # error 904
@@ -30,11 +30,11 @@ _JOIN = "let `torch.cuda.current_stream()` wait for each stream that the call us
 _ON_OUR_STREAM = "launch on `torch.cuda.current_stream().cuda_stream`, or compile with --default-stream=per-thread"
 
 
-class Cuda:
-    """All calls of a submission are made on one stream: the legacy default stream cannot be captured.
+class RunnerCuda:
+    """Makes all calls of a submission on one stream, since the legacy default stream cannot be captured.
 
-    It is one that waits for the legacy default stream, and that one for it: what a library launches there is in order
-    with the calls, although it cannot be recorded.
+    That stream and the legacy default stream wait for each other, so that the launches of a library there are in order
+    with the calls, although they cannot be recorded.
     """
 
     kind: Literal["cpu", "cuda"] = "cuda"
@@ -44,7 +44,11 @@ class Cuda:
         torch.cuda.synchronize()  # makes the context
         waits = driver.CUstream_flags.CU_STREAM_DEFAULT.value
         self._make_calls_on(int(check(driver.cuStreamCreate(waits))))
-        self._scratch = _scratch() if images is not None else None
+        self._scratch: Scratch | None = None
+        if images is not None:
+            from harness.runner.scratch import Scratch  # only a runner that records pays for it
+
+            self._scratch = Scratch()
         self._pooling = contextlib.ExitStack()
         self._allocate_from_scratch()
 
@@ -59,13 +63,13 @@ class Cuda:
     def follow_default_stream(self) -> None:
         """From here on make calls on this thread's own default stream, and let nvcc compile for such streams.
 
-        What a submission compiles is often launched on no stream in particular: it is in order, and recorded, too.
+        The launches in code that a submission compiles often name no stream: they are then in order, and recorded, too.
         """
         flags = (os.environ.get("NVCC_APPEND_FLAGS", ""), "--default-stream=per-thread")
         os.environ["NVCC_APPEND_FLAGS"] = " ".join(flags).strip()
         torch.cuda.synchronize()
         self._make_calls_on(_PER_THREAD)
-        # Autograd goes back in a thread of its own, whose default stream is another one.
+        # Autograd's backward pass has its own thread, whose default stream is another one.
         torch.autograd.set_multithreading_enabled(False)
 
     def allocator(self) -> tuple[int, int] | None:
@@ -95,7 +99,7 @@ class Cuda:
             CallError: it leaves work on a stream that nobody waits for, so it may not be done when it should be.
         """
         if self._images is None or self._scratch is None:
-            return CapturedCall(reason="CUPTI, which tells what the driver loads, is not available")
+            return CapturedCall(reason="CUPTI, which reports what the driver loads, is not available")
         from harness.runner.recorder import Recorder
 
         returned: list[Returned] = []
@@ -108,11 +112,11 @@ class Cuda:
                 return CapturedCall(reason=f"the call puts no work on the stream that it is given; {_ON_OUR_STREAM}")
             recorder = Recorder(self._images)
             file = recorder.record(raw, self._scratch.nbytes, returned)
-        except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
+        except Exception as error:  # noqa: BLE001  # the submission may raise anything while it is captured
             torch.cuda.synchronize()
             if _UNJOINED in str(error):
                 raise CallError(f"leaves work on a stream that nobody waits for: {_JOIN}") from None
-            return CapturedCall(reason=_told(error))
+            return CapturedCall(reason=_reason(error))
         return CapturedCall(file, self._scratch.nbytes, "", recorder.note, self._scratch.copy_to)
 
     def _captured(self, call: Callable[[], None], scratch: Scratch) -> Any:
@@ -143,13 +147,7 @@ def _made(call: OneCall, is_new: IsNew) -> list[Returned]:
     return []
 
 
-def _scratch() -> Scratch:
-    from harness.runner.scratch import Scratch  # imported here so that only a runner that records pays for it
-
-    return Scratch()
-
-
-def _told(error: Exception) -> str:
-    if any(each in str(error) for each in _ENDED_CAPTURE):
+def _reason(error: Exception) -> str:
+    if any(text in str(error) for text in _ENDED_CAPTURE):
         return f"the call waits for the device, or launches on the legacy default stream: {_ON_OUR_STREAM}"
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

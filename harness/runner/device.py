@@ -1,4 +1,4 @@
-"""What the runner needs of a device: synchronizing, and recording a call. Each kind has its own module."""
+"""What the runner needs of a device: to wait for it, and to record a call on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CapturedCall:
     copy_scratch: Callable[[int], None] = lambda descriptor: None
 
 
-class Device(Protocol):
+class RunnerDevice(Protocol):
     kind: Literal["cpu", "cuda"]
 
     def stream(self) -> int: ...

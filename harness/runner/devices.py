@@ -1,21 +1,44 @@
-"""The devices, by kind."""
+"""The devices by kind: the CPU, and the GPU, which has its own module, `cuda`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from harness.runner.device import Device
+from harness.runner.device import CapturedCall, RunnerDevice
+from harness.runner.kernel import OneCall
 
 if TYPE_CHECKING:
     from harness.runner.images import LoadedImages
 
 
-def open_device(kind: str, images: LoadedImages | None = None) -> Device:
+class RunnerCpu:
+    """The CPU as a device: calls are synchronous, and none can be captured."""
+
+    kind: Literal["cpu", "cuda"] = "cpu"
+
+    def stream(self) -> int:
+        return 0
+
+    def follow_default_stream(self) -> None:
+        pass
+
+    def allocator(self) -> tuple[int, int] | None:
+        return None
+
+    def synchronize(self) -> None:
+        pass
+
+    def healthy(self) -> bool:
+        return True
+
+    def record(self, call: OneCall) -> CapturedCall:
+        return CapturedCall(reason="a CPU has no graphs")
+
+
+def open_device(kind: str, images: LoadedImages | None = None) -> RunnerDevice:
     """Make the device's context; on CUDA this takes about 0.3 s. With `images` its calls can be recorded."""
     if kind == "cpu":
-        from harness.runner.cpu import Cpu
+        return RunnerCpu()
+    from harness.runner.cuda import RunnerCuda
 
-        return Cpu()
-    from harness.runner.cuda import Cuda
-
-    return Cuda(images)
+    return RunnerCuda(images)

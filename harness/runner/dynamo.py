@@ -1,7 +1,7 @@
-"""torch.compile's memory of what it has compiled. Runs in the runner's process, untrusted.
+"""Makes torch.compile forget what it compiled for the tests. Runs in the runner's process, untrusted.
 
-After eight variants of a function (`recompile_limit`) it gives up, and runs eagerly what it has not compiled. Every
-test has its own sizes, so that a benchmark would be timed eagerly because of the tests before it.
+After eight variants of a function (`recompile_limit`) torch.compile runs any further one eagerly. Every test has its
+own sizes, so that a benchmark would be timed eagerly because of the tests before it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def called_afresh(call: Callable[[], object]) -> object:
 def _forgot_what_it_gave_up_on() -> bool:
     """Forget all that was compiled, if torch.compile has given up since the last time."""
     utils = sys.modules.get("torch._dynamo.utils")
-    told = getattr(utils, "counters", {}).get("unimplemented", {})
-    reasons = [reason for reason in told if str(reason).startswith(_GAVE_UP)]
+    counts = getattr(utils, "counters", {}).get("unimplemented", {})
+    reasons = [reason for reason in counts if str(reason).startswith(_GAVE_UP)]
     if not reasons:
         return False
     for reason in reasons:
-        del told[reason]
+        del counts[reason]
     sys.modules["torch._dynamo"].reset()
     return True

@@ -1,4 +1,4 @@
-"""What a code image defines: the functions that can be launched, and the variables of the device. Pure.
+"""Reads what a code image defines: the functions that can be launched, and the variables of the device. Pure.
 
 NVIDIA's images are 64-bit ELF files. The code of a kernel `name` is in the section `.text.name`; `__device__` variables
 are in `.nv.global` and `.nv.global.init`, `__constant__` ones in `.nv.constant3`.
@@ -41,7 +41,7 @@ def defined(image: bytes) -> Defined:
     """Read an image's tables.
 
     Raises:
-        ValueError: it is not such an ELF file.
+        ValueError: it is not an ELF file of 64 bits.
     """
     try:
         return _defined(image)
@@ -51,7 +51,7 @@ def defined(image: bytes) -> Defined:
 
 def _defined(image: bytes) -> Defined:
     sections = _sections(image)
-    functions = {each.name.removeprefix(_CODE) for each in sections if each.name.startswith(_CODE)}
+    functions = {section.name.removeprefix(_CODE) for section in sections if section.name.startswith(_CODE)}
     addresses = _addresses(image, sections)
     variables: list[str] = []
     for table in sections:
@@ -68,12 +68,12 @@ def _defined(image: bytes) -> Defined:
 
 
 def _addresses(image: bytes, sections: list[Section]) -> dict[int, list[int]]:
-    """The offsets in each section where the loader writes addresses."""
+    """The offsets at which the loader writes addresses, by section."""
     addresses: dict[int, list[int]] = {}
-    for each in sections:
-        if each.kind == _RELOCATIONS:
-            for at in range(each.offset, each.offset + each.nbytes, _RELOCATION.size):
-                addresses.setdefault(each.info, []).append(_RELOCATION.unpack_from(image, at)[0])
+    for table in sections:
+        if table.kind == _RELOCATIONS:
+            for at in range(table.offset, table.offset + table.nbytes, _RELOCATION.size):
+                addresses.setdefault(table.info, []).append(_RELOCATION.unpack_from(image, at)[0])
     return addresses
 
 

@@ -19,7 +19,7 @@ _OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
 
 
 def describe(error: BaseException, *, building: bool) -> replies.Failed:
-    """Make the `Failed` reply for an exception; never raises, whatever the exception's own `__str__` does."""
+    """The `Failed` reply for an exception; never raises, whatever the exception's own `__str__` does."""
     raised = origin(error)
     text = _shown(raised)
     if isinstance(error, CompileError):
@@ -33,7 +33,9 @@ def describe(error: BaseException, *, building: bool) -> replies.Failed:
         file = error.filename if isinstance(error.filename, str) else None
         named = f" ({Path(file or '').name}, line {error.lineno})"  # which the message begins with
         return _failed(
-            "compile_error", f"{place(file, error.lineno)}: {text.removesuffix(named)}", _own_name("".join(lines))
+            "compile_error",
+            f"{line_reference(file, error.lineno)}: {text.removesuffix(named)}",
+            _own_name("".join(lines)),
         )
     outcome = "runtime_error"
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(t in text for t in _OUT_OF_MEMORY):
@@ -42,9 +44,9 @@ def describe(error: BaseException, *, building: bool) -> replies.Failed:
         outcome, text = "unsupported", f"{why} ({text})"
     entries = traceback.extract_tb(error.__traceback__)
     entries += traceback.extract_tb(raised.__traceback__) if raised is not error else []
-    frames = [f for f in entries if Path(f.filename).parent == Path.home()]  # its own file, and those beside it
+    frames = [f for f in entries if Path(f.filename).parent == Path.home()]  # its own file, and extra ones
     if frames:
-        text = f"{place(frames[-1].filename, frames[-1].lineno)}: {text}"
+        text = f"{line_reference(frames[-1].filename, frames[-1].lineno)}: {text}"
     own = "".join(traceback.format_list(frames)) + text
     return _failed(outcome, text, _own_name(own))
 
@@ -75,12 +77,12 @@ def _failed(outcome: str, message: str, trace: str) -> replies.Failed:
     return replies.Failed(outcome=outcome, message=first[:_MESSAGE], traceback=trace, fatal=False)
 
 
-def place(file: str | None, line: int | None) -> str:
-    """A line of the submission, with the file's name unless it is the submission's own."""
+def line_reference(file: str | None, line: int | None) -> str:
+    """A line of the submission, with the file's name if it is an extra file."""
     own = file is None or Path(file) == source_path() or Path(file).parent != Path.home()
     return f"line {line}" if own else f"{Path(str(file)).name} line {line}"
 
 
 def _own_name(text: str) -> str:
-    """Replace paths in the sandbox, which mean nothing to the participant, by the file's own name."""
+    """Replace paths in the sandbox, which mean nothing to the participant, by the file's name."""
     return text.replace(f"{Path.home()}/", "")

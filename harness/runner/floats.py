@@ -1,4 +1,4 @@
-"""Narrow floats in Triton's interpreter: rounded as a device rounds, and computed with.
+"""Corrects narrow floats in Triton's interpreter, so that they are rounded and computed with as on a device.
 
 The interpreter keeps bfloat16 and float8 as unsigned integers. It cuts off what float32 has beyond bfloat16, where a
 device rounds to nearest even, rounds float8 half up, and adds bfloat16 as the integers that they are kept as.
@@ -43,9 +43,9 @@ def complete(module: Any) -> None:
         (reduction, "apply", _reduced),
         *((builder, name, partial(_in_float32, typed=typed)) for name, typed in _OPERATIONS.items()),
     ]
-    for of, name, replacing in replaced:
-        if hasattr(of, name):
-            setattr(of, name, replacing(module, getattr(of, name)))
+    for owner, name, replacement in replaced:
+        if hasattr(owner, name):
+            setattr(owner, name, replacement(module, getattr(owner, name)))
 
 
 def rounded(values: np.ndarray[Any, Any], to: torch.dtype) -> np.ndarray[Any, Any]:
@@ -68,13 +68,13 @@ def widened(kept: np.ndarray[Any, Any], of: torch.dtype) -> np.ndarray[Any, Any]
 
 
 def _torch_dtype(module: Any, dtype: Any) -> torch.dtype | None:
-    """Of a type of Triton's that is kept as integers; None of others."""
+    """The torch dtype of a Triton type that is kept as integers; None of other types."""
     scalar = getattr(dtype, "scalar", None)
     return torch.bfloat16 if scalar == module.tl.bfloat16 else _FLOAT8.get(getattr(scalar, "name", ""))
 
 
 def _cast(module: Any, cast_impl: Callable[..., Any]) -> Callable[..., Any]:
-    """Between bfloat16 and everything else."""
+    """A cast between bfloat16 and any other type."""
 
     def cast(self: Any, source: Any, to: Any) -> Any:
         tl, data = module.tl, source.data
@@ -88,7 +88,7 @@ def _cast(module: Any, cast_impl: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _converted(module: Any, create_fp_to_fp: Callable[..., Any]) -> Callable[..., Any]:
-    """Between floats; another way of rounding than to nearest even is the interpreter's own."""
+    """A conversion between floats; any rounding but to nearest even is left to the interpreter."""
 
     def convert(self: Any, source: Any, to: Any, rounding: Any) -> Any:
         narrow, wide = _torch_dtype(module, to), _torch_dtype(module, source.dtype)
@@ -103,7 +103,7 @@ def _converted(module: Any, create_fp_to_fp: Callable[..., Any]) -> Callable[...
 
 
 def _in_float32(module: Any, operation: Callable[..., Any], typed: int) -> Callable[..., Any]:
-    """An operation on narrow floats: in float32, and rounded if the argument `typed` was one."""
+    """An operation on narrow floats: in float32, and rounded if the argument number `typed` was one."""
 
     def compute(self: Any, *arguments: Any) -> Any:
         narrow = [_torch_dtype(module, a.dtype) if isinstance(a, module.TensorHandle) else None for a in arguments]
@@ -123,7 +123,7 @@ def _wide(module: Any) -> Callable[[Any, torch.dtype | None], Any]:
 
 
 def _reduced(module: Any, apply: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction or a scan of bfloat16: in float32, and rounded at its end."""
+    """A reduction or a scan of bfloat16: in float32, and rounded at the end."""
     tl = module.tl
 
     def cast(tensor: Any, to: Any) -> Any:
@@ -132,11 +132,11 @@ def _reduced(module: Any, apply: Callable[..., Any]) -> Callable[..., Any]:
     def reduce(self: Any, given: Any) -> Any:
         if not isinstance(given, tuple):
             return reduce(self, (given,))[0]
-        narrow = [isinstance(each, tl.tensor) and each.dtype.scalar == tl.bfloat16 for each in given]
-        wide = (cast(each, tl.float32) if is_narrow else each for each, is_narrow in zip(given, narrow, strict=True))
+        narrow = [isinstance(value, tl.tensor) and value.dtype.scalar == tl.bfloat16 for value in given]
+        wide = (cast(value, tl.float32) if is_narrow else value for value, is_narrow in zip(given, narrow, strict=True))
         made = apply(self, tuple(wide))
         kept = [*narrow, *[False] * len(made)]
-        return tuple(cast(each, tl.bfloat16) if kept[i] else each for i, each in enumerate(made))
+        return tuple(cast(value, tl.bfloat16) if kept[i] else value for i, value in enumerate(made))
 
     return reduce
 

@@ -1,4 +1,4 @@
-"""What a reference in somebody else's form does besides answering: it draws inputs, and may judge answers.
+"""Calls what a foreign reference defines besides the answer: it draws inputs, and may check answers.
 
 Runs in a sandbox that holds the reference and no submission. Its file was built as if it were a submission.
 """
@@ -46,7 +46,7 @@ def put(name: str, drawn: Any, tensors: Tensor | list[Tensor]) -> None:
 
 
 def check(forms: Forms, named: Mapping[str, Any]) -> str:
-    """Why the reference's own check refuses an answer, on one line, or nothing."""
+    """Why the reference's own check refuses an answer, on one line; "" if it does not."""
     function = _function(sys.modules["submission"], "check_implementation")
     # Its own answer may go where the answer in question is.
     answer = {name: _cloned(value) for name, value in named.items()}
@@ -72,7 +72,7 @@ def _kernelbench(module: Any, forms: Forms, seed: int, options: Options) -> dict
 
 
 def _cloned(value: Any) -> Any:
-    return [copied(each) for each in value] if isinstance(value, list) else copied(value)
+    return [copied(tensor) for tensor in value] if isinstance(value, list) else copied(value)
 
 
 def _function(module: Any, name: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Keeps a copy of every code image that the driver loads in this process, PyTorch's and cuBLAS's too."""
+"""Keeps a copy of every code image that the driver loads in this process, also PyTorch's and cuBLAS's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LoadedImages:
         self._subscriber = ctypes.c_void_p()
         self._cupti.call("cuptiSubscribe", ctypes.byref(self._subscriber), self._callback, None)
         # Only these: a Python callback for everything that the driver does would be slow.
-        for domain, event in ((_RESOURCE, _MODULE_LOADED), *((_DRIVER_API, each) for each in _LOADS)):
+        for domain, event in ((_RESOURCE, _MODULE_LOADED), *((_DRIVER_API, load) for load in _LOADS)):
             numbers = ctypes.c_uint32(domain), ctypes.c_uint32(event)
             self._cupti.call("cuptiEnableCallback", ctypes.c_uint32(1), self._subscriber, *numbers)
 
@@ -71,13 +71,13 @@ class LoadedImages:
         The image of a module that was not loaded explicitly, such as PyTorch's, is found by the function's name alone.
 
         Raises:
-            LookupError: none does, or several that differ do.
+            LookupError: no image does, or several different ones do.
         """
         for image in self._images[len(self._defined) :]:
             self._defined.append(_defined(image))
         number = self._of_module.get(module)
         if number is None:
-            known = [k for k, each in enumerate(self._defined) if name in each.functions]
+            known = [k for k, contents in enumerate(self._defined) if name in contents.functions]
             if not known:
                 raise LookupError(f"no code image with `{name}` was loaded")
             if len({self._images[k] for k in known}) > 1:
@@ -90,4 +90,4 @@ def _defined(image: bytes) -> Defined:
     try:
         return defined(image)
     except ValueError:
-        return Defined(frozenset(), ())  # it is never asked for
+        return Defined(frozenset(), ())  # then no function is found in it

@@ -1,4 +1,4 @@
-"""Completes Triton's interpreter: adds what the compiler accepts and the interpreter would refuse.
+"""Completes Triton's interpreter by what the compiler accepts and the interpreter would refuse.
 
 Without a GPU a kernel runs in Triton's interpreter, in which a launch's float is a Python float, without `.to`; a bool
 cannot be passed at all; in some versions no argument can bound a loop; libdevice is missing; and `autotune` asks a
@@ -60,7 +60,7 @@ class TooSlow(NotImplementedError):
 
 
 class _Launches:
-    """What has been launched in the interpreter, and the deadline of the call that launches."""
+    """Counts the programs of a launch, and ends one that would not be done by the deadline of its call."""
 
     def __init__(self) -> None:
         self.any = False
@@ -68,18 +68,18 @@ class _Launches:
         self._last, self._longest = 0.0, 0.0
 
     def allow(self, seconds: float) -> None:
-        """A call begins, which has that long; 0: nobody knows."""
+        """Begin a call that has so many seconds; 0 if its limit is not known."""
         margin = max(_LEAST_MARGIN_S, _MARGIN * seconds)
         self._deadline = time.monotonic() + seconds - margin if seconds > 0 else float("inf")
         self._longest = 0.0
 
     def begin(self, programs: int) -> None:
-        """A launch of so many programs."""
+        """Begin a launch of so many programs."""
         self.any = True
         self._programs, self._begun = programs, 0
 
     def next_program(self) -> None:
-        """One more program.
+        """Begin one more program.
 
         Raises:
             TooSlow: it would not be done in time if it took as long as the slowest before it.
@@ -109,7 +109,7 @@ def complete() -> None:
 
 
 class _Completer(MetaPathFinder):
-    """Loads a module normally, and completes it before anybody sees it."""
+    """Loads a module normally, and completes it before its importer sees it."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         completed = _COMPLETED.get(name)
@@ -140,7 +140,7 @@ def _complete_interpreter(module: Any) -> None:
 
 
 def _watch_launches(builder: Any) -> None:
-    """A launch sets the grid's size, and then the place of each program."""
+    """Notice launches: each sets the grid's size, and then the place of every program."""
     set_grid_dim, set_grid_idx = builder.set_grid_dim, builder.set_grid_idx
 
     def begins(self: Any, *sizes: int) -> None:
@@ -195,8 +195,10 @@ def _libdevice(module: Any) -> Callable[..., Any]:
         name = symbol.removeprefix("__nv_").removeprefix("fast_")
         function = _FUNCTIONS.get(name) or _FUNCTIONS.get(name.removesuffix("f").removesuffix("d"))
         if function is None:
-            raise NotImplementedError(f"libdevice's {symbol} is not there in the interpreter")
-        values = [torch.from_numpy(np.atleast_1d(np.asarray(each.data, dtype=np.float64))) for each in arguments]
+            raise NotImplementedError(f"libdevice's {symbol} is not available in the interpreter")
+        values = [
+            torch.from_numpy(np.atleast_1d(np.asarray(argument.data, dtype=np.float64))) for argument in arguments
+        ]
         with np.errstate(over="ignore"):
             result = function(*values).numpy().astype(module._get_np_dtype(dtype.scalar))
         return module.TensorHandle(result, dtype.scalar)

@@ -1,4 +1,4 @@
-"""What a build gives: a kernel that prepares the calls of a `Bind`. Runs in the runner's process, untrusted."""
+"""The result of a build: a kernel that prepares the calls of a `Bind`. Runs in the runner's process, untrusted."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from harness.shared.call import Form, made
 from harness.wire import commands
 
 OneCall = Callable[[], object]
-"""One call on the tensors of one set: all that need not be done in its time has been done."""
+"""One call on the tensors of one set, with everything prepared that need not be timed."""
 Prepare = Callable[[Sequence[Any]], OneCall]
-"""Makes the call of one set from its tensors, in the order of the arguments: those of a list are one, and an optional
-one that the case lacks is None."""
+"""Makes the call of one set from its tensors, in the order of the arguments: a list of tensors counts as one, and an
+optional tensor that the case lacks is None.
+"""
 
 
-class Kernel(Protocol):
-    """A submission that is built."""
+class BuiltKernel(Protocol):
+    """A submission that has been built."""
 
-    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         """Prepare calls; raises whatever the submission raises, or a `CallError`."""
         ...
 
@@ -35,10 +36,10 @@ def scalar_values(bind: commands.Bind) -> list[int | float]:
     return [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
 
 
-def named(declared: Sequence[commands.Argument], tensors: Sequence[Any]) -> dict[str, Any]:
+def named(declared: Sequence[commands.TensorArgument], tensors: Sequence[Any]) -> dict[str, Any]:
     """The tensors of a set, and lists of them, by name; without those that the case lacks."""
-    names = dict.fromkeys(each.group or each.name for each in declared)
-    return dict(zip(names, (each for each in tensors if each is not None), strict=True))
+    names = dict.fromkeys(argument.group or argument.name for argument in declared)
+    return dict(zip(names, (given for given in tensors if given is not None), strict=True))
 
 
 def value_of(form: Form, named: Mapping[str, Any]) -> Any:
@@ -47,13 +48,12 @@ def value_of(form: Form, named: Mapping[str, Any]) -> Any:
 
 
 class Practice:
-    """Our own kernel, used before there is a submission: it reads the inputs and writes the outputs."""
+    """Our own kernel, for practice rounds before a submission is built: it reads the inputs and writes the outputs."""
 
-    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         def prepare(arguments: Sequence[Any]) -> OneCall:
-            given = (each for each in arguments if each is not None)
-            tensors = [t for each in given for t in (each if isinstance(each, list) else [each])]
-            memories = [memory_of(tensor).view(torch.uint8) for tensor in tensors]
+            lists = (given if isinstance(given, list) else [given] for given in arguments if given is not None)
+            memories = [memory_of(tensor).view(torch.uint8) for tensors in lists for tensor in tensors]
 
             def call() -> None:
                 for argument, memory in zip(declared, memories, strict=True):

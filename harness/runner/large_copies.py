@@ -1,4 +1,4 @@
-"""Large copies of a recorded call, in parts.
+"""Divides large copies of a recorded call into parts.
 
 A graph node that copies within the device is fast only if the copy is a whole number of rows of 4 or 8 KiB, at most
 65,535 of them, and its target address is a multiple of 128. Other copies of more than about 20 MB take longer as a node
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.recording import Edge, Memcpy, Node
+from harness.recording.schema import Edge, Memcpy, Node
 
 SMALL_BYTES = 16 << 20  # up to here a node is at most 0.5 µs slower than the call
 PART_BYTES = 384 << 20
@@ -22,10 +22,10 @@ _MOST_ROWS = 65_535
 
 
 def in_parts(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
-    """The nodes and edges of a graph in which each part of a large copy waits for the one before."""
+    """The nodes and edges of a graph in which every part of a large copy waits for the part before it."""
     parts: list[Node] = []
     waits: list[Edge] = []
-    first, last = [], []  # the first and the last part of each node
+    first, last = [], []  # the first and the last part of every node
     for node in nodes:
         first.append(len(parts))
         parts += _parts(node)
@@ -52,7 +52,7 @@ def _stays_whole(copy: Memcpy) -> bool:
 
 
 def _widths(copy: Memcpy) -> Iterator[int]:
-    """What comes before the first aligned address, whole rows, and the rest."""
+    """The bytes before the first aligned address, those of whole rows, and the rest."""
     head = -copy.target % _ALIGNMENT
     if head:
         yield head

@@ -1,6 +1,6 @@
-"""Profiles calls with torch.profiler, and keeps what it says as named artefacts. Runs in the runner, untrusted.
+"""Profiles calls with torch.profiler, and keeps its reports as named artefacts. Runs in the runner, untrusted.
 
-The judge fetches each artefact into a memory file of the size that was told. All of it is this process's own word.
+The judge fetches every artefact into a memory file of the size that this process reported. They are only its claims.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from harness.runner.device import Device
+from harness.runner.device import RunnerDevice
 from harness.wire import commands
 
 _ROWS = 60  # of a table
@@ -30,9 +30,9 @@ _SEPARATORS = str.maketrans(";\t\r\n", "    ")
 
 
 def profiled(
-    device: Device, call: Callable[[int], None], sets: int, asked: commands.Profile, *, stacks: Callable[[], bool]
+    device: RunnerDevice, call: Callable[[int], None], sets: int, asked: commands.Profile, *, stacks: Callable[[], bool]
 ) -> dict[str, bytes]:
-    """Make the calls, each on the next set; returns the artefacts by name.
+    """Make the calls, every one on the next set; returns the artefacts by name.
 
     One trace per repeat: one call is skipped, two warm the profiler up, and those asked for are recorded. Then, with
     `stacks`, which is asked after that, the same again with Python's functions: recording them slows a call down and
@@ -65,7 +65,7 @@ def profiled(
 
 
 def _watch(
-    device: Device,
+    device: RunnerDevice,
     call: Callable[[int], None],
     sets: int,
     active: int,
@@ -74,7 +74,7 @@ def _watch(
     *,
     stacks: bool,
 ) -> None:
-    """Make the calls under torch.profiler; `ready` is called after each repeat."""
+    """Make the calls under torch.profiler; `ready` is called after every repeat."""
     with profile(
         activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.kind == "cuda" else [])],
         schedule=schedule(wait=_WAIT, warmup=_WARMUP, active=active, repeat=repeats),
@@ -93,10 +93,10 @@ def _watch(
 
 
 def _collapsed(events: Iterable[Any], time: str) -> bytes:
-    """Collapsed stacks: what was called from the submission, operators and kernels included, with its own time in µs.
+    """Collapsed stacks of all calls from the submission, operators and kernels included, with their own times in µs.
 
-    torch's own `export_stacks` leaves out the event itself, writes a line for each, and counts the time of a kernel
-    on the device again for the operator that launched it, and for the profiler's step.
+    torch's own `export_stacks` leaves out the event itself, writes a line for every one, and counts a kernel's time on
+    the device again for the operator that launched it, and for the profiler's step.
     """
     counts, home = Counter[str](), f"{Path.home()}/"
     for event in events:
@@ -116,12 +116,12 @@ def _collapsed(events: Iterable[Any], time: str) -> bytes:
     return "".join(f"{stack} {count}\n" for stack, count in counts.items()).encode("utf-8", "backslashreplace")
 
 
-def _table(device: Device, averages: Any) -> bytes:
+def _table(device: RunnerDevice, averages: Any) -> bytes:
     times = "cuda" if device.kind == "cuda" else "cpu"
     return str(averages.table(sort_by=f"self_{times}_time_total", row_limit=_ROWS)).encode("utf-8", "backslashreplace")
 
 
-def _autograd_table(device: Device, call: Callable[[int], None]) -> bytes:
+def _autograd_table(device: RunnerDevice, call: Callable[[int], None]) -> bytes:
     """The table of the older profiler, torch.autograd.profiler."""
     with torch.autograd.profiler.profile(use_device=None if device.kind == "cpu" else device.kind) as profiler:
         call(0)
@@ -130,7 +130,7 @@ def _autograd_table(device: Device, call: Callable[[int], None]) -> bytes:
 
 
 def _modules(events: Iterable[Any]) -> bytes:
-    """Own times by the innermost `nn.Module` that an operator ran in, a line each; nothing if there is no module."""
+    """A line of own times for every `nn.Module` that was the innermost one of an operator; b"" if there is none."""
     spent: dict[str, list[float]] = {}
     for event in events:
         module = next((frame for frame in event.stack or () if frame.startswith(_MODULE)), None)
@@ -144,7 +144,7 @@ def _modules(events: Iterable[Any]) -> bytes:
 
 
 def _memory_snapshot(call: Callable[[int], None]) -> bytes:
-    """torch's account of every block of device memory, and of each allocation during one call, as JSON."""
+    """torch's list of all blocks of device memory, and of all allocations during one call, as JSON."""
     torch.cuda.synchronize()
     torch.cuda.memory._record_memory_history(max_entries=_ALLOCATIONS, stacks="python")
     try:
@@ -156,7 +156,7 @@ def _memory_snapshot(call: Callable[[int], None]) -> bytes:
 
 
 def _exported(export: Callable[[str], Any]) -> bytes:
-    """What torch writes to a file of that name."""
+    """The content that torch exports to a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "artefact"
         export(str(path))

@@ -13,9 +13,21 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from harness import recording
 from harness.arena.mapping import check
-from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Returned, Variable
+from harness.recording.file import pack, unpack
+from harness.recording.schema import (
+    Blob,
+    Edge,
+    Empty,
+    Image,
+    Kernel,
+    Memcpy,
+    Memset,
+    Node,
+    Recording,
+    Returned,
+    Variable,
+)
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 from harness.runner.images import LoadedImages
 from harness.runner.large_copies import in_parts
@@ -38,15 +50,15 @@ class Recorder:
         self._blobs = bytearray()
         self._images: dict[int, Image] = {}  # by the order in which images were loaded
         self.note = ""
-        """What may make a replay fail: a kernel with a pointer to memory that no launcher has. It may mean nothing: a
-        part of a parameter that the kernel does not read can hold anything.
+        """Why a replay may fail: a kernel has a pointer to memory that no launcher has. It may not be one, since a part
+        of a parameter that the kernel does not read can hold anything.
         """
 
     def record(self, graph: Any, scratch_bytes: int, returned: Sequence[Returned]) -> bytes:
         """The recording as a file's bytes.
 
         Raises:
-            Unrecordable: it has a node of a kind that is not replayed, or more than a recording may hold.
+            Unrecordable: the graph has a node of a kind that is not replayed, or more than a recording may hold.
         """
         count = check(driver.cuGraphGetNodes(graph))[1]
         nodes = list(check(driver.cuGraphGetNodes(graph, count))[0][:count])
@@ -65,8 +77,8 @@ class Recorder:
             returned=tuple(returned),
         )
         try:
-            whole = recording.pack(described, bytes(self._blobs))
-            recording.unpack(whole)  # as the judge will: the participant learns here what it would refuse
+            whole = pack(described, bytes(self._blobs))
+            unpack(whole)  # as the judge will: the participant learns here what it would refuse
         except checks.WireError as error:
             raise Unrecordable(str(error)) from None
         return whole
@@ -116,7 +128,7 @@ class Recorder:
         except LookupError as error:
             raise Unrecordable(str(error)) from None
         if number not in self._images:
-            variables = tuple(made for each in defined.variables if (made := self._variable(module, each)))
+            variables = tuple(found for name in defined.variables if (found := self._variable(module, name)))
             self._images[number] = Image(code=self._blob(code), variables=variables)
         return list(self._images).index(number)
 
@@ -179,7 +191,7 @@ def _listed(function: Any, address: int) -> bytes:
             break
         at = ctypes.c_void_p.from_address(address + index * ctypes.sizeof(ctypes.c_void_p)).value
         if not at:
-            raise Unrecordable(f"parameter {index} of a kernel is not there")
+            raise Unrecordable(f"parameter {index} of a kernel is missing")
         packed.extend(bytes(offset + nbytes - len(packed)))
         packed[offset : offset + nbytes] = ctypes.string_at(at, nbytes)
         index += 1

@@ -1,8 +1,8 @@
 """Puts what a call returned into the outputs that the judge gave it. Runs in the runner's process, untrusted.
 
-A result that already is an output's memory costs nothing. In a call that is recorded, one in memory that the call
-allocated costs nothing either: the judge fetches it after the call. Any other one is copied inside the call, on its
-stream, so that a submission and a baseline pay the same.
+A result that already is an output's memory costs nothing. In a recorded call, a result in memory that the call
+allocated costs nothing either: the judge fetches it after the call. Any other is copied inside the call, on its stream,
+so that a submission and a baseline pay the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from harness.arena.shapes import spanned
-from harness.recording import Returned
+from harness.recording.schema import Returned
 from harness.runner.kernel import CallError
 from harness.shared.call import Form, FormError, names, parts
 from harness.shared.carrier import assign, carrier
@@ -28,7 +28,7 @@ IsNew = Callable[[int, int], bool]
 
 
 class Results:
-    """Where the results of one set's calls go: `named` has its tensors, and lists of them, by name."""
+    """The outputs for the results of one set's calls; `named` has all its tensors, and lists of them, by name."""
 
     def __init__(self, form: Form, named: Mapping[str, Any], *, converts: commands.Converts = "never") -> None:
         """`converts`: results of another dtype are refused; converted if the output's dtype holds their values, or is
@@ -36,18 +36,18 @@ class Results:
         """
         self._form, self._converts = form, converts
         self._outputs: dict[str, Any] = {name: named[name] for name in names(form)}
-        flat = [t for each in self._outputs.values() for t in (each if isinstance(each, list) else [each])]
+        flat = [t for output in self._outputs.values() for t in (output if isinstance(output, list) else [output])]
         self._ranges = [_range(tensor) for tensor in flat]
 
     def take(self, returned: Any, is_new: IsNew = lambda low, high: False) -> list[Returned]:
         """Put what was returned into the outputs, but leave results in new memory there, and return where they are.
 
         Raises:
-            CallError: it is not what the problem asks for.
+            CallError: the results are not what the problem asks for.
         """
         pairs = [(output, value) for output, value in self._pairs(returned) if not _is_there(value, output)]
         left, moved = _parted(pairs, is_new)
-        # A result may lie in another output's memory, and must be read before that is written.
+        # A result may be in another output's memory, and must be read before that is written.
         read = [
             (output, carrier(value).clone() if _overlaps(_range(value), self._ranges) else value)
             for output, value in moved
@@ -57,7 +57,7 @@ class Results:
         return left
 
     def _pairs(self, returned: Any) -> Iterator[tuple[Tensor, Tensor]]:
-        """Each output with the result that belongs there, checked."""
+        """Every output with the result that belongs there, checked."""
         try:
             found = parts(returned, self._form, "what it returned")
         except FormError as error:
@@ -102,7 +102,7 @@ def _holds(wanted: torch.dtype, got: torch.dtype) -> bool:
 def _parted(
     pairs: Sequence[tuple[Tensor, Tensor]], is_new: IsNew
 ) -> tuple[list[Returned], list[tuple[Tensor, Tensor]]]:
-    """The results that stay where they are, in new memory, of several in the same memory the first; and the others."""
+    """The results that stay in new memory, only the first of several in the same memory; and the others."""
     left: list[Returned] = []
     moved: list[tuple[Tensor, Tensor]] = []
     taken: list[tuple[int, int]] = []
@@ -121,7 +121,7 @@ def _overlaps(one: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
 
 
 def _is_there(value: Tensor, output: Tensor) -> bool:
-    """Whether a result is the output itself; decides alone what is not copied."""
+    """Whether a result is the output itself; only then is it not copied."""
     return value.data_ptr() == output.data_ptr() and _laid_alike(value, output)
 
 
@@ -138,9 +138,9 @@ def _laid_alike(value: Tensor, output: Tensor) -> bool:
 def _fitting(name: str, value: Any, output: Tensor) -> Tensor:
     """The value, if it is a tensor like the output."""
     if not isinstance(value, Tensor):
-        raise CallError(f"returned {_kind(value)}, `{name}` is a tensor of {_told(output.dtype)}")
+        raise CallError(f"returned {_kind(value)}, `{name}` is a tensor of {_name(output.dtype)}")
     if value.dtype != output.dtype:
-        raise CallError(f"returned {_told(value.dtype)}, `{name}` is {_told(output.dtype)}")
+        raise CallError(f"returned {_name(value.dtype)}, `{name}` is {_name(output.dtype)}")
     if value.shape != output.shape:
         raise CallError(f"returned the shape {list(value.shape)}, `{name}` has {list(output.shape)}")
     if value.device != output.device:
@@ -158,5 +158,5 @@ def _kind(value: Any) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def _told(dtype: torch.dtype) -> str:
+def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")

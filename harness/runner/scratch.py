@@ -1,6 +1,7 @@
-"""Memory that the submission allocates, at addresses that it will also have in a launcher.
+"""Allocates the submission's memory at addresses that it will also have in a launcher.
 
-PyTorch's caching allocator gets its segments here while the pool is in use, and a `.cu` its cudaMalloc memory.
+PyTorch's caching allocator takes its segments from here while the pool is in use, and the cudaMalloc of a `.cu` its
+memory.
 Addresses are never reused: the pointers of a captured call must stay valid.
 """
 
@@ -33,7 +34,7 @@ class Scratch:
         self._segments: dict[int, tuple[int, Any]] = {}  # by address: size and handle
         # As `CUDAPluggableAllocator` does with the functions of a library; kept alive, since PyTorch calls them.
         self._callbacks = (_Allocate(self._allocate), _Free(self._free), _FreeOurs(self._free_ours))
-        allocate, free, free_ours = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._callbacks)
+        allocate, free, free_ours = (ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in self._callbacks)
         self.functions = (allocate, free_ours)
         """C functions: `void *allocate(ptrdiff_t bytes, int device, void *stream)`, NULL if out of memory; `int
         free(void *)`, 0 for memory not allocated here.
@@ -60,11 +61,11 @@ class Scratch:
 
     @property
     def nbytes(self) -> int:
-        """How much of the window is in use, from its start."""
+        """How many bytes of the window are in use, from its start."""
         return self._next - SCRATCH.start
 
     def allocated_from_now_on(self) -> IsNew:
-        """A test of whether PyTorch has allocated the memory between two addresses here, and after this call."""
+        """A test whether PyTorch has allocated the memory between two addresses here, and after this call."""
         before, now = Blocks(), list[Blocks]()
 
         def is_new(low: int, high: int) -> bool:

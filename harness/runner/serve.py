@@ -18,8 +18,8 @@ from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
 from harness.runner import build, code, dynamo, faults, interpreter
 from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
 from harness.runner.calls import Calls
-from harness.runner.device import Device
-from harness.runner.kernel import Kernel, Practice
+from harness.runner.device import RunnerDevice
+from harness.runner.kernel import BuiltKernel, Practice
 from harness.runner.styles import PythonKernel
 from harness.runner.watched import WatchedCalls
 from harness.wire import commands, frame, replies
@@ -28,12 +28,12 @@ _ROUND_FOLLOWS_S = 0.01  # a round follows at once; a runner that sleeps until t
 
 
 class Server:
-    """State of one grading: the device, the kernel, once it is built, and the calls bound last."""
+    """The state of one grading: the device, the kernel once it is built, and the calls bound last."""
 
-    def __init__(self, device: Device, kernel: Kernel | None = None) -> None:
+    def __init__(self, device: RunnerDevice, kernel: BuiltKernel | None = None) -> None:
         self._device, self._kernel = device, kernel
         self._calls: Calls | None = None
-        self._declared: list[commands.Argument] = []
+        self._declared: list[commands.TensorArgument] = []
         self._artefacts: dict[str, bytes] = {}
         self._absent_gpu: AbsentGpu | None = None
         self._records = "KERNELMARK_RECORDS" in os.environ
@@ -53,7 +53,7 @@ class Server:
                 frame.await_readable(judge, _ROUND_FOLLOWS_S)
 
     def _answer(self, command: commands.Command, descriptors: list[int]) -> replies.Reply:
-        # A process boundary: whatever the submission raises, SystemExit included, becomes a reply.
+        # A process boundary: anything that the submission raises, SystemExit included, becomes a reply.
         try:
             reply = self.obey(command, descriptors)
             self._give_back(command)
@@ -65,7 +65,7 @@ class Server:
         return replace(failed, fatal=not self._device.healthy())
 
     def _give_back(self, command: commands.Command) -> None:
-        """The judge may need what a call no longer uses. Recorded calls need it at the same addresses."""
+        """Release unused memory, which the judge may need. Recorded calls need theirs at the same addresses."""
         if isinstance(command, commands.Call | commands.Draw | commands.Verify) and not self._records:
             with contextlib.suppress(RuntimeError):  # the next command shows what is wrong with the device
                 give_back(self._device.kind)
@@ -74,7 +74,7 @@ class Server:
         """Carry out one command; raises whatever the submission raises."""
         match command:
             case commands.Place(name=name):
-                build.place(name, build.content_of(descriptors[0]))
+                build.add_extra_file(name, build.content_of(descriptors[0]))
             case commands.Build():
                 self._kernel, log = build.build(command, descriptors[0], self._device)
                 return replies.Built(log=log, interpreted=interpreter.launched())
@@ -124,19 +124,19 @@ class Server:
         return replies.Done()
 
     def _called(self, returned: object) -> replies.Done:
-        """What Python did: also what a function returned that should write into its outputs, as beginners do."""
+        """The reply to a call; it says what a function returned that should write into its outputs, as beginners do."""
         if not isinstance(self._kernel, PythonKernel):
             return replies.Done()
-        told: replies.ReturnedKind = "nothing"
+        kind: replies.ReturnedKind = "nothing"
         if self._kernel.writes and returned is not None:
-            told = "a tensor" if isinstance(returned, torch.Tensor) else "a value"
-        return replies.Called(returned=told, interpreted=interpreter.launched())
+            kind = "a tensor" if isinstance(returned, torch.Tensor) else "a value"
+        return replies.Called(returned=kind, interpreted=interpreter.launched())
 
     def _profiled(self, artefacts: dict[str, bytes]) -> replies.Profiled:
-        """Keep them to be fetched."""
+        """Keep artefacts to be fetched; returns their names and sizes."""
         self._artefacts = artefacts
-        told = (replies.Artefact(name=name, file_bytes=len(each)) for name, each in artefacts.items())
-        return replies.Profiled(artefacts=tuple(told))
+        sizes = (replies.Artefact(name=name, file_bytes=len(content)) for name, content in artefacts.items())
+        return replies.Profiled(artefacts=tuple(sizes))
 
     @property
     def bound(self) -> Calls:
@@ -149,8 +149,7 @@ class Server:
         self._release()
         watched = "KERNELMARK_WATCHED" in os.environ
         kind = "cpu" if watched else self._device.kind
-        starts = [each.start if self._records else 0 for each in (INPUTS, OUTPUTS, HOST_INPUTS)]
-        inputs_at, outputs_at, host_at = starts
+        inputs_at, outputs_at, host_at = (part.start if self._records else 0 for part in (INPUTS, OUTPUTS, HOST_INPUTS))
         writable, host_bytes = command.inputs_writable, command.sets * command.host_stride
         inputs = make_window(kind, command.input_bytes, writable=writable, at=inputs_at)
         outputs = make_window(kind, command.output_bytes, writable=True, at=outputs_at)

@@ -1,7 +1,7 @@
-"""How a Python submission is called: in the style of its problem, with arguments that are made once per set.
+"""Calls a Python submission in the style of its problem, with arguments that are made once per set.
 
-In `writes` it gets all tensors and fills the outputs. In the others it gets what the forms of the `Bind` say, and what
-it returns goes into the outputs (`results`). Runs in the runner's process, untrusted.
+In `writes` it gets all tensors and fills the outputs. In the others it gets what the forms of the `Bind` say, and its
+results are put into the outputs (`results`). Runs in the runner's process, untrusted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.recording import Returned
+from harness.recording.schema import Returned
 from harness.runner.kernel import CallError, OneCall, Prepare, named, scalar_values, value_of
 from harness.runner.results import IsNew, Results
 from harness.wire import commands
@@ -26,11 +26,11 @@ class ReturningCall:
         self._function, self._results = function, results
 
     def __call__(self) -> None:
-        """Make the call, and have its results in the outputs."""
+        """Make the call, and put its results into the outputs."""
         self.leaving(lambda low, high: False)
 
     def leaving(self, is_new: IsNew) -> list[Returned]:
-        """Make the call, but leave results in new memory where they are; returns which those are."""
+        """Make the call, but leave results in new memory where they are, and return them."""
         with torch.no_grad():
             return self._results.take(self._function(), is_new)
 
@@ -55,7 +55,7 @@ class PythonKernel:
         """Whether it should write into its outputs, and return nothing."""
         return self._style == "writes"
 
-    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         if self.writes:
             return self._writing(scalar_values(bind))
         return self._returning(self._instance(bind) if self._style == "module" else self._entry, bind, declared)
@@ -81,7 +81,7 @@ class PythonKernel:
         return instance
 
     def _returning(
-        self, function: Callable[..., Any], bind: commands.Bind, declared: Sequence[commands.Argument]
+        self, function: Callable[..., Any], bind: commands.Bind, declared: Sequence[commands.TensorArgument]
     ) -> Prepare:
         def prepare(tensors: Sequence[Any]) -> OneCall:
             given = named(declared, tensors)
@@ -93,7 +93,7 @@ class PythonKernel:
         return prepare
 
     def _check(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        """Refuse a function that does not take these arguments; one that does not say what it takes is not refused."""
+        """Refuse a function that does not take these arguments, unless its signature is not known."""
         try:
             taken = inspect.signature(function, follow_wrapped=False)
         except (TypeError, ValueError):

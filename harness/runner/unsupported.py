@@ -1,9 +1,9 @@
-"""Tells what Triton's interpreter cannot do apart from what a submission does wrong.
+"""Distinguishes what Triton's interpreter cannot do from what a submission does wrong.
 
-`faults` calls it. The interpreter wraps whatever a kernel raises in an `InterpreterError`; the type and origin of the
-exception behind that show whose fault it was. What the compiler would accept and the interpreter does not is nobody's
-fault, and neither is asking for a GPU where there is none. Any doubt counts against the submission: this reports only
-what cannot be its mistake. Runs in the runner's process, untrusted: its answer earns no rank.
+`faults` calls it. The interpreter wraps an exception of a kernel in an `InterpreterError`; the type and origin of the
+exception behind that show whether the submission is to blame. It is not for code that the compiler would accept and the
+interpreter does not, nor for asking for a GPU where there is none. Any doubt counts against the submission: this
+reports only what cannot be its mistake. Runs in the runner's process, untrusted: its answer earns no rank.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def origin(error: BaseException) -> BaseException:
 
 
 def why_unsupported(error: BaseException) -> str:
-    """Why a CPU cannot run the code that raised this; empty if that is not known to be the reason."""
+    """Why a CPU cannot run the code that raised this; "" if that is not known to be the reason."""
     raised = origin(error)
     place = _raised_at(raised)
     if type(raised) is TooSlow:
@@ -71,4 +71,4 @@ def _plain_value(error: BaseException) -> bool:
         return True
     tl: Any = sys.modules["triton.language"]
     meant = (tl.tensor(None, tl.int32), tl.constexpr(0))
-    return type(value) in (bool, int, float, str) and any(hasattr(each, error.name) for each in meant)
+    return type(value) in (bool, int, float, str) and any(hasattr(kind, error.name) for kind in meant)

@@ -1,8 +1,8 @@
-"""Calls for a tool that watches the device: compute-sanitizer, or Nsight Compute.
+"""Makes calls for a tool that watches the device: compute-sanitizer, or Nsight Compute.
 
-Such a tool does not know where tensors in shared memory end, and sees that memory as never written. So here the arenas
-are host memory, and each tensor is copied into its own allocation on the device. Nothing is copied back: the judge does
-not need the outputs. Runs in the runner's process, untrusted.
+Such a tool does not know where tensors in shared memory end, and takes that memory for never written. So here the
+arenas are host memory, and every tensor is copied into its own allocation on the device. Nothing is copied back: the
+judge does not need the outputs. Runs in the runner's process, untrusted.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ class WatchedCalls(Calls):
 
     def _copied(self, argument: torch.Tensor | list[torch.Tensor] | None) -> Any:
         if isinstance(argument, list):
-            return [self._copied(each) for each in argument]
+            return [self._copied(tensor) for tensor in argument]
         return None if argument is None else copied(argument, self._device.kind)

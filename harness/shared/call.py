@@ -29,8 +29,8 @@ Form = Any
 """A form as above: str, int, float, bool, list, or dict with one key."""
 Style = Literal["writes", "returns", "module", "tree"]
 STYLES = get_args(Style)
-MAX_BYTES = 32 * 1024  # of the forms of a call, which are told in one frame
-MAX_ABSENT = 128  # tensors that one call lacks, told in the same frame
+MAX_BYTES = 32 * 1024  # of the forms of a call, which are sent in one frame
+MAX_ABSENT = 128  # tensors that one call lacks, listed in the same frame
 INDEX = "{index}"
 """In a key of a dict, the number of a member of the list that the key's value names."""
 _DEPTH = 16
@@ -57,24 +57,17 @@ class Forms:
 
 def names(form: Form) -> Iterator[str]:
     """The names of tensors, lists and scalars that occur in a form, in order."""
-    for kind, value in _leaves(form):
-        if kind == "name":
-            yield value
+    return (value for kind, value in _leaves(form) if kind == "name")
 
 
 def parameters(form: Form) -> Iterator[str]:
     """The parameters whose values occur in a form, in order."""
-    for kind, value in _leaves(form):
-        if kind == "param":
-            yield value
+    return (value for kind, value in _leaves(form) if kind == "param")
 
 
 def numbered(form: Form) -> Iterator[tuple[str, str]]:
     """The keys of dicts that contain `{index}`, each with the name of the list that it stands for, in order."""
-    for kind, value in _leaves(form):
-        if kind == "numbered":
-            key, name, *_ = value
-            yield key, name
+    return ((value[0], value[1]) for kind, value in _leaves(form) if kind == "numbered")
 
 
 def check(form: Form) -> None:
@@ -98,7 +91,7 @@ def settled(form: Form, params: Mapping[str, int | float | str], values: Mapping
     if isinstance(form, str):
         return values.get(form, form)
     if isinstance(form, list):
-        return [settled(each, params, values) for each in form]
+        return [settled(member, params, values) for member in form]
     if not isinstance(form, dict):
         return form
     kind, value = _only(form)
@@ -107,9 +100,9 @@ def settled(form: Form, params: Mapping[str, int | float | str], values: Mapping
             chosen = params[value]
             return {"dtype": chosen} if isinstance(chosen, str) else chosen
         case "tuple":
-            return {kind: [settled(each, params, values) for each in value]}
+            return {kind: [settled(member, params, values) for member in value]}
         case "dict" | "fields":
-            return {kind: {key: settled(each, params, values) for key, each in value.items()}}
+            return {kind: {key: settled(member, params, values) for key, member in value.items()}}
     return form
 
 
@@ -118,17 +111,17 @@ def made(form: Form, named: Mapping[str, Any], dtype: Callable[[str], Any]) -> A
     if isinstance(form, str):
         return named[form]
     if isinstance(form, list):
-        return [made(each, named, dtype) for each in form]
+        return [made(member, named, dtype) for member in form]
     if not isinstance(form, dict):
         return form
     kind, value = _only(form)
     match kind:
         case "tuple":
-            return tuple(made(each, named, dtype) for each in value)
+            return tuple(made(member, named, dtype) for member in value)
         case "dict":
             return dict(_entries(value, named, dtype))
         case "fields":
-            return SimpleNamespace(**{key: made(each, named, dtype) for key, each in value.items()})
+            return SimpleNamespace(**{key: made(member, named, dtype) for key, member in value.items()})
         case "dtype":
             return dtype(value)
         case "text":
@@ -150,9 +143,9 @@ def written(form: Form) -> str:
         case "tuple":
             return f"({', '.join(map(written, value))}{',' * (len(value) == 1)})"
         case "dict":
-            return "{" + ", ".join(_written_entry(key, each) for key, each in value.items()) + "}"
+            return "{" + ", ".join(_written_entry(key, member) for key, member in value.items()) + "}"
         case "fields":
-            return f"SimpleNamespace({', '.join(f'{key}={written(each)}' for key, each in value.items())})"
+            return f"SimpleNamespace({', '.join(f'{key}={written(member)}' for key, member in value.items())})"
         case "param":
             return str(value)
         case "dtype":
@@ -184,7 +177,7 @@ def places(form: Form, at: str) -> Iterator[tuple[str, str]]:
 
 
 def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
-    """The values of the names in a form, taken from a value that has it. What has no name is not looked at.
+    """The values of the names in a form, taken from a value of that form. Members without a name are not looked at.
 
     Raises:
         FormError: the value does not have the form.
@@ -199,28 +192,28 @@ def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
         if not isinstance(value, list | tuple) or len(value) != len(inner):
             got = f"{len(value)} values" if isinstance(value, list | tuple) else type(value).__name__
             raise FormError(f"{place} should be a {kind} of {len(inner)}, and is {got}")
-        for number, (each, member) in enumerate(zip(inner, value, strict=True)):
-            found |= parts(member, each, f"{place}[{number}]")
+        for number, (part, member) in enumerate(zip(inner, value, strict=True)):
+            found |= parts(member, part, f"{place}[{number}]")
     elif isinstance(inner, dict):
-        for key, each in inner.items():
+        for key, part in inner.items():
             if kind == "dict" and INDEX in key:
-                found[each] = _members(value, key, place)
+                found[part] = _members(value, key, place)
                 continue
             try:
                 member = value[key] if kind == "dict" else getattr(value, key)
             except (KeyError, TypeError, AttributeError):
                 raise FormError(f"{place} lacks {key!r}") from None
-            found |= parts(member, each, f"{place}[{key!r}]")
+            found |= parts(member, part, f"{place}[{key!r}]")
     return found
 
 
 def _entries(
     table: Mapping[str, Form], named: Mapping[str, Any], dtype: Callable[[str], Any]
 ) -> Iterator[tuple[str, Any]]:
-    """The entries of a dict; of neighbours with `{index}` all for member 0 first, as a loop over members makes them."""
+    """The entries of a dict. Neighbours with `{index}` come member by member, as a loop over the members makes them."""
     for of_lists, group in groupby(table.items(), lambda entry: INDEX in entry[0]):
         if not of_lists:
-            yield from ((key, made(each, named, dtype)) for key, each in group)
+            yield from ((key, made(member, named, dtype)) for key, member in group)
             continue
         lists = [(key, named[name]) for key, name in group]
         for index in range(max(len(members) for _, members in lists)):
@@ -228,12 +221,12 @@ def _entries(
 
 
 def _members(value: Any, key: str, place: str) -> list[Any]:
-    """The values of all keys of a dict that a key with `{index}` stands for, in order."""
-    keys = [each for each in value if isinstance(each, str)] if isinstance(value, dict) else []
+    """The values of all keys of a dict that a key with `{index}` represents, in order."""
+    keys = [entry for entry in value if isinstance(entry, str)] if isinstance(value, dict) else []
     wanted = [_at(key, index) for index in range(max(len(_named(keys, key)), 1))]
-    if missing := next((each for each in wanted if each not in keys), None):
+    if missing := next((entry for entry in wanted if entry not in keys), None):
         raise FormError(f"{place} lacks {missing!r}")
-    return [value[each] for each in wanted]
+    return [value[entry] for entry in wanted]
 
 
 def _subscript(key: str, at: str) -> str:
@@ -244,7 +237,7 @@ def _subscript(key: str, at: str) -> str:
 
 
 def _named(keys: Iterable[str], numbered_key: str) -> list[str]:
-    """Those of the keys that a key with `{index}` becomes for some member."""
+    """The keys that a key with `{index}` becomes for some member."""
     before, *after = map(re.escape, numbered_key.split(INDEX))
     pattern = re.compile(f"{before}(?P<index>0|[1-9][0-9]*){'(?P=index)'.join(after)}")
     return [key for key in keys if pattern.fullmatch(key)]
@@ -256,7 +249,7 @@ def _at(key: str, index: int) -> str:
 
 def _f_string(key: str) -> str:
     """The key as an f-string over `index`."""
-    fixed = (each.replace("{", "{{").replace("}", "}}") for each in key.split(INDEX))
+    fixed = (part.replace("{", "{{").replace("}", "}}") for part in key.split(INDEX))
     return f"f{INDEX.join(fixed)!r}"
 
 
@@ -284,20 +277,20 @@ def _leaves(form: Form, place: str = "", depth: int = 0) -> Iterator[tuple[str, 
             raise FormError(f"{place or 'it'} is not finite")
         yield "number", form
     elif isinstance(form, list):
-        for number, each in enumerate(form):
-            yield from _leaves(each, f"{place}[{number}]", depth + 1)
+        for number, member in enumerate(form):
+            yield from _leaves(member, f"{place}[{number}]", depth + 1)
     elif isinstance(form, dict) and len(form) == 1:
         kind, value = _only(form)
         if kind == "tuple" and isinstance(value, list):
             yield from _leaves(value, f"{place}.tuple", depth + 1)
         elif kind in ("dict", "fields") and isinstance(value, dict):
-            for key, each in value.items():
+            for key, member in value.items():
                 where = f"{place}.{kind}.{key}"
                 if kind == "dict" and INDEX in key:
-                    if not isinstance(each, str):
+                    if not isinstance(member, str):
                         raise FormError(f"{where} is an entry for each member of a list, and must be a list's name")
-                    yield "numbered", (key, each, value, where)
-                yield from _leaves(each, where, depth + 1)
+                    yield "numbered", (key, member, value, where)
+                yield from _leaves(member, where, depth + 1)
         elif (kind in ("text", "dtype", "param") and isinstance(value, str)) or (kind == "none" and value is True):
             yield kind, value
         else:

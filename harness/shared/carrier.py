@@ -1,7 +1,7 @@
-"""Tensors as torch can copy them, on both sides of the trust line.
+"""Views tensors in types whose elements torch can copy and index on every device; for both sides of the trust line.
 
 On a GPU a copy of float4 that is more than a copy of memory ends in an assertion of the device, and torch cannot index
-some other types there. So whoever copies elements, or picks some, does it in the type that carries them.
+some other types there. Elements of such types are copied and picked as integers of the same size, their carriers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CARRIERS = {
 
 
 def carrier(tensor: Tensor) -> Tensor:
-    """The same memory in a type that torch copies and indexes on every device."""
+    """A view of the same memory in a type that torch copies and indexes on every device."""
     return tensor.view(_CARRIERS[tensor.dtype]) if tensor.dtype in _CARRIERS else tensor
 
 

@@ -1,7 +1,7 @@
 """Finds NVIDIA's CUPTI, which reports what the driver does, and calls it through ctypes: nothing is compiled.
 
-A runner asks it for the code images that the driver loads, a launcher for the times of a graph's nodes. Needs only the
-standard library.
+The runner asks it for the code images that the driver loads, the launcher for the times of a graph's nodes. Needs only
+the standard library.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def _load() -> ctypes.CDLL:
             return ctypes.CDLL(str(path))
         except OSError:
             continue
-    raise DeviceError("CUPTI (libcupti.so) is not here", "install PyTorch for CUDA, or the CUDA toolkit: both bring it")
+    raise DeviceError("CUPTI (libcupti.so) is not installed", "install PyTorch for CUDA, or the CUDA toolkit")
 
 
 def _places() -> Iterator[Path]:
     """The copy in PyTorch's own packages first, since it has the version that PyTorch was built with."""
     spec = importlib.util.find_spec("nvidia")
-    for at in (spec.submodule_search_locations or ()) if spec else ():
-        yield from sorted(Path(at).glob("*/lib/libcupti.so.*"))
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        yield from sorted(Path(folder).glob("*/lib/libcupti.so.*"))
     toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     for pattern in ("lib64/libcupti.so.*", "extras/CUPTI/lib64/libcupti.so.*", "targets/*/lib/libcupti.so.*"):
         yield from sorted(toolkit.glob(pattern))

@@ -1,8 +1,8 @@
 """Reads JSON and TOML that others wrote: settings, problems, messages, profiles. Trusted; the text is not.
 
-What it returns is nested at most `DEPTH` deep, so that whoever walks it does not run out of stack, and the numbers of
-JSON are finite and short enough for arithmetic. Documents that pydantic reads by itself, such as verdicts, do not come
-here: it has such bounds of its own.
+The values are nested at most `DEPTH` deep, so that recursive code does not run out of stack, and the numbers of JSON
+are finite and short enough for arithmetic. Verdicts and other documents that pydantic parses are not read here:
+pydantic has such bounds of its own.
 
 Standard library only: the runner's sandbox contains this file.
 """
@@ -20,7 +20,7 @@ DIGITS = 20  # of an integer: all of 64 bits have fewer
 
 
 class DocumentError(ValueError):
-    """A text that is no such document; `str()` says why, and `line` where, if that is known."""
+    """The text is not a document of that kind; `str()` says why, and `line` where, if that is known."""
 
     def __init__(self, what: str, line: int | None = None) -> None:
         super().__init__(what)
@@ -31,7 +31,7 @@ def parse_json(raw: bytes | str) -> Any:
     """A JSON document without constants that are not JSON (NaN) and without duplicate fields.
 
     Raises:
-        DocumentError: it is no such document, or is beyond a bound. No other exception leaves this function, whatever
+        DocumentError: it is not such a document, or exceeds a bound. No other exception leaves this function, whatever
             the bytes.
     """
     try:
@@ -60,7 +60,7 @@ def parse_toml(raw: bytes) -> dict[str, Any]:
     """A TOML document, with line ends of any kind.
 
     Raises:
-        DocumentError: it is no such document, or is beyond a bound. No other exception leaves this function, whatever
+        DocumentError: it is not such a document, or exceeds a bound. No other exception leaves this function, whatever
             the bytes.
     """
     try:
@@ -89,8 +89,8 @@ _DEEP_TOML = "is not TOML: values are nested too deeply"
 def _is_deep(document: Any) -> bool:
     level, depth = [document] if isinstance(document, dict | list) else [], 1
     while level and depth <= DEPTH:
-        members = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [inner for each in members for inner in each if isinstance(inner, dict | list)]
+        members = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [inner for values in members for inner in values if isinstance(inner, dict | list)]
         depth += 1
     return bool(level)
 

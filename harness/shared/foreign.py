@@ -1,6 +1,7 @@
-"""The forms in which others write problems, and what each calls a reference and a submission. Both sides read it.
+"""The formats in which other projects write problems, and their names for a reference and a submission.
 
-A new form is a name and a line here, its functions in `harness.runner.foreign`, and its importer.
+Both sides of the trust line read it. A new format is a name and a line here, its functions in `harness.runner.foreign`,
+and its importer.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ ForeignForm = Literal["gpu-mode", "kernelbench"]
 
 
 @dataclass(frozen=True)
-class Foreign:
-    """What files in this form define."""
+class ForeignConventions:
+    """The names that files in this format define."""
 
     entry: str
     """The reference, called in the same style as a submission."""
     submission: str
-    """What a submission is called."""
+    """The name of a submission's function or class."""
     decides: bool
     """Whether there is also a function that decides whether an answer is right."""
     setting: str
-    """What names a checkout of that project, in the settings."""
+    """The setting that names a checkout of that project."""
 
 
-FORMS: Mapping[ForeignForm, Foreign] = {
-    "gpu-mode": Foreign("ref_kernel", "custom_kernel", decides=True, setting="gpu_mode_checkout"),
-    "kernelbench": Foreign("Model", "ModelNew", decides=False, setting="kernelbench_checkout"),
+FORMS: Mapping[ForeignForm, ForeignConventions] = {
+    "gpu-mode": ForeignConventions("ref_kernel", "custom_kernel", decides=True, setting="gpu_mode_checkout"),
+    "kernelbench": ForeignConventions("Model", "ModelNew", decides=False, setting="kernelbench_checkout"),
 }

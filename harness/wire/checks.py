@@ -10,7 +10,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from harness.languages.beside import malformed
+from harness.languages.extra_files import malformed
 from harness.shared import call
 from harness.shared.document import DocumentError, parse_json
 
@@ -60,12 +60,11 @@ def text(limit: int) -> Check:
 
 
 def line(limit: int) -> Check:
-    """The same in one line: line breaks and tabs are shown as they would be written in source."""
+    """The same on one line: line breaks and tabs are shown as they would be written in source."""
+    check_text = text(limit)
 
     def check(value: Any) -> str:
-        if not isinstance(value, str) or len(value) > limit:
-            raise WireError(f"expected a text of at most {limit} characters")
-        return printable(value).replace("\n", "\\n").replace("\t", "\\t")[:limit]
+        return str(check_text(value)).replace("\n", "\\n").replace("\t", "\\t")[:limit]
 
     return check
 
@@ -106,10 +105,10 @@ def many(item: Check, limit: int, at_least: int = 0) -> Check:
 
 def ascending(high: int, limit: int) -> Check:
     """At most `limit` integers in [0, high], each greater than the one before it, as a tuple."""
-    check_each = many(integer(0, high), limit)
+    check_integers = many(integer(0, high), limit)
 
     def check(value: Any) -> tuple[int, ...]:
-        numbers: tuple[int, ...] = check_each(value)
+        numbers: tuple[int, ...] = check_integers(value)
         if any(one >= other for one, other in itertools.pairwise(numbers)):
             raise WireError("expected integers in ascending order")
         return numbers
@@ -126,11 +125,11 @@ def choice(*options: str) -> Check:
     return check
 
 
-def file_beside(value: Any) -> str:
-    """The name of a header or a Python module that may lie beside the submission."""
+def extra_file(value: Any) -> str:
+    """The name of a header or a Python module that a submission may include or import."""
     if why := malformed(value):
         raise WireError(f"a file's name {why}")
-    return value  # type: ignore[no-any-return]  # a str, or it were malformed
+    return str(value)
 
 
 def form(value: Any) -> call.Form:
@@ -146,8 +145,8 @@ def forms(value: Any) -> call.Forms:
     """The forms of a call."""
     if not isinstance(value, dict) or value.keys() != {"init", "arguments", "result"}:
         raise WireError("expected the forms of a call")
-    each = many(form, call.MAX_BYTES)
-    return call.Forms(each(value["init"]), each(value["arguments"]), form(value["result"]))
+    listed = many(form, call.MAX_BYTES)
+    return call.Forms(listed(value["init"]), listed(value["arguments"]), form(value["result"]))
 
 
 def record(cls: type[Any]) -> Check:
@@ -163,7 +162,7 @@ def record(cls: type[Any]) -> Check:
 
 
 def checked(check: Check, **default: Any) -> Any:
-    """A field of a message; with `default=`, whoever makes the message may leave it out."""
+    """A field of a message; with `default=` it may be left out when the message is made."""
     return field(metadata={"check": check}, **default)
 
 

@@ -13,7 +13,7 @@ from harness.wire.checks import (
     boolean,
     checked,
     choice,
-    file_beside,
+    extra_file,
     forms,
     integer,
     kinds,
@@ -43,21 +43,21 @@ class Build:
     language: str = checked(choice(*LANGUAGES))
     symbols: tuple[str, ...] = checked(many(text(200), 64, 1))
     architecture: str = checked(text(20))
-    line_info: bool = checked(boolean, default=False)  # for tools: with line numbers, and telling what each kernel uses
+    line_info: bool = checked(boolean, default=False)  # for tools: also logs what every kernel uses
     style: str = checked(choice(*STYLES), default="writes")  # of Python; what is compiled always writes its outputs
     signature: str = checked(SHORT, default="")  # how Python is called, for messages
-    converts: Converts = checked(choice(*get_args(Converts)), default="never")  # what is returned in another dtype
+    converts: Converts = checked(choice(*get_args(Converts)), default="never")  # results of another dtype
 
 
 @dataclass(frozen=True)
 class Place:
-    """Descriptor: a file, to be put beside the submission, which can include or import it. Before `Build`."""
+    """Descriptor: a file that the submission includes or imports, to be put in its folder. Comes before `Build`."""
 
-    name: str = checked(file_beside)
+    name: str = checked(extra_file)
 
 
 @dataclass(frozen=True)
-class Argument:
+class TensorArgument:
     """One tensor of a call: for set k it is at `offset + k * stride` in its arena."""
 
     name: str = checked(SHORT)
@@ -80,7 +80,7 @@ class Scalar:
 class Declare:
     """Tensors of the next `Bind`, in order: its first ones, or those following what was already declared."""
 
-    arguments: tuple[Argument, ...] = checked(many(record(Argument), MAX_DECLARED, 1))
+    arguments: tuple[TensorArgument, ...] = checked(many(record(TensorArgument), MAX_DECLARED, 1))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Bind:
     forms: Forms = checked(forms)
     seed: int = checked(integer(0, (1 << 63) - 1))  # of the weights that a module draws
     host_stride: int = checked(SIZE, default=0)  # 0: there is no arena in the host's memory
-    absent: tuple[int, ...] = checked(ascending(1 << 14, MAX_ABSENT), default=())  # places of tensors that a case lacks
+    absent: tuple[int, ...] = checked(ascending(1 << 14, MAX_ABSENT), default=())  # indices of absent tensors
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Call:
     """Call the kernel plainly on these sets, then synchronize the device."""
 
     sets: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
-    within_ms: int = checked(MILLISECONDS, default=0)  # when the judge gives up; 0: it does not tell
+    within_ms: int = checked(MILLISECONDS, default=0)  # when the judge gives up; 0: it does not say
     begins: bool = checked(boolean, default=False)  # a benchmark; its outputs are not looked at
 
 
@@ -127,7 +127,7 @@ class Round:
     """
 
     calls: int = checked(integer(1, MAX_SETS))
-    within_ms: int = checked(MILLISECONDS, default=0)  # as of `Call`
+    within_ms: int = checked(MILLISECONDS, default=0)  # as in `Call`
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class CompileOnly:
 
 @dataclass(frozen=True)
 class Report:
-    """Tell whether Triton's kernels could be compiled by now. Answered by `Compiled`."""
+    """Say whether Triton's kernels could be compiled by now. Answered by `Compiled`."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Inspect:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Descriptor: a memory file of the size that `Profiled` told. Write the artefact of this name into it."""
+    """Descriptor: a memory file of the size given in `Profiled`. Write the artefact of this name into it."""
 
     name: str = checked(choice(*ARTEFACTS))
 
@@ -217,33 +217,14 @@ class Load:
 
 @dataclass(frozen=True)
 class Replay:
-    """Descriptors: as of `Bind`; or none, for those of the previous call. Map them, evict the cache, call.
+    """Descriptors: the arenas as in `Bind`, or none for those of the previous call. Map them, evict the cache, call.
 
     The first one builds the graph, which needs its memory to be mapped. Answered by `Replayed`.
     """
 
 
 Command = (
-    Welcome
-    | Place
-    | Build
-    | Declare
-    | Bind
-    | Call
-    | MapOutputs
-    | Round
-    | Unmap
-    | Release
-    | Record
-    | Deliver
-    | Profile
-    | Draw
-    | Verify
-    | CompileOnly
-    | Report
-    | Inspect
-    | Fetch
-    | Load
-    | Replay
-)
+    Welcome | Place | Build | Declare | Bind | Call | MapOutputs | Round | Unmap | Release | Record | Deliver | Profile
+    | Draw | Verify | CompileOnly | Report | Inspect | Fetch | Load | Replay
+)  # fmt: skip
 COMMANDS = kinds(*get_args(Command))

@@ -26,7 +26,7 @@ class Closed(WireError):
 
 
 def encode(token: int, message: Command | Reply) -> bytes:
-    """Make the packet for one message.
+    """The packet for one message.
 
     Raises:
         WireError: it would be larger than `MAX_FRAME_BYTES`.
@@ -66,7 +66,7 @@ def send(sock: socket.socket, token: int, message: Command | Reply, descriptors:
 
     Raises:
         Closed: the other side has gone.
-        TimeoutError: it left no room in the socket within the timeout.
+        TimeoutError: the other side left no room in the socket within the timeout.
         WireError: the kernel refused the frame, for example because too many descriptors are in flight (ETOOMANYREFS).
     """
     with _translated("sent"):

@@ -13,4 +13,4 @@ ARTEFACTS = (
     "device stacks", "modules", "code",
     "memory snapshot", "tool output", "tool report", "tool details", "tool table", "tool version",
 )  # fmt: skip
-"""The documents of a profile, and of a tool that watched the runner."""
+"""The names of a profile's documents, and of those of a tool that watched the runner."""

@@ -10,7 +10,7 @@ from harness.wire.protocol import ARTEFACTS, LONG, NANOSECONDS, SHORT, SIZE
 
 MAX_FUNCTIONS = 512  # launched by one recording
 MAX_ARTEFACTS = 16  # of a profile
-MAX_TOLD_NODES = 1024  # whose times fit in one frame
+MAX_TIMED_NODES = 1024  # whose times fit in one frame
 ReturnedKind = Literal["nothing", "a tensor", "a value"]
 
 
@@ -51,8 +51,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Called(Done):
-    """Done by Python, what a function returned that should write into its outputs, which is only good for a hint, and
-    whether Triton's interpreter has run a kernel by now.
+    """A call in Python is done. `returned`: what a function returned that should write into its outputs, for a hint.
+
+    `interpreted`: whether Triton's interpreter has run a kernel by now.
     """
 
     returned: ReturnedKind = checked(choice(*get_args(ReturnedKind)))
@@ -61,7 +62,7 @@ class Called(Done):
 
 @dataclass(frozen=True)
 class Said:
-    """Why an answer is wrong, or nothing."""
+    """Why a foreign reference calls an answer wrong; empty if it is right."""
 
     text: str = checked(SHORT)
 
@@ -76,7 +77,7 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Profiled:
-    """What can be fetched. All of it is the runner's own word.
+    """The artefacts that can be fetched. They are only claims of the runner.
 
     It is also the first frame of a collector, which offers what a tool wrote about the runner.
     """
@@ -138,7 +139,7 @@ class Replayed:
     device_ns: int = checked(integer(0, NANOSECONDS))
     event_ns: int = checked(integer(0, NANOSECONDS))
     span_ns: int = checked(integer(0, NANOSECONDS))
-    nodes_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_TOLD_NODES))  # of the first to start
+    nodes_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_TIMED_NODES))  # of the first to start
 
 
 @dataclass(frozen=True)

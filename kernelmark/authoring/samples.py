@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from harness.errors import ProblemError
 from harness.files import outside
-from harness.problem import DeviceKind
+from harness.kinds import DeviceKind
 from harness.shared.document import DocumentError, parse_toml
 from harness.submission import Submission
 from harness.verdict import Outcome

@@ -210,8 +210,7 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         baselines = table.baseline_names
         over = [f"× {visible(name)}" for name in baselines]
         how_names = () if alike else ("mode", "sandbox")
-        head = ("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")
-        rows = []
+        head, rows = ("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run"), []
         for row in table.rows:
             speedups = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
             who = (visible(row.who), visible(row.submission))
@@ -340,8 +339,8 @@ def _headline(result: Check, first: Line | None = None, reason: str = "") -> Ite
 
 
 def _style(outcome: Outcome) -> str:
-    unfinished = outcome in (Outcome.UNSUPPORTED, Outcome.INCOMPLETE)
-    return "green" if outcome is Outcome.ACCEPTED else "yellow" if unfinished else "red"
+    styles = {Outcome.ACCEPTED: "green", Outcome.UNSUPPORTED: "yellow", Outcome.INCOMPLETE: "yellow"}
+    return styles.get(outcome, "red")
 
 
 def _device(environment: Environment) -> str:

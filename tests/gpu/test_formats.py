@@ -136,9 +136,9 @@ def test_it_is_accepted_and_replayed(name: str, provider: Provider, tmp_path: Pa
         verdict = grader.grade(alone=True)
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, ""), verdict.traceback
     for timed in verdict.benchmarks:
-        told = [f"{doubt.code}: {doubt.text}" for doubt in timed.doubts]
-        print(f"{name}, {timed.name}: {timed.mode}, {timed.score.median_ns / 1e3:.2f} µs a call; doubts: {told}")
-        assert timed.mode == "replayed", told
+        doubts = [f"{doubt.code}: {doubt.text}" for doubt in timed.doubts]
+        print(f"{name}, {timed.name}: {timed.mode}, {timed.score.median_ns / 1e3:.2f} µs a call; doubts: {doubts}")
+        assert timed.mode == "replayed", doubts
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,8 @@ def test_the_memory_lies_in_the_host_and_is_read_over_the_bus() -> None:
     try:
         lies = [driver.CUmemorytype(check(driver.cuPointerGetAttribute(kind, each.bytes.data_ptr()))) for each in
                 (in_host, on_device)]  # fmt: skip
-        for each in (in_host, on_device):
-            each.bytes.random_()
+        for arena in (in_host, on_device):
+            arena.bytes.random_()
         host, device = read_gb_per_s(in_host), read_gb_per_s(on_device)
     finally:
         in_host.close()
@@ -115,10 +115,10 @@ def test_a_kernel_that_reads_it_is_accepted(name: str, way: str, provider: Provi
         verdict: Verdict = grader.grade(alone=True) if way == "replayed" else grader._in_rounds("a test asks for it")
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, ""), verdict.traceback
     [case] = verdict.benchmarks
-    told = [f"{doubt.code}: {doubt.text}" for doubt in case.doubts]
+    doubts = [f"{doubt.code}: {doubt.text}" for doubt in case.doubts]
     rate = NBYTES / case.score.median_ns
-    print(f"{name}, {case.mode}: {case.score.median_ns / 1e6:.2f} ms a call, {rate:.1f} GB/s; doubts: {told}")
-    assert case.mode == way, told
+    print(f"{name}, {case.mode}: {case.score.median_ns / 1e6:.2f} ms a call, {rate:.1f} GB/s; doubts: {doubts}")
+    assert case.mode == way, doubts
     assert case.roofline is None
     assert 1 < rate < 1000, "no faster than a bus"
 

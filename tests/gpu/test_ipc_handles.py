@@ -113,7 +113,7 @@ def test_a_forged_handle_does_not_reach_the_memory_of_the_judge(tmp_path: Path) 
     shown = check(driver.cuMemAlloc(SIZES_BYTES[0]))
     hidden = [check(driver.cuMemAlloc(size)) for size in SIZES_BYTES]
     try:
-        for pointer, marker in ((shown, EXPORTED), *((each, PRIVATE) for each in hidden)):
+        for pointer, marker in ((shown, EXPORTED), *((pointer, PRIVATE) for pointer in hidden)):
             check(driver.cuMemsetD32(pointer, marker, SIZES_BYTES[1] // 4))
         torch.cuda.synchronize()
         handle = bytes(check(driver.cuIpcGetMemHandle(shown)).reserved)

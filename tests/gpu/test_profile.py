@@ -113,7 +113,7 @@ def test_the_sanitizer_finds_the_line(project: Path) -> None:
     assert made.sanitized["synccheck"].state == "clean"
 
 
-def test_memory_is_told_over_time_and_as_torchs_snapshot(project: Path) -> None:
+def test_memory_is_shown_over_time_and_as_torchs_snapshot(project: Path) -> None:
     made = profiled(project, "eager.py", "torch", "stacks", "memory")
     assert made.torch is not None, made.missing
     [timeline] = [timeline for timeline in made.torch.memory if timeline.device == "GPU"]

@@ -18,7 +18,7 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession, record
 from harness.problem import load
 from harness.problem.reference import Reference
-from harness.recording import Kernel, Memcpy
+from harness.recording.schema import Kernel, Memcpy
 from harness.sandbox import Provider
 from harness.submission import Submission
 
@@ -141,7 +141,7 @@ def test_a_result_in_new_memory_is_not_copied(name: str, provider: Provider, tmp
                 fault = str(raised)
     finally:
         fresh.close()
-    told = fault or f"{stats.median([each.device_ns for each in player.made]) / 1e3:.1f} µs a call"
-    print(f"{name}: {kernels} kernels, {copies} copies, {len(recording.returned)} results stay; {told}")
+    text = fault or f"{stats.median([call.device_ns for call in player.made]) / 1e3:.1f} µs a call"
+    print(f"{name}: {kernels} kernels, {copies} copies, {len(recording.returned)} results stay; {text}")
     assert len(recording.returned) == returning.stay
-    assert returning.wrong in fault if returning.wrong else not fault, told
+    assert returning.wrong in fault if returning.wrong else not fault, text

@@ -133,15 +133,11 @@ def test_a_right_submission_is_accepted_and_timed(style: str, tmp_path: Path) ->
     assert len(verdict.speedups) == 1, "a baseline is called in the same style"
 
 
-@pytest.mark.parametrize(
-    "style",
-    [pytest.param(each, marks=() if each == "tree" else pytest.mark.full) for each in STYLES if each != "writes"],
-)
-@pytest.mark.parametrize("name", [ISOLATED])
-def test_it_is_accepted_in_isolation(style: str, name: SandboxName, tmp_path: Path) -> None:
-    problem = made(tmp_path, STYLES[style])
+@pytest.mark.bwrap
+def test_a_tree_is_accepted_in_isolation(tmp_path: Path) -> None:
+    problem = made(tmp_path, STYLES["tree"])
     check = judge.check(
-        judge.Setup(problem, submission(STYLES[style].source), provider=sandbox.provider(name), device="cpu")
+        judge.Setup(problem, submission(STYLES["tree"].source), provider=sandbox.provider("bwrap"), device="cpu")
     )
     assert (check.outcome, check.message) == (Outcome.ACCEPTED, ""), check.traceback
 
@@ -149,25 +145,15 @@ def test_it_is_accepted_in_isolation(style: str, name: SandboxName, tmp_path: Pa
 GIVEN = "def scale(x, w, shift):\n    y = x * w + shift\n    return {}\n"
 FAULTS = {
     "y.t().contiguous().t(), (x > 0).sum(1)": ("accepted", ""),
-    "torch.stack([y, y])[1], torch.stack([(x > 0).sum(1)] * 2, 1)[:, 0]": ("accepted", ""),
     "x, (x > 0).sum(1)": ("wrong_answer", "test square: y: "),
     "y.expand(1, *y.shape)[0], x[0, 0].long().expand(len(x))": ("wrong_answer", "test square: count: "),
     "None": ("runtime_error", "test square: what it returned should be a tuple of 2, and is NoneType"),
-    "y": ("runtime_error", "test square: what it returned should be a tuple of 2, and is Tensor"),
     "y.half(), (x > 0).sum(1)": ("runtime_error", "test square: returned float16, `y` is float32"),
-    "y, (x > 0).sum(1).int()": ("runtime_error", "test square: returned int32, `count` is int64"),
     "y.t(), (x > 0).sum(1)": ("runtime_error", "test wide: returned the shape [64, 3], `y` has [3, 64]"),
-    "y, (x > 0).sum(1)[:, None]": ("runtime_error", "test square: returned the shape [7, 1], `count` has [7]"),
-    "y, undefined": ("runtime_error", "test square: line 4: NameError: name 'undefined' is not defined"),
 }
 
 
-BY_DEFAULT = {"x, (x > 0).sum(1)", "None", "y.half(), (x > 0).sum(1)", "y.t().contiguous().t(), (x > 0).sum(1)"}
-
-
-@pytest.mark.parametrize(
-    "returned", [pytest.param(each, marks=() if each in BY_DEFAULT else pytest.mark.full) for each in FAULTS]
-)
+@pytest.mark.parametrize("returned", FAULTS)
 def test_a_result_that_is_not_what_was_asked_for(returned: str, tmp_path: Path) -> None:
     outcome, message = FAULTS[returned]
     problem = made(tmp_path, STYLES["returns"])
@@ -178,13 +164,8 @@ def test_a_result_that_is_not_what_was_asked_for(returned: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("style", "source", "told"),
+    ("style", "source", "message"),
     [
-        (
-            "returns",
-            STYLES["writes"].source,
-            "cannot be called as scale(x, w, shift) -> (y, count) (missing a required",
-        ),
         ("writes", "def scale(x): pass\n", "called as scale(x, w, y, count, shift): write into y and count (too many"),
         ("returns", "def other(x): pass\n", "(found: other); it is called as scale(x, w, shift) -> (y, count)"),
         ("module", STYLES["returns"].source, "no class `Model` is defined (found: none); it is called as Model(shift,"),
@@ -192,13 +173,13 @@ def test_a_result_that_is_not_what_was_asked_for(returned: str, tmp_path: Path) 
         ("tree", "def scale(data): data[0].zero_()\n", "wrote to its input `x`, which is read-only"),
     ],
 )
-def test_a_submission_in_another_style_is_told_the_right_one(
-    style: str, source: str, told: str, tmp_path: Path
+def test_a_submission_in_another_style_learns_the_right_one(
+    style: str, source: str, message: str, tmp_path: Path
 ) -> None:
     problem = made(tmp_path, STYLES[style])
     check = judge.check(judge.Setup(problem, submission(source), provider=sandbox.provider("process"), device="cpu"))
     assert check.outcome in (Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
-    assert told in check.message
+    assert message in check.message
 
 
 CPP = """
@@ -223,7 +204,7 @@ def test_cpp_gets_all_tensors_whatever_the_style(tmp_path: Path) -> None:
     assert (check.outcome, check.message) == (Outcome.ACCEPTED, "")
 
 
-# ---- weights, and files beside the submission ---------------------------------------------------------------------
+# ---- weights, and extra files of the problem -------------------------------------------------------------------------
 
 SHOWN = b"from secret_names import NAMES\n\ninput_t, FACTOR = tuple, 2\n"
 NAMES = b"NAMES = ['x', 'w']\n"
@@ -311,8 +292,8 @@ class Model(torch.nn.Module):
         session.handshake()
         session.hand_over(Handover.of(problem, submission(source), [case.resolved], "cpu"), 60.0)
         batch = case.batch(2)
-        for each in (case, case, other):
-            each.bind(session, batch, limit=limit, doing="binding")
+        for bound in (case, case, other):
+            bound.bind(session, batch, limit=limit, doing="binding")
             session.ask(commands.Call(sets=(0, 1, 0)), replies.Done, limit=limit, doing="calling")
         batch.close_arenas()
         session.output.drain()
@@ -322,9 +303,7 @@ class Model(torch.nn.Module):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "style", [pytest.param(each, marks=() if each == "tree" else pytest.mark.full) for each in STYLES]
-)
+@pytest.mark.parametrize("style", STYLES)
 def test_debug_calls_in_each_style(style: str, tmp_path: Path) -> None:
     (tmp_path / "kernelmark.toml").write_text("")
     (tmp_path / "problems").mkdir()

@@ -47,7 +47,7 @@ def twice(x, y):
 """
 RIGHT = {"half": "return v / 2", "body": "pass", "call": "doubled[(triton.cdiv(len(x), 1024),)](x, y, len(x), 1024)"}
 LIST = {"body": "parts = [at for _ in range(2)]"}
-# What the compiler says of each; "" if nothing is refused.
+# The compiler's message for every change; "" if nothing is refused.
 SAID: dict[str, tuple[dict[str, str], str]] = {
     "right": ({}, ""),
     "a list": (LIST, "line 14: .*comprehension"),
@@ -89,7 +89,7 @@ def source(change: dict[str, str]) -> str:
 
 
 @pytest.mark.full
-def test_what_the_compiler_refuses_is_told_with_its_line_and_nothing_else_is(tmp_path: Path) -> None:
+def test_what_the_compiler_refuses_is_reported_with_its_line_and_nothing_else_is(tmp_path: Path) -> None:
     for name, (change, _) in SAID.items():
         (tmp_path / f"{name}.py").write_text(source(change))
     command = [sys.executable, "-c", RUN, str(ROOT)]

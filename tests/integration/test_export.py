@@ -66,9 +66,9 @@ def checkout(folder: Path, form: ForeignForm) -> Path:
 
 def imported(tmp_path: Path, form: ForeignForm) -> Problem:
     importer = Importer(sandbox.provider("process"), "cpu", tmp_path / "problems", tmp_path, limit_s=120.0)
-    [told] = importer.all(form, checkout(tmp_path / "theirs", form), (), 1)
-    assert told.problem is not None, told.reason
-    return told.problem
+    [found] = importer.all(form, checkout(tmp_path / "theirs", form), (), 1)
+    assert found.problem is not None, found.reason
+    return found.problem
 
 
 def outcome(problem: Problem, source: str) -> tuple[Outcome, str]:

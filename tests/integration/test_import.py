@@ -12,6 +12,7 @@ from harness import sandbox
 from harness.judge import Setup, check
 from harness.problem import Problem
 from harness.sandbox import Provider
+from harness.shared.foreign import ForeignForm
 from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName
 from kernelmark.interop.importing import Imported, Importer
@@ -41,7 +42,7 @@ def provider(name: SandboxName) -> Provider:
 
 
 def dumped(problem: Problem) -> dict[str, list[str]]:
-    return {each.name: [each.role, each.dtype, *map(str, each.shape)] for each in problem.tensors}
+    return {spec.name: [spec.role, spec.dtype, *map(str, spec.shape)] for spec in problem.tensors}
 
 
 @pytest.mark.full
@@ -54,10 +55,12 @@ def dumped(problem: Problem) -> dict[str, list[str]]:
 )
 def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) -> None:
     ours = importer(provider(name), tmp_path)
-    told = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
-    told += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
-    assert [each.reason for each in told] == [""] * 8
-    bins, experts, moments, scale, total, double, recurrent, values = (each.problem for each in told if each.problem)
+    outcomes = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
+    outcomes += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
+    assert [outcome.reason for outcome in outcomes] == [""] * 8
+    bins, experts, moments, scale, total, double, recurrent, values = (
+        outcome.problem for outcome in outcomes if outcome.problem
+    )
     assert dumped(bins) == {"x": ["input", "int64", "n"], "out": ["output", "int64", "16"]}
     assert bins.tests[0].devices == ("cpu", "cuda")  # nothing in it names a GPU
     assert experts.call.data == {
@@ -83,6 +86,14 @@ def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) 
     assert moments.benchmarks[0].options == {"half": True, "kind": "shifted"}
     assert dumped(scale) == {"x": ["input", "float32", "rows", "cols"], "y": ["output", "float32", "rows", "cols"]}
     assert scale.call.data == {"tuple": ["x", "y"]}
+    assert [tensor.count for tensor in experts.tensors] == [None, "experts", "experts", None, None]
+    assert dumped(experts) == {
+        "x": ["input", "float32", "7", "width"],
+        "expert_0_weight": ["input", "float32", "width", "d0"],
+        "expert_1_weight": ["input", "float32", "d0", "width"],
+        "shared_0": ["input", "float32", "width"],
+        "output": ["output", "float32", "7", "width"],
+    }
     room = {"output": ["output", "float32", "1"], "out": ["output", "float32"]}
     assert dumped(total) == {"x": ["input", "float32", "n"], **room}
     assert dumped(double) == {"x": ["input", "float32", "d0", "d0"], "out": ["output", "float32", "d0", "d0"]}
@@ -98,61 +109,44 @@ def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) 
     assert dumped(values) == {"x": ["input", "float32", "d0"], "out": ["output", "float32", "d0"]}
 
 
-@pytest.mark.full
-@pytest.mark.bwrap
-def test_an_imported_problem_is_graded(tmp_path: Path) -> None:
-    ours = importer(provider("bwrap"), tmp_path)
-    [told] = ours.all("kernelbench", FOREIGN / "KernelBench", ("1/2",), 1)
-    assert told.problem is not None
-    source = (FOREIGN / "KernelBench" / "level1" / "2_Recurrent_Net_.py").read_text().replace("Model(", "ModelNew(")
-    for code, outcome in ((source, Outcome.ACCEPTED), (source.replace("+ 1", "+ 2"), Outcome.WRONG_ANSWER)):
-        submission = Submission.of(code.encode(), "py", author="ada", name="model.py")
-        assert check(Setup(told.problem, submission, device="cpu", provider=provider("bwrap"))).outcome is outcome
-
-
-INTO_ROOM = "def custom_kernel(data):\n    x, output = data\n    output[0] = x.sum(){}\n    return output[0]\n"
-
-
-@pytest.mark.full
-@pytest.mark.bwrap
-def test_a_sum_may_be_put_into_room_of_another_shape(tmp_path: Path) -> None:
-    ours = importer(provider("bwrap"), tmp_path)
-    [told] = ours.all("gpu-mode", FOREIGN / "reference-kernels", ("small/total",), 1)
-    assert told.problem is not None, told.reason
-    for code, outcome in ((INTO_ROOM.format(""), Outcome.ACCEPTED), (INTO_ROOM.format(" + 1"), Outcome.WRONG_ANSWER)):
-        submission = Submission.of(code.encode(), "py", author="ada", name="sum.py")
-        verdict = check(Setup(told.problem, submission, device="cpu", provider=provider("bwrap")))
-        assert verdict.outcome is outcome, verdict.message
-
-
+MODEL = (FOREIGN / "KernelBench" / "level1" / "2_Recurrent_Net_.py").read_text().replace("Model(", "ModelNew(")
+INTO_ROOM = """def custom_kernel(data):
+    x, output = data
+    output[0] = x.sum()
+    return output[0]
+"""
 EXPERTS = """import torch
 
 def custom_kernel(data):
     x, weights, config, output = data
     output.copy_(x * weights["shared.0"])
-    for i in range(config["experts"]{}):
-        output += torch.relu(x @ weights[f"expert.{{i}}.0.weight"]) @ weights[f"expert.{{i}}.1.weight"]
+    for i in range(config["experts"]):
+        output += torch.relu(x @ weights[f"expert.{i}.0.weight"]) @ weights[f"expert.{i}.1.weight"]
     return output
 """
 
 
 @pytest.mark.full
 @pytest.mark.bwrap
-def test_entries_whose_number_differs_between_cases_are_lists(tmp_path: Path) -> None:
-    ours = importer(provider("bwrap"), tmp_path)
-    [told] = ours.all("gpu-mode", FOREIGN / "reference-kernels", ("small/experts",), 1)
-    assert told.problem is not None, told.reason
-    assert dumped(told.problem) == {
-        "x": ["input", "float32", "7", "width"],
-        "expert_0_weight": ["input", "float32", "width", "d0"],
-        "expert_1_weight": ["input", "float32", "d0", "width"],
-        "shared_0": ["input", "float32", "width"],
-        "output": ["output", "float32", "7", "width"],
-    }
-    assert [each.count for each in told.problem.tensors] == [None, "experts", "experts", None, None]
-    for code, outcome in ((EXPERTS.format(""), Outcome.ACCEPTED), (EXPERTS.format(" - 1"), Outcome.WRONG_ANSWER)):
-        submission = Submission.of(code.encode(), "py", author="ada", name="experts.py")
-        verdict = check(Setup(told.problem, submission, device="cpu", provider=provider("bwrap")))
+@pytest.mark.parametrize(
+    ("form", "folder", "name", "right", "change"),
+    [
+        pytest.param("kernelbench", "KernelBench", "1/2", MODEL, ("+ 1", "+ 2"), id="a model"),
+        pytest.param(
+            "gpu-mode", "reference-kernels", "small/total", INTO_ROOM, ("()\n", "() + 1\n"), id="a sum in room"
+        ),
+        pytest.param("gpu-mode", "reference-kernels", "small/experts", EXPERTS, ('s"])', 's"] - 1)'), id="a list"),
+    ],
+)
+def test_an_imported_problem_is_graded(
+    form: ForeignForm, folder: str, name: str, right: str, change: tuple[str, str], tmp_path: Path
+) -> None:
+    [imported] = importer(provider("bwrap"), tmp_path).all(form, FOREIGN / folder, (name,), 1)
+    assert imported.problem is not None, imported.reason
+    assert change[0] in right
+    for code, outcome in ((right, Outcome.ACCEPTED), (right.replace(*change), Outcome.WRONG_ANSWER)):
+        submission = Submission.of(code.encode(), "py", author="ada", name="kernel.py")
+        verdict = check(Setup(imported.problem, submission, device="cpu", provider=provider("bwrap")))
         assert verdict.outcome is outcome, verdict.message
 
 
@@ -162,7 +156,7 @@ def test_debug_asks_the_foreign_reference(tmp_path: Path) -> None:
     (tmp_path / "kernelmark.toml").write_text("")
     arguments = ["import", "gpu-mode", str(FOREIGN / "reference-kernels"), "small/total", "--device", "cpu"]
     assert kernelmark(tmp_path, *arguments).returncode == 0
-    (tmp_path / "sum.py").write_text(INTO_ROOM.format(" + 1"))
+    (tmp_path / "sum.py").write_text(INTO_ROOM.replace("()\n", "() + 1\n"))
     debugged = kernelmark(tmp_path, "debug", "gpu_mode_small_total", "sum.py", "--device", "cpu")
     assert debugged.returncode == 1, debugged.stderr
     assert debugged.stdout.startswith("n=5 (n=5): wrong answer: the result is wrong\n")
@@ -233,15 +227,15 @@ def test_a_hostile_reference_ends_in_one_line(source: str, why: str, tmp_path: P
     (problem / "task.yml").write_text(TASK)
     (problem / "reference.py").write_text(source)
     limit_s = 8.0 if " 8 s" in why else 120.0  # which 8 GiB take to fill on a busy machine
-    [told] = importer(provider("bwrap"), tmp_path / "into", limit_s).all("gpu-mode", tmp_path, (), 1)
-    assert isinstance(told, Imported)
-    assert "\n" not in told.reason
+    [imported] = importer(provider("bwrap"), tmp_path / "into", limit_s).all("gpu-mode", tmp_path, (), 1)
+    assert isinstance(imported, Imported)
+    assert "\n" not in imported.reason
     if why:
-        assert told.problem is None
-        assert re.search(why, told.reason), told.reason
+        assert imported.problem is None
+        assert re.search(why, imported.reason), imported.reason
         assert not (tmp_path / "into").exists()
     else:
-        assert told.reason == ""
+        assert imported.reason == ""
 
 
 @pytest.mark.bwrap

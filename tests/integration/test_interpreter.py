@@ -23,7 +23,7 @@ from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import load
 from harness.runner import build, faults
-from harness.runner.cpu import Cpu
+from harness.runner.devices import RunnerCpu
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
@@ -47,20 +47,20 @@ inspect.getmembers = lambda of, *given: looked_at.append(repr(of)) or members(of
 spec = importlib.util.spec_from_file_location("submission", Path.home() / "submission.py")
 module = sys.modules["submission"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-told, on_a_gpu = {}, {}
+results, on_a_gpu = {}, {}
 for name, kernel in {**module.RIGHT, **module.HIS, **module.OURS}.items():
     x, y = torch.rand(256) + 1, torch.zeros(256)
     try:
         kernel(x, y, 1e-5, True)
     except BaseException as error:
-        told[name] = asdict(faults.describe(error, building=False))
+        results[name] = asdict(faults.describe(error, building=False))
         os.environ["KERNELMARK_DEVICE"] = "cuda"
         on_a_gpu[name] = faults.describe(error, building=False).outcome
         del os.environ["KERNELMARK_DEVICE"]
     else:
-        told[name] = {"outcome": "right", "x": x[:16].tolist(), "y": y[:16].tolist()}
+        results[name] = {"outcome": "right", "x": x[:16].tolist(), "y": y[:16].tolist()}
 tables = {table: list(getattr(module, table)) for table in ("RIGHT", "HIS", "OURS")}
-print(json.dumps({"told": told, "on_a_gpu": on_a_gpu, "looked_at": looked_at, **tables}))
+print(json.dumps({"results": results, "on_a_gpu": on_a_gpu, "looked_at": looked_at, **tables}))
 """
 
 
@@ -78,11 +78,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**found, "stderr": done.stderr}
 
 
-def test_what_the_interpreter_cannot_do_is_told_from_what_an_author_does_wrong(ran: dict[str, Any]) -> None:
+def test_what_the_interpreter_cannot_do_is_distinguished_from_what_an_author_does_wrong(ran: dict[str, Any]) -> None:
     expected = {"RIGHT": "right", "HIS": "runtime_error", "OURS": "unsupported"}
     for table, outcome in expected.items():
-        became = {name: ran["told"][name]["outcome"] for name in ran[table]}
-        assert became == dict.fromkeys(ran[table], outcome), json.dumps(ran["told"], indent=2)
+        became = {name: ran["results"][name]["outcome"] for name in ran[table]}
+        assert became == dict.fromkeys(ran[table], outcome), json.dumps(ran["results"], indent=2)
 
 
 def test_on_a_gpu_whatever_is_raised_is_the_authors(ran: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ def test_on_a_gpu_whatever_is_raised_is_the_authors(ran: dict[str, Any]) -> None
     assert set(ran["on_a_gpu"].values()) == {"runtime_error"}
 
 
-def test_both_are_told_with_the_line_of_the_kernel_and_what_it_raised(ran: dict[str, Any]) -> None:
+def test_both_are_reported_with_the_line_of_the_kernel_and_what_it_raised(ran: dict[str, Any]) -> None:
     lines = (HERE / "kernels.py").read_text().splitlines()
     for name, line, said in (
         ("unknown_name", "tl.store(y + foo, 1.0)", "NameError: name 'foo' is not defined"),
@@ -99,15 +99,15 @@ def test_both_are_told_with_the_line_of_the_kernel_and_what_it_raised(ran: dict[
         ("device_of_torch", "torch.cuda.synchronize()", "needs a CUDA device, and there is none here"),
     ):
         number = next(i for i, text in enumerate(lines, 1) if line in text)
-        assert ran["told"][name]["message"].startswith(f"line {number}: "), ran["told"][name]
-        assert said in ran["told"][name]["message"]
+        assert ran["results"][name]["message"].startswith(f"line {number}: "), ran["results"][name]
+        assert said in ran["results"][name]["message"]
 
 
 def test_the_completed_interpreter_computes_what_the_device_would(ran: dict[str, Any]) -> None:
     import torch
 
     def got(name: str) -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.tensor(ran["told"][name]["x"]), torch.tensor(ran["told"][name]["y"])
+        return torch.tensor(ran["results"][name]["x"]), torch.tensor(ran["results"][name]["y"])
 
     x, y = got("float_argument_has_to")
     torch.testing.assert_close(y, x + 1e-5)
@@ -129,14 +129,14 @@ def test_narrow_floats_are_rounded_and_computed_with_as_on_a_device() -> None:
     given = {**os.environ, "TRITON_INTERPRET": "1"}
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [name for name, alike in told.items() if not alike] == []
+    results = json.loads(done.stdout)
+    assert [name for name, alike in results.items() if not alike] == []
 
 
 def test_the_builtins_of_a_package_are_looked_for_once(ran: dict[str, Any]) -> None:
-    """Triton does at each call of a function within a kernel."""
-    looked_at = [each for each in ran["looked_at"] if "triton.language" in each]
-    assert any("tensor" in each for each in looked_at)
+    """Triton does at every call of a function within a kernel."""
+    looked_at = [name for name in ran["looked_at"] if "triton.language" in name]
+    assert any("tensor" in name for name in looked_at)
     assert sorted(looked_at) == sorted(set(looked_at))
 
 
@@ -201,7 +201,7 @@ SHORT = {"build_s": 20.0, "call_s": 20.0}
 
 def checked(body: str, **limits: float) -> Check:
     problem = load(PROBLEMS / "double")
-    [test] = [each for each in problem.tests if each.name == "one"]
+    [test] = [case for case in problem.tests if case.name == "one"]
     shown = problem.model_copy(
         update={
             "tests": (test.model_copy(update={"params": {"n": 3_000_000}}) if limits else test,),
@@ -271,7 +271,7 @@ def test_a_compiler_that_is_not_here_is_nobodys_mistake(
     with (tmp_path / "given").open("rb") as source, monkeypatch.context() as lacking:
         lacking.setattr(build.shutil, "which", lambda _: None)
         with pytest.raises(build.NoCompiler) as raised:
-            build.build(command, source.fileno(), Cpu())
+            build.build(command, source.fileno(), RunnerCpu())
     failed = faults.describe(raised.value, building=True)
     assert failed.outcome == "unsupported"
     assert said in failed.message

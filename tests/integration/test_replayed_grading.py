@@ -24,7 +24,7 @@ from harness.judge.timing.replayed import timing as replayed_timing
 from harness.judge.timing.replayed.launcher import LauncherSession
 from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 from harness.problem import Problem, load
-from harness.recording import pack
+from harness.recording.file import pack
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark, Verdict
 from kernelmark.diagnostics.selftest import PROBLEMS

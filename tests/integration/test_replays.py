@@ -24,8 +24,9 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, _check_returned, record
 from harness.problem import load
 from harness.problem.reference import Reference
-from harness.problem.spec import Call
-from harness.recording import Returned, pack
+from harness.problem.spec import CallSpec
+from harness.recording.file import pack
+from harness.recording.schema import Returned
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
 from harness.wire import checks, commands
@@ -47,10 +48,10 @@ LOADED = {
 }
 
 
-def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = None) -> Act:
+def recording(file: bytes, scratch: bytes = b"", reply: dict[str, Any] | None = None) -> Act:
     """A runner that doubles honestly, and delivers this."""
     honest = doubling()
-    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", "note": "", **(told or {})}
+    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", "note": "", **(reply or {})}
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if body["kind"] == "Record":
@@ -85,10 +86,10 @@ def test_a_recording_comes_whole_and_its_scratch_is_copied() -> None:
 
 def test_what_cannot_be_replayed_says_why() -> None:
     with pytest.raises(NotReplayed, match=r"^a host node$"):
-        recorded(recording(b"", told={"reason": "a host node"}))
+        recorded(recording(b"", reply={"reason": "a host node"}))
     for size in ({"file_bytes": 1 << 40}, {"scratch_bytes": 1 << 40}):
         with pytest.raises(NotReplayed, match="too large a recording"):
-            recorded(recording(b"", told=size))
+            recorded(recording(b"", reply=size))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_every_call_is_made_on_other_inputs_and_is_timed() -> None:
     with loaded(launching(work)) as (player, fresh):
         calls = fresh.group + 3
         make(player, fresh, calls)
-    assert [each.device_ns for each in player.made] == [5000] * calls
+    assert [call.device_ns for call in player.made] == [5000] * calls
     assert len(set(seen)) == calls
     assert len(set(fresh.seeds)) == 2
 
@@ -284,7 +285,7 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
     assert seen == [scratch] * 3
 
 
-RETURNS = PROBLEM.model_copy(update={"call": Call(style="returns")})
+RETURNS = PROBLEM.model_copy(update={"call": CallSpec(style="returns")})
 RETURNING_CASE = GradedCase(RETURNS, Reference.load(RETURNS), "cpu", RETURNS.resolve(RETURNS.tests[1]))
 Y = CASE.layout.outputs[0]
 MADE = 512  # where the call makes its result, in the scratch
@@ -364,7 +365,7 @@ def test_a_call_that_should_write_its_outputs_leaves_none_elsewhere() -> None:
 
 
 def test_what_an_inout_holds_is_not_copied_for_the_call() -> None:
-    problem = load(ADAM).model_copy(update={"call": Call(style="returns")})
+    problem = load(ADAM).model_copy(update={"call": CallSpec(style="returns")})
     case = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[0]))
     slot = next(slot for slot in case.layout.outputs if slot.tensor.role == "inout")
     with pytest.raises(checks.WireError, match="which is not an output's"):

@@ -1,4 +1,4 @@
-"""Sandboxes that end slowly, or not whole: the verdict stays, its outcome is the right one, and what is left is told.
+"""Sandboxes that end slowly, or not whole: the verdict stays, its outcome is right, and what is left is reported.
 
 The runners are scripted, or small processes; the attack `slow_death` has a real tree of processes that dies slowly.
 """
@@ -127,7 +127,7 @@ class SlowToEnd(Scripted):
     ],
     ids=["dead, and the sandbox ends slowly", "alive"],
 )
-def test_a_runner_that_is_dead_is_told_from_one_that_lives_on(
+def test_a_runner_that_is_dead_is_distinguished_from_one_that_lives_on(
     program: str, outcome: Outcome, message: str, problem: Problem
 ) -> None:
     """The kernel reports the end of a sandbox when its last process is gone, seconds after the runner at times."""

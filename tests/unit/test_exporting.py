@@ -15,7 +15,7 @@ from harness.errors import UsageError
 from harness.problem import Problem, load
 from harness.submission import Submission
 from kernelmark.authoring.expressions import python
-from kernelmark.interop.exporting import FORMS, export
+from kernelmark.interop.exporting import FORMATS, export
 from kernelmark.interop.exporting.library import literal
 
 TOML = """
@@ -78,7 +78,7 @@ def test_an_expression_means_the_same_in_python(text: str, value: int) -> None:
     assert eval(python(text), {"n": 5}) == value  # noqa: S307
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_python_stays_as_it_is(form: str, tmp_path: Path) -> None:
     text = export(problem(tmp_path / "1", form), kernel(KERNELS[form]), form).text
     assert text.endswith(f"\n{KERNELS[form]}")
@@ -87,7 +87,7 @@ def test_python_stays_as_it_is(form: str, tmp_path: Path) -> None:
     assert text.endswith(f"\nmine = print\n\n\n{ENTRIES[form]} = mine\n")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_what_no_shape_tells_comes_from_a_case(form: str, tmp_path: Path) -> None:
     mix = problem(tmp_path, form)
     source = kernel(f"void {ENTRIES[form]}();", "cpp")
@@ -99,7 +99,7 @@ def test_what_no_shape_tells_comes_from_a_case(form: str, tmp_path: Path) -> Non
     assert "\n    pitch = 2\n" in export(mix, source, form, case="large").text.replace("        ", "    ")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_compiled_function_gets_addresses_and_sizes(form: str, tmp_path: Path) -> None:
     text = export(problem(tmp_path, form), kernel(f"void {ENTRIES[form]}();", "cu"), form, case="large").text
     calls: list[tuple[Any, ...]] = []
@@ -129,7 +129,7 @@ def test_a_compiled_function_gets_addresses_and_sizes(form: str, tmp_path: Path)
     assert [call[4:] for call in calls] == [(3, 4, 2, 2, 0 if form == "popcorn" else 7)]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_the_c_functions_are_declared_as_the_documents_say(form: str, tmp_path: Path) -> None:
     entry = ENTRIES[form]
     text = export(problem(tmp_path, form), kernel(f"void {entry}_float16_float32();", "cu"), form, case="large").text
@@ -169,7 +169,7 @@ def test_the_header_names_a_leaderboard_and_gpus_once(tmp_path: Path) -> None:
 def test_what_cannot_be_exported_is_one_line(
     form: str, source: str, given: dict[str, object], said: str, tmp_path: Path
 ) -> None:
-    mix = problem(tmp_path, form if form in FORMS else "popcorn")
+    mix = problem(tmp_path, form if form in FORMATS else "popcorn")
     with pytest.raises(UsageError) as error:
         export(mix, kernel(source or KERNELS.get(form, "")), form, **given)  # type: ignore[arg-type]  # keywords
     assert str(error.value).startswith(said)

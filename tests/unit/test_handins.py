@@ -170,7 +170,7 @@ def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
         ("dan", "slow", "slow/k.py", "accepted"),
         ("zed", "", "zed/k.py", "accepted"),
     ]
-    assert rows[2]["message"] == "eve: handed in, and so did gil of the same team; leave one hand-in"
+    assert rows[2]["message"] == "eve: handed in, and so did gil of the same team; leave one submission"
     assert sorted(path.stem for path in (competition / "feedback").iterdir()) == sorted(row["author"] for row in rows)
 
 

@@ -25,7 +25,7 @@ from harness.judge.timing.roof import Roof
 from harness.judge.timing.rounds.batch_size import most_calls
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
-from harness.runner.cpu import Cpu
+from harness.runner.devices import RunnerCpu
 from harness.runner.kernel import Prepare
 from harness.runner.serve import Server
 from harness.verdict.roofline import Calibration
@@ -45,7 +45,7 @@ def resolved(n: int) -> ResolvedCase:
 
 
 class Named:
-    """An enumeration of the driver's: each member is its own name."""
+    """An enumeration of the driver's: every member is its own name."""
 
     def __getattr__(self, name: str) -> str:
         return name
@@ -84,7 +84,7 @@ class FakeDriver:
         return OK, 7
 
     def _set_access(self, address: int, nbytes: int, access: list[Any], count: int) -> tuple[str, None]:
-        self.access += [(each.location.type, each.location.id, each.flags) for each in access]
+        self.access += [(given.location.type, given.location.id, given.flags) for given in access]
         return OK, None
 
 
@@ -116,21 +116,17 @@ def test_a_window_fits_both_kinds_of_granules_and_is_mapped_for_the_device_to_re
 ) -> None:
     fake = FakeDriver()
     mapping = mapping_on(fake, monkeypatch)
-    in_host = mapping.Window(1, 1, writable=False, in_host=True)
-    assert (in_host.nbytes, mapping.Window(1, 1, writable=False).nbytes) == (4 * MIB, 2 * MIB)
+    in_host = mapping.DeviceWindow(1, 1, writable=False, in_host=True)
+    assert (in_host.nbytes, mapping.DeviceWindow(1, 1, writable=False).nbytes) == (4 * MIB, 2 * MIB)
     in_host.map(5)
     assert fake.access == [(DEVICE, 1, "CU_MEM_ACCESS_FLAGS_PROT_READ")]
 
 
 @pytest.mark.parametrize("able", [(OK, 0), ("CUDA_ERROR_INVALID_VALUE", None)])
-def test_a_driver_that_cannot_is_told_with_the_problems_key(able: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_cannot_gets_a_message_with_the_problems_key(able: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     mapping = mapping_on(FakeDriver(able=able), monkeypatch)
-
-    class Memory:
-        def arena(self, nbytes: int, *, read_only: bool, in_host: bool) -> Any:
-            mapping.check_host(0)
-
-    monkeypatch.setattr(arena, "_MEMORIES", {"cuda": Memory()})
+    vmm = SimpleNamespace(VmmArena=lambda nbytes, *, in_host: mapping.check_host(0))
+    monkeypatch.setitem(sys.modules, "harness.arena.vmm", vmm)
     with pytest.raises(DeviceError) as caught:
         make_arena("cuda", MIB, read_only=True, in_host=True)
     assert str(caught.value) == (
@@ -199,7 +195,7 @@ def test_a_call_has_no_share_of_the_roofline_and_is_not_refused_by_it() -> None:
     assert Roof(calibration, binding=True).share(resolved(1 << 20), 1, time_ns=1.0) is None
 
 
-def test_a_problem_shows_where_they_lie() -> None:
+def test_a_problem_shows_where_they_are() -> None:
     assert [_tensor(spec).partition(":")[0] for spec in PROBLEM.tensors] == [
         "x [n] float32, in the host's memory",
         "b [1] float32",
@@ -210,12 +206,12 @@ def test_a_problem_shows_where_they_lie() -> None:
 class Twice:
     """The right kernel, as a runner holds it."""
 
-    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         return lambda tensors: lambda: torch.add(tensors[1], tensors[0], alpha=2, out=tensors[2])
 
 
-def test_a_runner_finds_them_where_they_lie_in_every_round(batch: Batch) -> None:
-    server, case = Server(Cpu(), Twice()), resolved(1000)
+def test_a_runner_finds_them_where_they_are_in_every_round(batch: Batch) -> None:
+    server, case = Server(RunnerCpu(), Twice()), resolved(1000)
     practice = Batch(Layout(case), "cpu", SETS)
     for command in Layout(case).commands(case, PROBLEM.parameters, SETS, seed=0):
         server.obey(command, practice.descriptors if isinstance(command, commands.Bind) else ())
@@ -236,6 +232,6 @@ def test_three_descriptors_come_with_a_command() -> None:
     with ours, theirs:
         frame.send(ours, 1, commands.Round(calls=1), [ours.fileno()] * 3)
         token, command, descriptors = frame.receive_command(theirs)
-        for each in descriptors:
-            os.close(each)
+        for descriptor in descriptors:
+            os.close(descriptor)
     assert (token, command, len(descriptors)) == (1, commands.Round(calls=1), 3)

@@ -44,7 +44,7 @@ Drafted = tuple[ForeignProblem, dict[str, Any]]
 def tensor(number: int, *shape: int, dtype: str = "float32", strides: tuple[int, ...] | None = None) -> dict[str, Any]:
     if strides is None:
         strides = tuple(int(stride) for stride in _row_major(shape))
-    return {"tensor": {"id": number, "dtype": dtype, "shape": list(shape), "strides": list(strides)}}
+    return {"tensor": {"id": str(number), "dtype": dtype, "shape": list(shape), "strides": list(strides)}}
 
 
 def _row_major(shape: tuple[int, ...]) -> list[int]:
@@ -87,7 +87,7 @@ def test_a_dimension_is_a_number_a_parameter_or_a_new_parameter(tmp_path: Path) 
         names=["x", "n", "m"],
     )
     assert made["parameters"] == ["rows", "cond", "d0"]
-    assert [each["shape"] for each in made["tensors"]] == [["rows", 7, "d0"], ["d0"]]
+    assert [spec["shape"] for spec in made["tensors"]] == [["rows", 7, "d0"], ["d0"]]
     assert made["call"] == {"style": "tree", "data": {"tuple": ["x", {"param": "rows"}, {"param": "d0"}]}}
     assert [case["params"] for case in made["tests"]] == [
         {"rows": 2, "cond": 1, "d0": 5},
@@ -108,7 +108,7 @@ def test_text_and_flags_are_options_and_a_dtype_that_varies_is_a_parameter(tmp_p
         [(tensor(0, 2), tensor(1, 2)), (tensor(0, 2, dtype="float16"), tensor(1, 2, dtype="float16"))],
     )
     assert [case.get("options") for case in made["tests"]] == [{"half": False}, {"half": True, "case": "plain"}]
-    assert [each["dtype"] for each in made["tensors"]] == ["dtype0", "dtype0"]
+    assert [spec["dtype"] for spec in made["tensors"]] == ["dtype0", "dtype0"]
     assert made["cost"]["bytes"] == "(elements(x) + elements(out)) * sizeof(dtype0)"
 
 
@@ -127,16 +127,16 @@ def test_room_for_the_result_is_an_output(
 ) -> None:
     cases = [({"tuple": [tensor(0, 4), tensor(1, 4)]}, result)]
     made = drafted(tmp_path, [{"n": 4}], cases, filled=filled, names=["x", "y"])
-    assert [each["role"] for each in made["tensors"]] == roles
+    assert [spec["role"] for spec in made["tensors"]] == roles
     assert made["call"].get("result") == form
 
 
 def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Path) -> None:
-    told = stated(tmp_path, [{}], "kernelbench")
+    foreign = stated(tmp_path, [{}], "kernelbench")
     init = [number(8), {"tuple": [number(1), number(8)]}, {"text": "mean"}, {"none": True}, {"number": True}]
     data = {"tuple": [tensor(0, 3, 800, strides=(1, 3)), number(2)]}
     made = draft(
-        told,
+        foreign,
         answered([(data, tensor(1, 3, 4, strides=(1, 3)))] * 2, init=init, names=["x", "steps"], weight_bytes=3 << 30),
     )
     assert made["call"] == {
@@ -154,9 +154,9 @@ def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Pat
 
 @pytest.mark.parametrize(("took_gib", "limit_gib"), [(1, None), (5, None), (6, 16), (10, 16), (14, 32)])
 def test_code_that_took_much_memory_may_take_it_again(tmp_path: Path, took_gib: int, limit_gib: int | None) -> None:
-    told = stated(tmp_path, [{"n": 4}])
+    foreign = stated(tmp_path, [{"n": 4}])
     answer = answered([(tensor(0, 4), tensor(1, 4))] * 2, names=["x"], host_bytes=took_gib << 30)
-    limits = draft(told, answer).get("limits", {})
+    limits = draft(foreign, answer).get("limits", {})
     assert limits.get("memory_bytes") == (limit_gib << 30 if limit_gib else None)
 
 
@@ -189,9 +189,9 @@ def test_what_cannot_be_stated_is_left_out(
 
 
 def several(count: int, *shape: int) -> dict[str, Any]:
-    told = tensor(1, *shape)
-    told["tensor"]["count"] = count
-    return told
+    listed = tensor(1, *shape)
+    listed["tensor"]["count"] = count
+    return listed
 
 
 def test_a_folded_entry_is_a_list_with_a_count(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_an_argument_without_a_valid_name_is_refused(tmp_path: Path) -> None:
 def test_names_that_are_taken_or_no_names_are_replaced(tmp_path: Path) -> None:
     data = {"tuple": [tensor(0, 5), {"dict": {"norm.weight": tensor(1, 5)}}, tensor(2, 5), tensor(3, 5)]}
     made = drafted(tmp_path, [{"k": 5}], [(data, tensor(4, 5))], names=["k", "w", "_", "float"])
-    assert [each["name"] for each in made["tensors"]] == ["k0", "norm_weight", "x", "float0", "out"]
+    assert [spec["name"] for spec in made["tensors"]] == ["k0", "norm_weight", "x", "float0", "out"]
 
 
 BAD_ANSWERS = [
@@ -233,8 +233,8 @@ BAD_ANSWERS = [
     b"[" * 100_000,
     b'{"cases": []}',
     b'{"cases": [{"data": {"number": 1e999}, "result": {"none": true}}]}',
-    b'{"cases": [{"data": {"tensor": {"id": 0, "dtype": "float32", "shape": [-1], "strides": [1]}}, "result": {}}]}',
-    b'{"cases": [{"data": {"tensor": {"id": 0, "dtype": "float32", "shape": [1], "strides": []}}, "result": {}}]}',
+    b'{"cases": [{"data": {"tensor": {"id": "0", "dtype": "float32", "shape": [-1], "strides": [1]}}, "result": {}}]}',
+    b'{"cases": [{"data": {"tensor": {"id": "0", "dtype": "float32", "shape": [1], "strides": []}}, "result": {}}]}',
     b'{"cases": [{"data": {"eval": "1"}, "result": {"none": true}}]}',
     b'{"cases": [{"data": ' + b'{"list": [' * 30 + b"]}" * 30 + b', "result": {"none": true}}]}',
     json.dumps({"cases": [{"data": {"text": "x" * 2000}, "result": {"none": True}}]}).encode(),
@@ -324,7 +324,7 @@ def test_a_task_file_behind_a_link_is_left_out(tmp_path: Path) -> None:
 
 def test_what_a_task_states() -> None:
     candidates = gpu_mode.candidates(SETS)
-    assert [(each.name, each.slug) for each in candidates] == [
+    assert [(found.name, found.slug) for found in candidates] == [
         ("small/bins", "gpu_mode_small_bins"),
         ("small/experts", "gpu_mode_small_experts"),
         ("small/moments", "gpu_mode_small_moments"),
@@ -332,7 +332,7 @@ def test_what_a_task_states() -> None:
         ("small/total", "gpu_mode_small_total"),
     ]
     read = gpu_mode.read(SETS, candidates[3])
-    assert [(each.name, each.shown) for each in read.files] == [
+    assert [(file.name, file.shown) for file in read.files] == [
         ("reference.py", False),
         ("task.py", True),
         ("utils.py", True),
@@ -358,7 +358,7 @@ def test_problems_are_chosen_by_name_or_group() -> None:
         ("1/3 Values",): ["1/3"],
         ("small",): ["small/bins", "small/experts", "small/moments", "small/scale_py", "small/total"],
     }.items():
-        assert [each.name for each in chosen(candidates, names, FOREIGN)] == expected, names
+        assert [found.name for found in chosen(candidates, names, FOREIGN)] == expected, names
     with pytest.raises(UsageError, match="did you mean `1/3`"):
         chosen(candidates, ("1/33",), FOREIGN)
     with pytest.raises(UsageError, match="holds no such problem"):
@@ -389,22 +389,22 @@ _tables = st.dictionaries(st.text(), _leaves | st.lists(_leaves) | st.dictionari
 
 @given(_tables, _tables, st.lists(_tables.filter(lambda table: len(table) > 1), min_size=1, max_size=3))
 def test_what_is_written_is_read_back(plain: dict[str, Any], table: dict[str, Any], tables: list[Any]) -> None:
-    document = {**{f"k{key}": each for key, each in plain.items()}, "table": table, "tables": tables}
+    document = {**{f"k{key}": value for key, value in plain.items()}, "table": table, "tables": tables}
     assert tomllib.loads(written(document)) == document
 
 
 @pytest.fixture
 def ready(tmp_path: Path) -> Drafted:
-    told = stated(tmp_path, [{"n": 4}])
-    return told, draft(
-        told, answered([({"tuple": [tensor(0, 4), tensor(1, 4)]}, tensor(1, 4))] * 2, filled={"1": "yes"})
+    foreign = stated(tmp_path, [{"n": 4}])
+    return foreign, draft(
+        foreign, answered([({"tuple": [tensor(0, 4), tensor(1, 4)]}, tensor(1, 4))] * 2, filled={"1": "yes"})
     )
 
 
 def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready: Drafted) -> None:
-    told, keys = ready
+    foreign, keys = ready
     at = tmp_path / "problems" / "a_b"
-    problem = folder.write(at, told, keys, tmp_path, tmp_path, force=False)
+    problem = folder.write(at, foreign, keys, tmp_path, tmp_path, force=False)
     assert problem == load(at)
     assert sorted(path.name for path in at.parent.iterdir()) == ["a_b"]  # no temporary folder
     assert sorted(path.name for path in at.iterdir()) == ["README.md", "problem.toml"]
@@ -412,29 +412,29 @@ def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready:
     assert problem.foreign.files[0].path == "../../reference.py"
     assert "| `x0` | input | `[4]` | float32 |" in (at / "README.md").read_text()
     with pytest.raises(NotImportedError, match="a_b exists; --force"):
-        folder.write(at, told, keys, tmp_path, tmp_path, force=False)
+        folder.write(at, foreign, keys, tmp_path, tmp_path, force=False)
     (at / "samples").mkdir()
-    folder.write(at, told, {**keys, "title": "again"}, tmp_path, tmp_path, force=True)
+    folder.write(at, foreign, {**keys, "title": "again"}, tmp_path, tmp_path, force=True)
     assert load(at).title == "again"
     assert (at / "samples").is_dir()
 
 
 def test_own_problems_are_not_overwritten(tmp_path: Path, ready: Drafted) -> None:
-    told, keys = ready
+    foreign, keys = ready
     own = tmp_path / "a_b"
     own.mkdir()
     (own / "problem.toml").write_text('title = "mine"')
     with pytest.raises(NotImportedError, match="was not imported; move it away"):
-        folder.write(own, told, keys, tmp_path, tmp_path, force=True)
+        folder.write(own, foreign, keys, tmp_path, tmp_path, force=True)
     assert (own / "problem.toml").read_text() == 'title = "mine"'
 
 
 def test_a_problem_that_would_not_load_leaves_nothing(tmp_path: Path, ready: Drafted) -> None:
-    told, keys = ready
+    foreign, keys = ready
     with pytest.raises(NotImportedError, match=r"would not be valid: key `cost\.bytes`"):
         folder.write(
             tmp_path / "into" / "a_b",
-            told,
+            foreign,
             {**keys, "cost": {"bytes": "x", "flops": 0}},
             tmp_path,
             tmp_path,
@@ -469,7 +469,7 @@ def test_importing_again_overwrites_only_the_baselines_that_it_wrote(tmp_path: P
 
 def _sums(*both: Any) -> tuple[bytes, bytes]:
     """The hashes in the first lines."""
-    before, after = (each if isinstance(each, bytes) else each.read_bytes() for each in both)
+    before, after = (held if isinstance(held, bytes) else held.read_bytes() for held in both)
     return before.split(b"\n")[0][-64:], after.split(b"\n")[0][-64:]
 
 
@@ -482,8 +482,8 @@ def test_a_reference_that_cannot_be_a_submission_is_no_baseline_and_its_old_ones
     first = problem.foreign.files[0].model_copy(update={"path": str(tmp_path / "other.py")})
     kept_back = first.model_copy(update={"name": "hidden.py"})
     foreign = problem.foreign.model_copy(update={"files": (first, kept_back)})
-    told = baselines.write(problem.model_copy(update={"foreign": foreign}), folder)
-    assert told == "needs hidden.py, which submissions cannot import"
+    why = baselines.write(problem.model_copy(update={"foreign": foreign}), folder)
+    assert why == "needs hidden.py, which submissions cannot import"
     assert not [*folder.glob("*.py")]
 
 
@@ -493,11 +493,11 @@ ANSWER = [(tensor(0, 4), tensor(1, 4))] * 2
 def outside(tmp_path: Path) -> tuple[Path, Path, Problem]:
     """A project and a checkout beside it, and a problem that was imported from the one into the other."""
     project, checkout = tmp_path / "project", tmp_path / "checkout"
-    for each in (project, checkout / "set" / "p"):
-        each.mkdir(parents=True)
-    told = stated(checkout / "set" / "p", [{"n": 4}])
+    for made_folder in (project, checkout / "set" / "p"):
+        made_folder.mkdir(parents=True)
+    foreign = stated(checkout / "set" / "p", [{"n": 4}])
     made = folder.write(
-        project / "problems" / "a_b", told, draft(told, answered(ANSWER)), checkout, project, force=False
+        project / "problems" / "a_b", foreign, draft(foreign, answered(ANSWER)), checkout, project, force=False
     )
     return project, checkout, made
 
@@ -523,7 +523,7 @@ def test_a_file_that_moved_within_the_checkout_is_found_by_its_content(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "line"),
     [
         (lambda checkout: checkout.rename(checkout.with_name("gone")), "checkout, which is not there; set `gpu_mode_c"),
         (lambda checkout: (checkout / "set/p/reference.py").unlink(), "set/p/reference.py is not in the checkout"),
@@ -534,13 +534,13 @@ def test_a_file_that_moved_within_the_checkout_is_found_by_its_content(tmp_path:
     ],
 )
 def test_a_checkout_that_lacks_a_file_is_told_with_its_remedy(
-    tmp_path: Path, change: Callable[[Path], object], told: str
+    tmp_path: Path, change: Callable[[Path], object], line: str
 ) -> None:
     _, checkout, made = outside(tmp_path)
     change(checkout)
     with pytest.raises(ProblemError) as refused:
         load(made.directory, checkouts={"gpu-mode": checkout})
-    assert told in str(refused.value)
+    assert line in str(refused.value)
     with pytest.raises(ProblemError, match="or KERNELMARK_GPU_MODE_CHECKOUT, to a checkout on this machine"):
         load(made.directory)
 
@@ -576,9 +576,11 @@ def test_the_import_names_the_checkout_in_the_settings(tmp_path: Path, text: str
 
 def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path) -> None:
     (tmp_path / "checkout").mkdir()
-    told = stated(tmp_path / "checkout", [{"n": 4}])
+    foreign = stated(tmp_path / "checkout", [{"n": 4}])
     into = tmp_path / "problems"
-    made = folder.write(into / "a_b", told, draft(told, answered(ANSWER)), tmp_path / "checkout", tmp_path, force=False)
+    made = folder.write(
+        into / "a_b", foreign, draft(foreign, answered(ANSWER)), tmp_path / "checkout", tmp_path, force=False
+    )
     assert load(made.directory).sha256 == made.sha256
     assert NamedCheckout(Settings(root=tmp_path), "gpu-mode", tmp_path / "checkout", into).write() == ""
     assert not (tmp_path / "kernelmark.toml").exists()
@@ -587,7 +589,7 @@ def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path) -> None:
 FORGED = [
     b'{"cases": [{"data": {"number": 1%s}, "result": {"none": true}}]}' % (b"0" * 400),
     b'{"cases": %s' % (b"[" * 100_000),
-    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": 0, "dtype": "float32", "shape": [2], '
+    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": "0", "dtype": "float32", "shape": [2], '
     b'"strides": [1]}}}, {"data": {"text": "x"}, "result": {"none": true}}]}',
 ]
 

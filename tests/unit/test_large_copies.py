@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.recording import Edge, Empty, Memcpy, Node
+from harness.recording.schema import Edge, Empty, Memcpy, Node
 from harness.runner.large_copies import PART_BYTES, ROW_BYTES, SMALL_BYTES, in_parts
 
 MIB = 1 << 20

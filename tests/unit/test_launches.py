@@ -1,4 +1,4 @@
-"""When Triton's interpreter will not be done in time: what it says, and of what it says nothing."""
+"""A launch in Triton's interpreter is given up if it would not be done in the time of its call."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Clock:
 
 
 def ran(launches: _Launches, clock: Clock, programs: int, seconds: float) -> int:
-    """How many programs of a launch ran, each so long, before it was given up."""
+    """How many programs of a launch, of so many seconds each, ran before it was given up."""
     launches.begin(programs)
     for done in range(programs):
         try:
             launches.next_program()
         except TooSlow as error:
-            return _told(error, done, programs)
+            assert_message(error, done, programs)
+            return done
         clock.now += seconds
     return programs
 
 
-def _told(error: TooSlow, done: int, programs: int) -> int:
+def assert_message(error: TooSlow, done: int, programs: int) -> None:
     assert str(error) == f"{done} of the {programs} programs of a launch ran in the time that is left"
-    return done
 
 
 def test_a_launch_that_would_take_too_long_is_given_up_before_the_judge_gives_up(

@@ -54,7 +54,7 @@ def test_an_absent_list_has_a_place_and_no_memory(tmp_path: Path) -> None:
 
 def test_a_frame_holds_its_tensors_with_long_names_and_strides() -> None:
     name = "x" * 64
-    longest = commands.Argument(
+    longest = commands.TensorArgument(
         name=f"{name}[8191]", dtype="float4_e2m1fn_x2", shape=(2**20,) * 8, writable=True, offset=2**45, group=name,
         strides=(2**30,) * 8,
     )  # fmt: skip

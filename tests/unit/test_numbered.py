@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from harness.importer.numbered import folded, renumbered
-from harness.importer.values import Describer, Refusal, shape_of
+from harness.importer.numbered import check_result, folded
+from harness.importer.values import Describer, Refusal, structure
 
 X = torch.zeros(3)
 
 
 def described(*values: Any) -> list[dict[str, Any]]:
-    return [Describer().describe(each) for each in values]
+    return [Describer().describe(value) for value in values]
 
 
 def weights(numbers: list[int], *shape: int) -> dict[str, torch.Tensor]:
@@ -22,33 +22,29 @@ def weights(numbers: list[int], *shape: int) -> dict[str, torch.Tensor]:
 
 
 def same_structure(*values: Any) -> bool:
-    first, *others = map(shape_of, folded(described(*values)))
-    return all(each == first for each in others)
+    first, *others = map(structure, folded(described(*values)))
+    return all(other == first for other in others)
 
 
 def test_entries_are_folded_and_ids_are_the_same_in_all_cases() -> None:
-    data = [(X, {"first": X, **weights([*range(n)], n, 4), "last.0": torch.ones(n)}, n) for n in (2, 11)]
-    told, results = [], []
-    for each in data:
-        describer = Describer()
-        told.append(describer.describe(each))
-        results.append(describer.describe([each[1]["last.0"], torch.ones(2)]))
-    cases, former = renumbered(folded(told), results)
-    assert shape_of(cases[0]["data"]) == shape_of(cases[1]["data"])
-    for case, n in zip(cases, (2, 11), strict=True):
-        _, table, _ = case["data"]["tuple"]
-        entries = table["dict"]
+    for n, tree in zip(
+        (2, 11),
+        folded(
+            described(*((X, {"first": X, **weights([*range(n)], n, 4), "last.0": torch.ones(n)}, n) for n in (2, 11)))
+        ),
+        strict=True,
+    ):
+        entries = tree["tuple"][1]["dict"]
         assert [*entries] == ["first", "layer.{index}.0.w", "layer.{index}.1.w", "last.0"]
-        assert [each["tensor"]["id"] for each in entries.values()] == [0, 1, 2, 3]
-        folded_entry = {"id": 1, "dtype": "float32", "shape": [n, 4], "strides": [4, 1], "count": n}
+        ids = ["data/0", "data/1/layer.0.0.w", "data/1/layer.0.1.w", "data/1/last.0"]
+        assert [entry["tensor"]["id"] for entry in entries.values()] == ids
+        folded_entry = {"id": ids[1], "dtype": "float32", "shape": [n, 4], "strides": [4, 1], "count": n}
         assert entries["layer.{index}.0.w"]["tensor"] == folded_entry
-        assert [each["tensor"]["id"] for each in case["result"]["list"]] == [3, 4]
-    assert [each[3] for each in former] == [5, 23]  # where a describer meets `last.0`
 
 
 def test_the_first_number_of_a_key_whose_entries_are_alike_counts() -> None:
     one, other = ({f"2.{n}.w": torch.zeros(3) for n in range(count)} for count in (2, 5))
-    tables = [each["dict"] for each in folded(described(one, other))]
+    tables = [tree["dict"] for tree in folded(described(one, other))]
     assert [[*table] for table in tables] == [["2.{index}.w"]] * 2
 
 
@@ -93,9 +89,10 @@ def test_entries_of_the_same_number_in_all_cases_stay() -> None:
 
 
 def test_a_member_that_is_returned_is_refused() -> None:
-    data = [weights([*range(n)], 3) for n in (1, 2)]
+    data = [{**weights([*range(n)], 3), "fixed": X} for n in (1, 2)]
     describers = [Describer(), Describer()]
-    told = [describer.describe(each) for describer, each in zip(describers, data, strict=True)]
-    results = [describer.describe(each["layer.0.0.w"]) for describer, each in zip(describers, data, strict=True)]
-    with pytest.raises(Refusal, match="its result holds a tensor of its data that is numbered"):
-        renumbered(folded(told), results)
+    trees = [describer.describe(value) for describer, value in zip(describers, data, strict=True)]
+    for describer, given, tree, folded_tree in zip(describers, data, trees, folded(trees), strict=True):
+        check_result(describer.describe([given["fixed"], X + 1], "result"), tree, folded_tree)
+        with pytest.raises(Refusal, match="its result holds a tensor of its data that is numbered"):
+            check_result(describer.describe(given["layer.0.0.w"], "result"), tree, folded_tree)

@@ -9,8 +9,8 @@ from harness.shared.call import Forms
 from harness.wire import commands
 
 
-def declared(shape: tuple[int, ...], *, writable: bool, group: str = "") -> commands.Argument:
-    return commands.Argument(name="t", offset=0, shape=shape, dtype="float32", writable=writable, group=group)
+def declared(shape: tuple[int, ...], *, writable: bool, group: str = "") -> commands.TensorArgument:
+    return commands.TensorArgument(name="t", offset=0, shape=shape, dtype="float32", writable=writable, group=group)
 
 
 def test_it_writes_every_output_and_no_input() -> None:

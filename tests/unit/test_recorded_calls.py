@@ -12,7 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.recording import (
+from harness.recording.file import Packed, pack, unpack
+from harness.recording.schema import (
+    MAX_EDGES,
+    MAX_NODES,
+    MAX_RETURNED,
     Blob,
     Edge,
     Empty,
@@ -20,14 +24,10 @@ from harness.recording import (
     Kernel,
     Memcpy,
     Memset,
-    Packed,
     Recording,
     Returned,
     Variable,
-    pack,
-    unpack,
 )
-from harness.recording.schema import MAX_EDGES, MAX_NODES, MAX_RETURNED
 from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 from harness.wire.checks import WireError
 from tests import recordings

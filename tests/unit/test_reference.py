@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +14,8 @@ import torch
 from harness.errors import DeviceError, ProblemError
 from harness.judge.correctness.truth import Truth
 from harness.problem import load
-from harness.problem.reference import Reference, Value, _FullPrecision
+from harness.problem.reference import Reference, _FullPrecision
+from harness.problem.returned import Value
 
 TOML = """
 title = "Everything at once"
@@ -204,16 +204,6 @@ def test_a_change_after_loading_is_noticed(tmp_path: Path) -> None:
         Reference.load(problem)
 
 
-def test_a_deadline_is_no_part_of_what_must_not_change(tmp_path: Path) -> None:
-    _reference(tmp_path, GOOD)
-    toml = tmp_path / "mixed" / "problem.toml"
-    toml.write_text("deadline = 2030-01-01T00:00:00Z\n" + toml.read_text())
-    problem = load(tmp_path / "mixed")
-    Reference.load(problem)
-    toml.write_text(toml.read_text().replace("2030", "2031"))
-    Reference.load(problem)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
@@ -223,7 +213,6 @@ def test_a_deadline_is_no_part_of_what_must_not_change(tmp_path: Path) -> None:
             ": defines no function `reference`; define `def reference(x, state, alpha)`",
         ),
         ("state, alpha)", "state)", ":4: `reference` cannot be called with problem.toml's names"),
-        ("x, state, alpha)", "x, state, alpha, beta)", ":4: `reference` cannot be called with problem.toml's names"),
         ("import torch", "import torc", ":2: raised ModuleNotFoundError: No module named 'torc'"),
         ("import torch", "import (torch", ":2: raised SyntaxError"),
         ("import torch", "raise SystemExit(3)", ":2: raised SystemExit: 3"),
@@ -250,11 +239,10 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, old: str, new: str, line: st
             False,
         ),
         ("return state", "return 1.0", ":4: returned float for `state`; return a tensor", False),
-        ("[x[:1], x[:2]]", "x", ":4: returned Tensor for `parts`; return a list of tensors", False),
+        ("[x[:1], x[:2]]", "x", ":4: returned Tensor for the list `parts`; return a list of tensors", False),
         ("[x[:1], x[:2]]", "[x[:1]]", ":4: returned 1 tensors for the list `parts`; return 2", False),
         ("[x[:1], x[:2]]", "[x[:1], x]", ":4: returned `parts[1]` with the shape [4]; problem.toml says [2]", False),
         ("torch.argsort(x)", "x", ":4: returned `order` as float16; problem.toml says int64", False),
-        ("torch.argsort(x)", "torch.argsort(x).int()", ":4: returned `order` as int32; problem.toml says int64", False),
         ("x[:2]]", "x[:2].int()]", ":4: returned `parts[1]` as int32; problem.toml says float16", False),
         (
             "x[:2]]",
@@ -278,20 +266,6 @@ def test_a_run_that_does_not_fit(tmp_path: Path, old: str, new: str, line: str, 
         reference(tensors, {"alpha": 0.5}, problem.resolve(problem.tests[0]))
     assert str(caught.value).startswith(f"{directory / 'reference.py'}{line}")
     assert "\n" not in str(caught.value)
-
-
-def test_float32_means_float32(tmp_path: Path) -> None:
-    """TF32 in the judge's process would widen the error budget of every float32 problem."""
-    source = GOOD.replace(
-        "state += alpha * x", "assert torch.get_float32_matmul_precision() == 'highest'; state += alpha * x"
-    )
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        assert _run(_reference(tmp_path, source), tmp_path)
-        assert torch.get_float32_matmul_precision() == "high"
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 COMPARE = """
@@ -360,18 +334,6 @@ def test_references_in_several_threads_all_compute_without_tf32(fast: tuple[obje
     assert seen == [("highest", False)] * 2
     with full, full:
         assert precision()[:2] == ("highest", False)
-    assert precision() == fast
-
-
-def test_the_settings_of_a_process_survive_many_threads(fast: tuple[object, ...]) -> None:
-    full = _FullPrecision()
-
-    def compute(_: int) -> tuple[object, ...]:
-        with full:
-            return precision()[:2]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(compute, range(400))) == {("highest", False)}
     assert precision() == fast
 
 

@@ -17,7 +17,7 @@ from harness.judge.timing.replayed import benchmark as replaying
 from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
-from harness.recording import Packed
+from harness.recording.file import Packed
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark
 from harness.wire import replies

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.judge.timing.replayed.kernels import launched
-from harness.recording import Blob, Edge, Empty, Image, Kernel, Memset, Recording
+from harness.recording.schema import Blob, Edge, Empty, Image, Kernel, Memset, Recording
 from harness.recording.windows import OUTPUTS
 from harness.wire import replies
 
@@ -26,7 +26,7 @@ def recording(*nodes: Kernel | Memset | Empty, in_a_row: bool = True) -> Recordi
 
 
 def calls(*nodes_ns: tuple[int, ...]) -> list[replies.Replayed]:
-    return [replies.Replayed(device_ns=sum(each), event_ns=0, span_ns=0, nodes_ns=each) for each in nodes_ns]
+    return [replies.Replayed(device_ns=sum(times), event_ns=0, span_ns=0, nodes_ns=times) for times in nodes_ns]
 
 
 def test_launches_that_differ_in_their_parameters_only_are_one_entry() -> None:
@@ -41,7 +41,7 @@ def test_a_larger_grid_is_another_entry() -> None:
     assert [(k.name, k.grid[0], k.registers) for k in found] == [("first", 4, 16), ("first", 8, 16)]
 
 
-def test_memory_operations_take_a_place_but_are_no_kernels() -> None:
+def test_memory_operations_have_times_but_are_not_kernels() -> None:
     found = launched(recording(CLEAR, Empty(), FIRST), LOADED, calls((7, 10)))
     assert [(k.name, k.time_ns) for k in found] == [("first", 10)]
 
@@ -51,6 +51,6 @@ def test_kernels_that_may_overlap_have_no_times() -> None:
     assert [k.time_ns for k in found] == [None, None]
 
 
-def test_more_functions_than_were_told_of_are_left_out() -> None:
+def test_functions_without_facts_are_left_out() -> None:
     few = replace(LOADED, functions=FACTS[:1])
     assert [k.name for k in launched(recording(FIRST, SECOND), few, calls((10, 20)))] == ["first"]

@@ -9,7 +9,6 @@ import pytest
 
 from harness.errors import ProblemError
 from harness.problem import load
-from harness.problem.load import identify
 from harness.problem.schedule import Schedule, shown
 
 DEADLINE = datetime.fromisoformat("2027-01-31T23:59:00+01:00")
@@ -66,22 +65,11 @@ def test_the_schedule_in_words() -> None:
     assert free.schedule == "until 2027-01-31 22:59 UTC; late until 2027-02-01 22:59 UTC, at no cost"
 
 
-def test_no_rule_is_part_of_the_hash(competition: Path) -> None:
-    directory = competition / "problems/double"
-    toml = (directory / "problem.toml").read_text()
-    bare = load(directory)
-    (directory / "problem.toml").write_text(RULES + toml)
-    ruled = load(directory)
-    assert ruled.sha256 == identify(directory) == bare.sha256
-    assert ruled.closes == DEADLINE + 2 * D
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
         ('grace = "1h30m"', 'grace = "half an hour"', "key `grace`: a length of time is written in days, hours and"),
         ('grace = "1h30m"', 'grace = ""', "key `grace`: a length of time"),
-        ('grace = "1h30m"', "grace = 30", "key `grace`: should be a valid string; it is 30"),
         ('grace = "1h30m"', 'grace = "2d"', "key `grace` is not shorter than the time of `late`"),
         ("days = 2", "days = 0", "key `late.days`: should be greater than 0; it is 0"),
         ("days = 2", "days = 1000", "key `late.days`: should be less than or equal to 366"),

@@ -282,7 +282,7 @@ def test_the_self_test_beside_each_other_asks_as_it_does_alone(
 
     class OnGpu(FakeFleet):
         def grade_many(self, jobs: Iterable[Job], **given: Any) -> Iterator[JobResult]:
-            assert given == {"effort": "quick", "baselines": ("none",)}
+            assert given == {"effort": "quick", "baselines": ()}
             for job in jobs:
                 seen.append(job)
                 yield JobResult(job=job, verdict=accepted(modes=REPLAYED))

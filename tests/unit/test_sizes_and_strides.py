@@ -296,6 +296,6 @@ def test_every_dtype_goes_all_the_way(tmp_path: Path, dtype: str, strides: str) 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_lint_examines_every_dtype(tmp_path: Path, dtype: str) -> None:
     findings = list(examine(load(write(tmp_path, dtype=dtype, strides=PITCHED, rows=40, cols=50, pitch=64))))
-    told = [f"{finding.kernel}: {finding.what}" for finding in findings if finding.level == "error"]
+    errors = [f"{finding.kernel}: {finding.what}" for finding in findings if finding.level == "error"]
     # `state` stays as it is, so that a kernel that writes nothing has it right; everything else must be refused.
-    assert not [text for text in told if not text.startswith((": `z` holds", "half of `state`"))], told
+    assert not [text for text in errors if not text.startswith((": `z` holds", "half of `state`"))], errors

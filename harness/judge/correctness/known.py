@@ -15,7 +15,8 @@ from harness.device import DEVICES
 from harness.errors import DeviceError
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Truth
-from harness.problem import DeviceKind, Problem, ResolvedCase
+from harness.kinds import DeviceKind
+from harness.problem import Problem, ResolvedCase
 from harness.shared.carrier import carrier
 from harness.verdict import Doubt, DoubtCode
 

@@ -141,7 +141,7 @@ class Layout:
         `seed` is that of the weights, where the submission is a module.
         """
         arguments = tuple(
-            commands.Argument(
+            commands.TensorArgument(
                 name=s.tensor.name,
                 dtype=s.tensor.dtype,
                 shape=s.tensor.shape,

@@ -29,7 +29,8 @@ from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.foreign_files import foreign_files
-from harness.problem.reference import Reference, Value
+from harness.problem.reference import Reference
+from harness.problem.returned import Value
 from harness.sandbox import Provider
 from harness.shared.carrier import assign
 from harness.shared.foreign import FORMS

@@ -16,7 +16,7 @@ from torch import Tensor
 from harness.errors import ProblemError
 from harness.problem import ResolvedCase
 from harness.problem.elements import widened
-from harness.problem.reference import Value
+from harness.problem.returned import Value
 from harness.shared.carrier import carrier
 
 Tensors = dict[str, Tensor]

@@ -43,7 +43,6 @@ Ending = Literal[
 _BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
 _TRIES = 4
 EFFORT: Effort = "quick"
-BASELINES = ("none",)
 
 
 class KnownSubmission(BaseModel):
@@ -187,7 +186,7 @@ def graded(case: KnownSubmission, grades: Grades) -> TrialGrading:
     except UsageError as error:
         return TrialGrading(None, "usage", str(error))
     job = Job(problem=PROBLEMS / case.problem, submission=submission)
-    [result] = grades.grade_many([job], effort=EFFORT, baselines=BASELINES)
+    [result] = grades.grade_many([job], effort=EFFORT, baselines=())
     if result.verdict is None:
         return TrialGrading(
             None, "usage" if isinstance(result.error, UsageError) else "harness_error", str(result.error)

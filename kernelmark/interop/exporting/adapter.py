@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.problem.dtypes import DTYPES
+from harness.problem.prototype import sizes
+from harness.problem.resolve import dtype_parameters
 from harness.problem.signature import forms
 from harness.problem.spec import TensorSpec
 from harness.shared.call import Form, places, written
-from harness.shared.foreign import FORMS
 from kernelmark.authoring.expressions import python
-from kernelmark.interop.exporting.library import dtype_parameters, numbers, prelude
+from kernelmark.interop.exporting.library import prelude
 from kernelmark.interop.exporting.request import Request
 
 _USED = {"torch", "SimpleNamespace", "len", "range", "enumerate", "all"}
@@ -39,10 +40,9 @@ def python_of(request: Request, head: str, given: Form, at: str, queue: str) -> 
     Raises:
         UsageError: a parameter cannot be found out, or a name is one that the call needs.
     """
-    assert request.problem.foreign is not None  # or it would have been refused
-    entry = FORMS[request.problem.foreign.form].submission
     if not request.compiled:
-        alias = "" if request.problem.entry == entry else f"\n\n{entry} = {request.problem.entry}\n"
+        name, entry = request.submitted_name, request.problem.entry
+        alias = "" if entry == name else f"\n\n{name} = {entry}\n"
         return request.source.rstrip("\n") + "\n" + alias
     lines = _body(request, dict(places(given, at)), queue)
     begin = head.splitlines()[-1]
@@ -62,7 +62,7 @@ def _body(request: Request, given: Mapping[str, str], queue: str) -> list[str]:
     chosen = dtype_parameters(problem)
     function = f"_functions[{', '.join(chosen)},]" if chosen else f"_library.{problem.entry}"
     last = [queue] if request.submission.language == "cu" else []
-    arguments = [*(_of_each(spec, "_each.data_ptr()") for spec in problem.tensors), *numbers(problem), *last]
+    arguments = [*(_of_each(spec, "_each.data_ptr()") for spec in problem.tensors), *sizes(problem), *last]
     return [
         *(f"{spec.name} = {given[spec.name]}" for spec in tensors),
         *(f"{name} = {_parameter(request, name, given)}" for name in problem.parameters),
@@ -98,7 +98,7 @@ def _parameter(request: Request, name: str, given: Mapping[str, str]) -> str:
 
 
 def _in_place(spec: TensorSpec) -> Iterator[str]:
-    """Lines after which a given tensor lies in memory as the problem says."""
+    """Lines after which a given tensor is laid out in memory as the problem says."""
     if spec.role == "input":
         strides = None if spec.strides is None else _tuple(spec.strides)
         moved = "_each.contiguous()" if strides is None else f"_kernelmark_laid_out(_each, {strides})"
@@ -118,12 +118,10 @@ def _allocated(spec: TensorSpec, device: str) -> str:
 
 
 def _of_each(spec: TensorSpec, text: str) -> str:
-    """What is written of one tensor, `_each`, for the tensor or for each of the list, whose number is `index`."""
-    return (
-        text.replace("_each", spec.name)
-        if spec.count is None
-        else (f"[{text} for index, _each in enumerate({spec.name})]")
-    )
+    """The expression for one tensor, `_each`, applied to the tensor or to every member of the list, number `index`."""
+    if spec.count is None:
+        return text.replace("_each", spec.name)
+    return f"[{text} for index, _each in enumerate({spec.name})]"
 
 
 def _first(spec: TensorSpec) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.problem.signature import forms
 from kernelmark.interop.exporting.adapter import python_of
-from kernelmark.interop.exporting.request import Exported, Form, Request
+from kernelmark.interop.exporting.request import Exported, ExportFormat, Request
 
 _HEAD = """\
 class ModelNew(torch.nn.Module):
@@ -26,4 +26,4 @@ def write(request: Request) -> Exported:
     return Exported(request.origin + text)
 
 
-FORM = Form("kernelbench", "module", write, has_boards=False)
+FORMAT = ExportFormat("kernelbench", "module", write, has_boards=False)

@@ -6,7 +6,10 @@ their flags remove the operators of `__half`.
 
 from __future__ import annotations
 
-from harness.problem import Problem
+from collections.abc import Iterable
+
+from harness.problem.prototype import numbers, sizes, symbols
+from harness.problem.resolve import dtype_parameters
 from kernelmark.interop.exporting.request import Request
 
 _PRELUDE = '''\
@@ -55,40 +58,21 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, library) {{
 }}"""
 
 
-def symbols(problem: Problem, language: str) -> dict[tuple[str, ...], str]:
-    """The C functions that the cases use, by the values of the parameters in `dtype_parameters`."""
-    device = "cuda" if language == "cu" else "cpu"
-    cases = [case for case in (*problem.tests, *problem.benchmarks) if device in case.devices]
-    chosen = dtype_parameters(problem)
-    keys = dict.fromkeys(tuple(str(case.params[name]) for name in chosen) for case in cases)
-    return {key: "_".join([problem.entry, *key]) for key in keys}
-
-
-def dtype_parameters(problem: Problem) -> list[str]:
-    """The parameters on whose values the name of the C function depends."""
-    dtypes = {spec.dtype for spec in problem.tensors}
-    return [name for name in problem.parameters if name in dtypes]
-
-
-def numbers(problem: Problem) -> list[str]:
-    """The parameters that a C function gets, in order."""
-    cases = (*problem.tests, *problem.benchmarks)
-    texts = {name for case in cases for name, value in case.params.items() if isinstance(value, str)}
-    return [name for name in problem.parameters if name not in texts]
-
-
 def prelude(request: Request) -> str:
     """Python that compiles the source; its functions are in `_library`, and `_functions` if there is one a dtype."""
-    language, found = request.submission.language, symbols(request.problem, request.submission.language)
+    functions = symbols(request.problem, request.submission.language)
     text = _PRELUDE.format(
         source=literal(request.source),
-        binding=_binding(request, list(found.values())),
+        binding=_binding(request, functions),
         name=f"{request.problem.entry}_{request.submission.sha256[:12]}",
-        sources=_SOURCES[language],
+        sources=_SOURCES[request.submission.language],
     )
     if not dtype_parameters(request.problem):
         return text
-    rows = [f"    ({' '.join(f'torch.{each},' for each in key)}): _library.{name},\n" for key, name in found.items()]
+    rows = [
+        f"    ({' '.join(f'torch.{dtype},' for dtype in dtypes.values())}): _library.{name},\n"
+        for name, dtypes in functions.items()
+    ]
     return f"{text}_functions = {{\n{''.join(rows)}}}\n"
 
 
@@ -98,24 +82,25 @@ def literal(source: str) -> str:
     return repr(source) if '"""' in source or source.endswith(('"', "\\")) or "\r" in source else raw
 
 
-def _binding(request: Request, functions: list[str]) -> str:
+def _binding(request: Request, functions: Iterable[str]) -> str:
     """C++ that makes the functions callable with addresses as whole numbers."""
     problem, on_gpu = request.problem, request.submission.language == "cu"
-    declared, taken, handed = [], [], []
+    declared, taken, passed = [], [], []
     for spec in problem.tensors:
         array = spec.count is not None
         declared.append(f"void*{'*' * array} {spec.name}")
         taken.append(f"std::vector<std::uintptr_t> {spec.name}" if array else f"std::uintptr_t {spec.name}")
         address = f"reinterpret_cast<std::uintptr_t>({spec.name}.data())" if array else spec.name
-        handed.append(f"kernelmark_address{{{address}}}")
-    values = [f"int64_t {name}" for name in numbers(problem)]
-    declared, taken, handed = declared + values, taken + values, handed + numbers(problem)
+        passed.append(f"kernelmark_address{{{address}}}")
+    declared += numbers(problem)
+    taken += numbers(problem)
+    passed += sizes(problem)
     if on_gpu:
         declared.append("void*")
         taken.append("std::uintptr_t last_")
-        handed.append("kernelmark_address{last_}")
+        passed.append("kernelmark_address{last_}")
     defined = [
-        f'    library.def("{name}", []({", ".join(taken)}) {{\n        {name}({", ".join(handed)});\n    }});'
+        f'    library.def("{name}", []({", ".join(taken)}) {{\n        {name}({", ".join(passed)});\n    }});'
         for name in functions
     ]
     # C++ is compiled in one unit with this, where its own declaration counts.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import UsageError, nearest
@@ -12,7 +11,7 @@ from harness.files import outside
 from harness.files.outside import real
 from harness.problem import Problem
 from kernelmark.interop.exporting.adapter import python_of
-from kernelmark.interop.exporting.request import Exported, Form, Request
+from kernelmark.interop.exporting.request import Exported, ExportFormat, Request
 from kernelmark.interop.importing import task_file
 from kernelmark.interop.importing.checkout import NotImportedError
 
@@ -33,10 +32,12 @@ def write(request: Request) -> Exported:
     if len(whole.encode()) > _BYTES:
         what = f"comes to more than {_BYTES:,} bytes"
         raise UsageError(request.submission.name, what, "kernelbot takes no larger file")
-    return Exported(whole, tuple(_warnings(request, whole)))
+    if "leaderboard" in _directives(whole):
+        return Exported(whole)
+    return Exported(whole, ("the file names no leaderboard: give --leaderboard, or name one when you submit it",))
 
 
-FORM = Form("gpu-mode", "tree", write, has_boards=True)
+FORMAT = ExportFormat("gpu-mode", "tree", write, has_boards=True)
 
 
 def _check_words(request: Request) -> None:
@@ -51,24 +52,23 @@ def _check_words(request: Request) -> None:
 
 def _header(request: Request) -> str:
     """The directives that the source does not have yet."""
-    own = {each[1].lower().replace("gpus", "gpu") for each in _directives(request.source)}
     name, gpus = _board(request.problem)
     if request.leaderboard is not None and not _WORD.fullmatch(request.leaderboard):
         raise UsageError("--leaderboard", f"{request.leaderboard!r} is not a name", "give one word")
     for gpu in request.gpus:
         if not _WORD.fullmatch(gpu) or (gpus and gpu not in gpus):
             raise UsageError("--gpu", f"{gpu!r} is not a GPU of this leaderboard", nearest(gpu, gpus))
-    lines = [f"#!POPCORN leaderboard {request.leaderboard or name}"] if request.leaderboard or name else []
-    lines += [f"#!POPCORN gpus {' '.join(request.gpus)}"] if request.gpus else []
-    kept = [line for line in lines if line.split()[1].replace("gpus", "gpu") not in own]
-    return "".join(f"{line}\n" for line in kept)
+    own = _directives(request.source)
+    values = {"leaderboard": request.leaderboard or name, "gpus": " ".join(request.gpus)}
+    return "".join(f"#!POPCORN {key} {value}\n" for key, value in values.items() if value and key not in own)
 
 
-def _directives(text: str) -> Iterator[list[str]]:
-    """The words of the directives, which kernelbot looks for in the first lines of comments."""
-    for line in itertools.takewhile(lambda each: each.startswith(("#", "//")), text.splitlines()):
-        if len(words := line.split()) > 2 and words[0] in ("#!POPCORN", "//!POPCORN"):
-            yield words
+def _directives(text: str) -> set[str]:
+    """The keys of the directives, which kernelbot looks for in the first lines of comments."""
+    comments = itertools.takewhile(lambda line: line.startswith(("#", "//")), text.splitlines())
+    words = [line.split() for line in comments]
+    keys = {found[1].lower() for found in words if len(found) > 2 and found[0] in ("#!POPCORN", "//!POPCORN")}
+    return {"gpus" if key == "gpu" else key for key in keys}
 
 
 def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
@@ -80,10 +80,10 @@ def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
     folder = real(problem.directory / problem.foreign.files[0].path).parent
     for file in sorted(folder.parent.parent.glob("*.yaml")):
         listed = _listed(file)
-        for each in listed if isinstance(listed, list) else ():
-            if isinstance(each, dict) and each.get("directory") == "/".join(folder.parts[-2:]):
-                gpus = [gpu for gpu in each.get("gpus") or () if isinstance(gpu, str) and _WORD.fullmatch(gpu)]
-                if _WORD.fullmatch(name := str(each.get("name", ""))):
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, dict) and entry.get("directory") == "/".join(folder.parts[-2:]):
+                gpus = [gpu for gpu in entry.get("gpus") or () if isinstance(gpu, str) and _WORD.fullmatch(gpu)]
+                if _WORD.fullmatch(name := str(entry.get("name", ""))):
                     return name, tuple(gpus)
     return (folder.name, ()) if _WORD.fullmatch(folder.name) else ("", ())
 
@@ -94,9 +94,3 @@ def _listed(file: Path) -> object:
         return task_file.parse(outside.read(file, outside.TEXT_BYTES)).get("problems")
     except (OSError, NotImportedError):
         return None
-
-
-def _warnings(request: Request, whole: str) -> list[str]:
-    if "leaderboard" in {each[1].lower() for each in _directives(whole)}:
-        return []
-    return ["the file names no leaderboard: give --leaderboard, or name one when you hand it in"]

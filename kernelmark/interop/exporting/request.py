@@ -1,25 +1,30 @@
-"""What is to be exported, and what comes of it. Trusted; no torch."""
+"""The submission that is exported, and a check of its text, which is parsed and never run. Trusted; no torch."""
 
 from __future__ import annotations
 
+import re
+import symtable
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from harness.errors import UsageError
 from harness.languages import LANGUAGES
 from harness.problem import Case, Problem
 from harness.shared.call import Style
-from harness.shared.foreign import ForeignForm
+from harness.shared.foreign import FORMS, ForeignForm
 from harness.submission import Submission
+
+_IMPORTS_ALL = re.compile(r"^\s*from\s+\S+\s+import\s+\*", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A submission of a problem, on its way to another project."""
+    """A submission of an imported problem, on its way to the project that the problem is from."""
 
     problem: Problem
     submission: Submission
     case: Case | None = None
-    """Gives the parameters that no input's shape tells."""
+    """Gives the parameters that no input's shape determines."""
     leaderboard: str | None = None
     gpus: tuple[str, ...] = ()
 
@@ -38,23 +43,52 @@ class Request:
         """The comment that says where the file came from."""
         return f"# Written by `kernelmark export`: {self.problem.slug}, sha256 {self.submission.sha256[:12]}\n"
 
+    @property
+    def submitted_name(self) -> str:
+        """The name that a submission has in the project."""
+        assert self.problem.foreign is not None  # or it would have been refused
+        return FORMS[self.problem.foreign.form].submission
+
+    def check_source(self) -> None:
+        """Refuse a submission that the problem's entry is not in.
+
+        Raises:
+            UsageError: with the line, if it is one.
+        """
+        name, entry = self.submission.name, self.problem.entry
+        if self.compiled:
+            if not re.search(rf"\b{entry}", self.source):
+                raise UsageError(name, f"no function `{entry}` is defined", "see `kernelmark problems show`")
+            return
+        try:
+            top = symtable.symtable(self.source, name, "exec")
+            defined = entry in top.get_identifiers() and top.lookup(entry).is_local()
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+            raise UsageError(
+                f"{name}{line}", f"is not Python ({getattr(error, 'msg', type(error).__name__)})"
+            ) from None
+        if not defined and not _IMPORTS_ALL.search(self.source):
+            remedy = f"it is called as {self.problem.signature}"
+            raise UsageError(name, f"no `{entry}` is defined at the top of the file", remedy)
+
 
 @dataclass(frozen=True)
 class Exported:
-    """The file that is handed in, and what its author should know before."""
+    """The file to submit, and what its author should know before."""
 
     text: str
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Form:
-    """A form in which another project takes submissions."""
+class ExportFormat:
+    """How another project takes submissions, as `--form` names it."""
 
     project: ForeignForm
     """Whose problems it is for."""
     style: Style
-    """In which that project calls submissions."""
+    """How that project calls submissions."""
     write: Callable[[Request], Exported]
     has_boards: bool
     """Whether a file may name its leaderboard and GPUs."""

@@ -30,7 +30,7 @@ _FORMS: dict[ForeignForm, ModuleType] = {"gpu-mode": gpu_mode, "kernelbench": ke
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of one problem: it was imported, or there is a reason."""
+    """The outcome for one problem: it was imported, or there is a reason."""
 
     form: ForeignForm
     label: str
@@ -38,7 +38,7 @@ class Imported:
     problem: Problem | None = None
     reason: str = ""
     remarks: tuple[str, ...] = ()
-    """What is lacking: baselines, though they were wanted, or inputs that cannot be known beforehand."""
+    """What the problem lacks: baselines, though they were wanted, or inputs that cannot be known beforehand."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Importer:
         if not root.is_dir():
             raise UsageError(str(root), "is not a folder", "name the folder of a checkout")
         candidates = chosen(_FORMS[form].candidates(root), names, root)
-        first = {candidate.slug: candidate for candidate in reversed(candidates)}
+        owners = {candidate.slug: candidate for candidate in reversed(candidates)}
         stop = threading.Event()
         with ThreadPoolExecutor(jobs) as pool:
-            waiting = [pool.submit(self._one, root, each, first[each.slug] is each, stop) for each in candidates]
+            waiting = [pool.submit(self._one, root, found, owners[found.slug] is found, stop) for found in candidates]
             try:
                 for future in waiting:
                     yield future.result()

@@ -35,7 +35,7 @@ Line = Annotated[Text, AfterValidator(line)]
 class TensorFacts(_Part):
     """One tensor in one case; the same one, in data and result, has one id."""
 
-    id: Size
+    id: Text
     dtype: Annotated[str, Field(max_length=40)]
     shape: Annotated[tuple[Size, ...], Field(max_length=64)]
     strides: tuple[Size, ...]
@@ -50,7 +50,7 @@ class TensorFacts(_Part):
 
 
 @dataclass(frozen=True)
-class Node:
+class Description:
     """A value: its kind, and what it holds.
 
     `inside` is a `TensorFacts`, a number, a text, a list of nodes (list, tuple) or a table of nodes (dict, fields).
@@ -68,27 +68,27 @@ class Node:
         return [found for node in members for found in node.tensors] if isinstance(self.inside, list | dict) else []
 
 
-def _node(value: Any, depth: int = 0) -> Node:
+def _node(value: Any, depth: int = 0) -> Description:
     if not isinstance(value, dict) or len(value) != 1 or depth > _DEPTH:
         raise ValueError(f"a value is not a table with one key, or is nested more than {_DEPTH} deep")
     [(kind, inside)] = value.items()
     match kind, inside:
         case "tensor", _:
-            return Node(kind, TensorFacts.model_validate(inside))
+            return Description(kind, TensorFacts.model_validate(inside))
         case "number", bool() | int() | float() if -_NUMBER < inside < _NUMBER:
-            return Node(kind, inside)
+            return Description(kind, inside)
         case (("text" | "dtype" | "other"), str()) if len(inside) <= 1000:
-            return Node(kind, inside)
+            return Description(kind, inside)
         case "none", _:
-            return Node(kind, True)
+            return Description(kind, True)
         case (("list" | "tuple"), list()):
-            return Node(kind, [_node(member, depth + 1) for member in inside])
+            return Description(kind, [_node(member, depth + 1) for member in inside])
         case (("dict" | "fields"), dict()) if all(len(key) <= 200 for key in inside):
-            return Node(kind, {key: _node(member, depth + 1) for key, member in inside.items()})
+            return Description(kind, {key: _node(member, depth + 1) for key, member in inside.items()})
     raise ValueError("a value of an unknown kind, or too large")
 
 
-Described = Annotated[Node, PlainValidator(_node)]
+Described = Annotated[Description, PlainValidator(_node)]
 
 
 class CaseAnswer(_Part):
@@ -99,13 +99,13 @@ class CaseAnswer(_Part):
 
 
 class Answer(_Part):
-    """All that was found out about a problem."""
+    """Everything that was found out about a problem."""
 
     cases: tuple[CaseAnswer, ...]
     names: tuple[Text, ...] = ()
-    """What the code calls the members of the data."""
+    """The names of the members of the data in the code."""
     init: tuple[Described, ...] = ()
-    filled: dict[Annotated[int, Field(ge=0, lt=100_000)], Line] = {}
+    filled: dict[Text, Line] = {}
     """For tensors of the data that may be room for the result: "yes", "no", or why this is unknown."""
     fixed: bool = False
     """Whether two seeds were seen to give the same inputs."""

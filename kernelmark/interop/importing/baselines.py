@@ -33,20 +33,14 @@ def write(problem: Problem, folder: Path) -> str:
             Submission.of(content, "py", author="baseline", name=path.name)
             folder.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-    except UsageError as error:
-        remove(folder)
+    except UsageError as error:  # the problem has no baselines any more
+        for path in (folder / f"{name}.py" for name in _NAMES):
+            if path.is_file() and _replaceable(path):
+                path.unlink()
         return error.what
     except OSError as error:
         return f"{folder} cannot be written ({error.strerror})"
     return ""
-
-
-def remove(folder: Path) -> None:
-    """Remove the files that `write` wrote for a problem that has none any more."""
-    for name in _NAMES:
-        path = folder / f"{name}.py"
-        if path.is_file() and _replaceable(path):
-            path.unlink()
 
 
 def _replaceable(path: Path) -> bool:

@@ -52,14 +52,14 @@ class Candidate:
 
     @property
     def names(self) -> set[str]:
-        """What it is called on the command line, the name of its group included: `pmpp_v2`, `1`."""
+        """Its names on the command line, that of its group included: `pmpp_v2`, `1`."""
         group = self.name.rpartition("/")[0]
         return {self.name, self.name.removesuffix("_py"), self.label, self.slug, group}
 
 
 @dataclass(frozen=True)
 class ForeignProblem:
-    """What a checkout states about a problem."""
+    """A problem as its checkout states it."""
 
     candidate: Candidate
     files: tuple[ForeignFile, ...]

@@ -15,7 +15,7 @@ from harness.shared.foreign import FORMS
 from kernelmark.interop.importing.answer import Answer, TensorFacts
 from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 from kernelmark.interop.importing.forms import constant, data_form, result_form
-from kernelmark.interop.importing.known import DraftedTensor, Known, valid
+from kernelmark.interop.importing.problem_draft import DraftedTensor, ProblemDraft, valid
 
 _KERNELBENCH_TOLERANCE = 1e-4  # its get_tolerance_for_precision, for float32
 _SMALL_BYTES = 1 << 20
@@ -29,7 +29,7 @@ def draft(problem: ForeignProblem, answer: Answer) -> dict[str, Any]:
     Raises:
         NotImportedError: the problem cannot be stated.
     """
-    state = Known(problem, answer)
+    state = ProblemDraft(problem, answer)
     _arguments_of_cases(state)
     data = data_form(state)
     result = result_form(state)
@@ -65,7 +65,7 @@ def _memory(answer: Answer) -> dict[str, int]:
     return {"memory_bytes": needed} if needed > _HOST_BYTES else {}
 
 
-def _arguments_of_cases(state: Known) -> None:
+def _arguments_of_cases(state: ProblemDraft) -> None:
     """Whole numbers that every case gives become parameters, anything else options."""
     cases = state.problem.cases
     whole = [name for name in _argument_names(cases) if all(type(case.get(name)) is int for case in cases)]
@@ -75,7 +75,7 @@ def _arguments_of_cases(state: Known) -> None:
     state.parameters = {name: tuple(case[name] for case in cases) for name in whole}
 
 
-def _tensor(state: Known, tensor: DraftedTensor) -> dict[str, Any]:
+def _tensor(state: ProblemDraft, tensor: DraftedTensor) -> dict[str, Any]:
     over_cases = tensor.over_cases
     counts = [facts.count for facts in over_cases if facts.count is not None]
     shapes = zip(*(facts.shape for facts in over_cases), strict=True)
@@ -104,20 +104,20 @@ def _row_major(tensor: TensorFacts) -> bool:
     return True
 
 
-def _expression(state: Known, sizes: Sequence[int]) -> int | str:
-    """What stands for one size in all cases: a parameter, or a number that all of them share."""
+def _expression(state: ProblemDraft, sizes: Sequence[int]) -> int | str:
+    """The expression for one size in all cases: a parameter, or a number that all of them share."""
     for name, values in state.parameters.items():
         if values == tuple(sizes) and (len(set(sizes)) > 1 or name == _only(state)):
             return name
     return sizes[0] if len(set(sizes)) == 1 else state.parameter(sizes, "d")
 
 
-def _only(state: Known) -> str | None:
+def _only(state: ProblemDraft) -> str | None:
     """The parameter that stands for a dimension although it is the same in all cases: a problem needs one."""
     return "d0" if len(state.parameters) == 1 and not any(state.problem.cases) else None
 
 
-def _require_a_parameter(state: Known) -> None:
+def _require_a_parameter(state: ProblemDraft) -> None:
     """Without arguments, the largest dimension is the parameter."""
     shapes = [[facts.shape for facts in tensor.over_cases] for tensor in state.tensors.values()]
     if not state.parameters and all(len(set(over_cases)) == 1 for over_cases in shapes):
@@ -125,12 +125,12 @@ def _require_a_parameter(state: Known) -> None:
         state.parameter([largest] * len(state.problem.cases), "d")
 
 
-def _dtype(state: Known, tensor: DraftedTensor) -> str:
+def _dtype(state: ProblemDraft, tensor: DraftedTensor) -> str:
     dtypes = [facts.dtype for facts in tensor.over_cases]
     return dtypes[0] if len(set(dtypes)) == 1 else state.parameter(dtypes, "dtype")
 
 
-def _cost(state: Known) -> str:
+def _cost(state: ProblemDraft) -> str:
     """Every element of every tensor, once."""
     by_dtype: dict[str, list[str]] = {}
     for tensor in state.tensors.values():
@@ -141,7 +141,7 @@ def _cost(state: Known) -> str:
     )
 
 
-def _call(state: Known, data: Any, result: Any) -> dict[str, Any]:
+def _call(state: ProblemDraft, data: Any, result: Any) -> dict[str, Any]:
     by_role: dict[str, list[str]] = {"input": [], "output": []}
     for tensor in state.tensors.values():
         by_role[tensor.role].append(tensor.name)
@@ -155,7 +155,7 @@ def _call(state: Known, data: Any, result: Any) -> dict[str, Any]:
     return {"style": "module", **({"init": init} if init else {}), **arguments, **stated}
 
 
-def _cases(state: Known) -> list[dict[str, Any]]:
+def _cases(state: ProblemDraft) -> list[dict[str, Any]]:
     problem, made = state.problem, dict[str, dict[str, Any]]()
     names = _argument_names(problem.cases)
     varying = [name for name in names if len({repr(case.get(name)) for case in problem.cases}) > 1]
@@ -187,7 +187,7 @@ def _distinct(words: str, taken: Container[str]) -> str:
     return name
 
 
-def _only_on_a_gpu(state: Known) -> bool:
+def _only_on_a_gpu(state: ProblemDraft) -> bool:
     """Whether their code names a GPU, or a problem of KernelBench is too large for Triton's interpreter."""
     if state.problem.form == "gpu-mode":
         return state.problem.needs_gpu

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.shared.call import INDEX, Form
-from kernelmark.interop.importing.answer import Node, TensorFacts
+from kernelmark.interop.importing.answer import Description, TensorFacts
 from kernelmark.interop.importing.checkout import NotImportedError
-from kernelmark.interop.importing.known import Known
+from kernelmark.interop.importing.problem_draft import ProblemDraft
 
 Facts = Sequence[TensorFacts]
 """The facts of one tensor, case by case."""
 
 
-def data_form(state: Known) -> Form:
+def data_form(state: ProblemDraft) -> Form:
     """The form of the data; notes every tensor in it as an input, or as an output if it is room for a result.
 
     Raises:
@@ -33,12 +33,12 @@ def data_form(state: Known) -> Form:
         return state.tensor(facts, place.replace(INDEX, "") or "x", "input").name
 
     made = _Maker("its data", tensor, state).form(nodes, "", names)
-    for number in _room_for_results(state):
-        state.tensors[number].role = "output"
+    for key in _room_for_results(state):
+        state.tensors[key].role = "output"
     return made
 
 
-def result_form(state: Known) -> Form:
+def result_form(state: ProblemDraft) -> Form:
     """The form of the result; notes the outputs that are no tensors of the data, whose form was made before.
 
     Raises:
@@ -47,23 +47,22 @@ def result_form(state: Known) -> Form:
     nodes = [case.result for case in state.answer.cases]
     several = len(nodes[0].tensors) > 1
     inputs = set(state.tensors)
-    free = [number for number, drafted in state.tensors.items() if drafted.role == "output"]
-    names: dict[int, str] = {}
+    free = [key for key, drafted in state.tensors.items() if drafted.role == "output"]
+    names: dict[str, str] = {}
 
     def tensor(facts: Facts, _: str) -> Form:
-        number = facts[0].id
-        if number in names:
-            return names[number]
-        room = [number] if number in free else [] if number in inputs else _alike(state, free, facts)
+        key = facts[0].id
+        if key in names:
+            return names[key]
+        room = [key] if key in free else [] if key in inputs else _alike(state, free, facts)
         if room:
             free.remove(room[0])
-            names[number] = state.tensors[room[0]].name
-            return names[number]
-        fresh = number if number not in inputs else max(inputs) + 1 + len(state.tensors)
+            names[key] = state.tensors[room[0]].name
+            return names[key]
         # A kernel's result may be laid out in memory as it likes: the reference's strides are not asked for.
-        moved = [case.model_copy(update={"id": fresh, "strides": ()}) for case in facts]
-        names[number] = state.tensor(moved, f"out{len(names)}" if several else "out", "output").name
-        return names[number]
+        moved = [case.model_copy(update={"id": f"result of {key}", "strides": ()}) for case in facts]
+        names[key] = state.tensor(moved, f"out{len(names)}" if several else "out", "output").name
+        return names[key]
 
     made = _Maker("its result", tensor).form(nodes, "")
     if not names:
@@ -71,7 +70,7 @@ def result_form(state: Known) -> Form:
     return made
 
 
-def constant(node: Node, state: Known) -> Form:
+def constant(node: Description, state: ProblemDraft) -> Form:
     """The form of an argument of a constructor.
 
     Raises:
@@ -89,13 +88,13 @@ class _Maker:
     """Makes the form of a value from its descriptions, one for each case."""
 
     value: str
-    """What messages call it."""
+    """The name of the value in messages."""
     tensor: Callable[[Facts, str], Form]
     """Gives the form of a tensor at a place in the value."""
-    state: Known | None = None
+    state: ProblemDraft | None = None
     """Where parameters are noted; None: the value may hold tensors only."""
 
-    def form(self, nodes: Sequence[Node], place: str, names: Sequence[str] = ()) -> Form:
+    def form(self, nodes: Sequence[Description], place: str, names: Sequence[str] = ()) -> Form:
         """The form; `place` is the name of the value itself, and `names` are those of the members of a list."""
         kind, insides = nodes[0].kind, [node.inside for node in nodes]
         at = f" at {place[:40]!r}" if place else ""
@@ -135,27 +134,27 @@ class _Maker:
         return {"param": self.state.parameter(values, "d" if kind == "number" else "dtype")}
 
 
-def _room_for_results(state: Known) -> list[int]:
+def _room_for_results(state: ProblemDraft) -> list[str]:
     """The tensors of the data that are the outputs: those that results are, or have the size of, one for each result.
 
     Raises:
         NotImportedError: a tensor of the data is returned, and it is unknown whether it is read as well.
     """
-    room: list[int] = []
+    room: list[str] = []
     results = [*zip(*(case.result.tensors for case in state.answer.cases), strict=False)]
     for facts in results:
-        number = facts[0].id
-        if number in state.tensors:
-            known = state.answer.filled.get(number, "no")
+        key = facts[0].id
+        if key in state.tensors:
+            known = state.answer.filled.get(key, "no")
             if known not in ("yes", "no"):
-                name = state.tensors[number].name
+                name = state.tensors[key].name
                 raise NotImportedError(f"it returns its argument {name!r}, and its reference cannot run here ({known})")
-            room += [number] if known == "yes" and number not in room else []
+            room += [key] if known == "yes" and key not in room else []
     for facts in results:
         if facts[0].id not in state.tensors:
-            free = [n for n in state.tensors if state.answer.filled.get(n) == "yes" and n not in room]
+            free = [key for key in state.tensors if state.answer.filled.get(key) == "yes" and key not in room]
             # Room of [1] for a sum, which is []: the call may write there, and what it returns is copied from there.
-            single = [n for n in free if _one_element(state.tensors[n].over_cases) and _one_element(facts)]
+            single = [key for key in free if _one_element(state.tensors[key].over_cases) and _one_element(facts)]
             room += (_alike(state, free, facts) or single)[:1]
     return room
 
@@ -164,11 +163,11 @@ def _one_element(facts: Facts) -> bool:
     return all(math.prod(case.shape) == 1 for case in facts)
 
 
-def _alike(state: Known, numbers: Sequence[int], result: Facts) -> list[int]:
+def _alike(state: ProblemDraft, keys: Sequence[str], result: Facts) -> list[str]:
     """Those of the data's tensors that have the result's shape; first the ones of its dtype.
 
     A reference may compute in more digits than the tensor has that a kernel is to fill.
     """
-    over = {number: state.tensors[number].over_cases for number in numbers}
-    shaped = [n for n in numbers if [case.shape for case in over[n]] == [case.shape for case in result]]
-    return sorted(shaped, key=lambda n: [case.dtype for case in over[n]] != [case.dtype for case in result])
+    over = {key: state.tensors[key].over_cases for key in keys}
+    shaped = [key for key in keys if [case.shape for case in over[key]] == [case.shape for case in result]]
+    return sorted(shaped, key=lambda key: [case.dtype for case in over[key]] != [case.dtype for case in result])

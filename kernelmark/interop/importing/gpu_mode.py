@@ -25,7 +25,7 @@ _SHOWN = ("task.py", "utils.py")
 _PYTHON = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\.py")
 _CASES = 200
 _MOST_S = 3600.0
-_MOST_TIMED_S = 900.0  # nobody else can use the device meanwhile
+_MOST_TIMED_S = 900.0  # no one else can use the device meanwhile
 
 
 def candidates(root: Path) -> list[Candidate]:
@@ -43,7 +43,7 @@ def candidates(root: Path) -> list[Candidate]:
 
 
 def read(root: Path, candidate: Candidate) -> ForeignProblem:
-    """What the files of a problem state.
+    """The problem as its files state it.
 
     Raises:
         NotImportedError: they state what cannot be graded here.

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.files import outside
-from harness.shared.document import parse_toml
 from harness.shared.foreign import FORMS, ForeignForm
 from kernelmark.interop.importing.folder import together
 from kernelmark.interop.importing.toml import written
@@ -25,7 +24,7 @@ class NamedCheckout:
     into: Path
 
     def refuse_another(self) -> None:
-        """Check that the settings do not name another checkout, where problems imported from this one would be sought.
+        """Check that the settings name no other checkout, where problems imported from this one would be looked for.
 
         Raises:
             UsageError: they do.
@@ -44,10 +43,10 @@ class NamedCheckout:
         if self._together or self.form in self.settings.checkouts:
             return ""
         file, here = self.settings.root / FILE_NAME, outside.real(self.checkout)
-        path = os.path.relpath(here, outside.real(self.settings.root))
+        key = written({self._setting: os.path.relpath(here, outside.real(self.settings.root))})
         try:
             text = outside.text(file) if file.exists() else ""
-            file.write_text(_with(text, {self._setting: path}), encoding="utf-8")
+            file.write_text(key + text, encoding="utf-8")  # a key at the beginning is in no table
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise UsageError(str(file), f"cannot be changed ({why})", f"set {self._variable}={here}") from None
@@ -64,18 +63,3 @@ class NamedCheckout:
     @property
     def _variable(self) -> str:
         return PREFIX + self._setting.upper()
-
-
-def _with(text: str, more: dict[str, str]) -> str:
-    """The document with more keys, before its first table.
-
-    Raises:
-        ValueError: it cannot be told where that is.
-    """
-    lines = text.splitlines(keepends=True)
-    at = next((number for number, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    before = "".join(lines[:at])
-    new = before + "\n" * (not before.endswith("\n") and before != "") + written(more) + "".join(lines[at:])
-    if parse_toml(new.encode()) != {**parse_toml(text.encode()), **more}:
-        raise ValueError("its first table cannot be found")
-    return new

@@ -34,7 +34,7 @@ _PROCESSES = 256
 
 
 def ask(provider: Provider, device: DeviceKind, problem: ForeignProblem, limit_s: float = LIMIT_S) -> bytes:
-    """What the importer answers.
+    """The answer of the importer.
 
     Raises:
         NotImportedError: the foreign code ended its process, used too much, or did not end.
@@ -108,7 +108,7 @@ def _accepted(sandbox: Sandbox, listener: socket.socket) -> socket.socket:
 
 
 def _read(sandbox: Sandbox, reader: int, limit_s: float) -> bytes:
-    """All that comes before the pipe ends."""
+    """Everything that comes before the pipe ends."""
     deadline, answer = time.monotonic() + limit_s, bytearray()
     while True:
         if select.select([reader], [], [], _POLL_S)[0]:

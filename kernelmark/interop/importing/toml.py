@@ -31,7 +31,9 @@ def _lines(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
 
 def _are_tables(value: Any) -> bool:
     """Whether it is stated as `[[…]]`: the tables of a form have one key, and stay in their line."""
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) and len(each) > 1 for each in value)
+    return (
+        isinstance(value, list) and bool(value) and all(isinstance(table, dict) and len(table) > 1 for table in value)
+    )
 
 
 def _pair(key: str, value: Any) -> Iterator[str]:

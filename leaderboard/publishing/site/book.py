@@ -6,10 +6,10 @@ a page is rendered that shows them. Only `leaderboard.standings.ranking` assigns
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 
 from harness.errors import LedgerError
@@ -81,7 +81,7 @@ class Book:
         with_page |= {step.run for board in boards for step in board.records}
         with_page |= _newest_accepted(line for line in facts.verdicts if line.accepted and line.run not in aside)
         self.runs = {line.run: line for line in facts.verdicts if line.run in with_page}
-        self.authors: dict[str, Tried] = {}
+        self.authors = defaultdict[str, Tried](Tried)
         self.activity: dict[str, tuple[int, int]] = {}
         self._count(facts.verdicts)
         shown = {line.seq for line in self.runs.values()}
@@ -110,22 +110,21 @@ class Book:
         return entry.verdict
 
     def _count(self, verdicts: Iterable[VerdictFields]) -> None:
-        days: dict[str, list[int]] = {}
-        failed: dict[str, list[VerdictFields]] = {}
+        days = defaultdict[date, list[int]](lambda: [0, 0])
+        failed = defaultdict[str, list[VerdictFields]](list)
         for line in verdicts:
-            tried = self.authors.setdefault(line.author, Tried())
+            tried, at, accepted = self.authors[line.author], line.created_at, line.accepted
             tried.outcomes[line.outcome] += 1
-            at = line.created_at
             if tried.latest is None or tried.latest < at:
                 tried.latest = at
-            day = days.setdefault(utc(at).date().isoformat(), [0, 0])
+            day = days[utc(at).date()]
             day[0] += 1
-            day[1] += line.accepted
-            if not line.accepted:
-                failed.setdefault(line.author, []).append(line)
+            day[1] += accepted
+            if not accepted:
+                failed[line.author].append(line)
         for author, lines in failed.items():
             self.authors[author].failed = sorted(lines, key=lambda line: line.age, reverse=True)[:_FAILURES]
-        self.activity = {day: (counted, accepted) for day, (counted, accepted) in sorted(days.items())}
+        self.activity = {day.isoformat(): (all_, good) for day, (all_, good) in sorted(days.items())}
 
 
 def _current(tables: Sequence[Table], sha256: str | None) -> set[TableKey]:

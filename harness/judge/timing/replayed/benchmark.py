@@ -27,7 +27,7 @@ from harness.judge.timing.replayed.kernels import launched
 from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall
 from harness.judge.timing.roof import Roof
 from harness.problem import ResolvedCase
-from harness.recording import Empty
+from harness.recording.schema import Empty
 from harness.verdict import Doubt, DoubtCode, PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
 from harness.wire import replies
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness import stats
-from harness.recording import Empty, Kernel, Recording
+from harness.recording.schema import Empty, Kernel, Recording
 from harness.verdict import LaunchedKernel
 from harness.wire import replies
 
@@ -21,7 +21,7 @@ def launched(
     for place, node in enumerate(working):
         if isinstance(node, Kernel):
             entries.setdefault(replace(node, parameters=None), []).append(place)
-    timed = _in_a_row(recording) and len(working) <= replies.MAX_TOLD_NODES
+    timed = _in_a_row(recording) and len(working) <= replies.MAX_TIMED_NODES
     kernels = []
     for kernel, places in entries.items():
         number = functions.index((kernel.image, kernel.name))

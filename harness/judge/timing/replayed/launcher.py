@@ -16,7 +16,6 @@ from typing import Self
 
 import torch
 
-from harness import recording
 from harness.arena import Arena, give_back, make_arena
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
@@ -25,6 +24,8 @@ from harness.judge.session.memory_file import content_of, memory_file
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
+from harness.recording.file import MAX_FILE_BYTES, Packed, unpack
+from harness.recording.schema import MAX_SCRATCH_BYTES, Returned
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import DeviceKind, Outcome
 from harness.wire import checks, commands, replies
@@ -38,7 +39,7 @@ class RecordedCall:
     """
 
     file: bytes
-    packed: recording.Packed
+    packed: Packed
     scratch: torch.Tensor | None  # [scratch_bytes] uint8
     note: str
 
@@ -59,7 +60,7 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
         reply = _asked_to_record(session, limit, doing)
         if reply.reason:
             raise NotReplayed(reply.reason)
-        if reply.file_bytes > recording.MAX_FILE_BYTES or reply.scratch_bytes > recording.MAX_SCRATCH_BYTES:
+        if reply.file_bytes > MAX_FILE_BYTES or reply.scratch_bytes > MAX_SCRATCH_BYTES:
             raise NotReplayed(f"too large a recording: {reply.file_bytes:,} bytes, {reply.scratch_bytes:,} of scratch")
         if reply.scratch_bytes:
             scratch = make_arena(case.device, reply.scratch_bytes, read_only=False)
@@ -97,9 +98,9 @@ def _delivered(session: Session, file_bytes: int, scratch: Arena | None, limit: 
         return content_of(file, file_bytes)
 
 
-def _read(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> recording.Packed:
+def _read(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> Packed:
     try:
-        packed = recording.unpack(whole)
+        packed = unpack(whole)
         if packed.recording.scratch_bytes != scratch_bytes:
             raise checks.WireError(f"{packed.recording.scratch_bytes:,} bytes of scratch, where {scratch_bytes:,} came")
         _check_returned(packed.recording.returned, case)
@@ -108,7 +109,7 @@ def _read(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> rec
     return packed
 
 
-def _check_returned(results: Sequence[recording.Returned], case: GradedCase) -> None:
+def _check_returned(results: Sequence[Returned], case: GradedCase) -> None:
     """Results are whole outputs, one each, each in memory of its own: a call that writes must write each output.
 
     An inout is none: before a call the judge would copy what it holds there, which is not timed.
@@ -141,7 +142,7 @@ class LauncherSession:
         self._session, self._device = session, device
         self._scratch: Arena | None = None
         self._first: torch.Tensor | None = None
-        self._returned: tuple[recording.Returned, ...] = ()
+        self._returned: tuple[Returned, ...] = ()
         self._doing = ""
         self._mapped: tuple[int, ...] | None = None
 

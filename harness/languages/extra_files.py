@@ -1,7 +1,7 @@
-"""Which files may lie beside a submission: headers that it includes, and Python modules that it imports.
+"""Which extra files a submission may have: headers that it includes, and Python modules that it imports.
 
-They lie in the submission's own folder in the sandbox, so a module with the name of a package there would be imported
-in its place, by PyTorch as well. That would harm nobody but the submission: the rule is for messages that say so.
+They are put into the submission's own folder in the sandbox, so a module with the name of an installed package would be
+imported in its place, by PyTorch as well. That would harm only the submission: the rule exists to say so in a message.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _PACKAGES = frozenset(
 
 
 def malformed(name: object) -> str:
-    """Why this cannot be the name of any file beside a submission, or nothing. The runner checks it, too."""
+    """Why no extra file can have this name, or "" if one can. The runner checks it, too."""
     if not isinstance(name, str) or not (_HEADER.fullmatch(name) or _MODULE.fullmatch(name)):
         return "is not a plain name of a header or a Python module"
     return _TAKEN.get(name, "")
 
 
 def refused(name: str) -> str:
-    """Why a file of this name may not lie beside a submission, or nothing."""
+    """Why an extra file must not have this name, or "" if it may."""
     module = name.removesuffix(".py")
     if module != name and (module in sys.stdlib_module_names or module in _PACKAGES):
         return f"would be imported in place of the module `{module}` that is already there"

@@ -27,16 +27,16 @@ class DraftedTensor:
 
 
 @dataclass
-class Known:
-    """What is known so far."""
+class ProblemDraft:
+    """The parameters, options and tensors that are known so far."""
 
     problem: ForeignProblem
     answer: Answer
     parameters: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
     """The value in each case, by name."""
     options: list[dict[str, Any]] = field(default_factory=list)
-    tensors: dict[int, DraftedTensor] = field(default_factory=dict)
-    """By their id in the answer."""
+    tensors: dict[str, DraftedTensor] = field(default_factory=dict)
+    """The tensors by their id in the answer."""
 
     def parameter(self, values: Sequence[int | str], stem: str) -> str:
         """The parameter that has these values, which is made if there is none."""
@@ -61,10 +61,10 @@ class Known:
             raise NotImportedError(f"the number of dimensions of {name!r} differs from case to case")
         if unknown := next((facts.dtype for facts in over_cases if facts.dtype not in DTYPES), None):
             raise NotImportedError(f"the dtype of {name!r} is {unknown}, which the format does not have")
-        number = over_cases[0].id
-        if number not in self.tensors:
-            self.tensors[number] = DraftedTensor(self.unused(name), role, tuple(over_cases))
-        return self.tensors[number]
+        key = over_cases[0].id
+        if key not in self.tensors:
+            self.tensors[key] = DraftedTensor(self.unused(name), role, tuple(over_cases))
+        return self.tensors[key]
 
     def unused(self, wanted: str, *, numbered: bool = False) -> str:
         """A valid name that nothing has, like the wanted one."""
