@@ -55,20 +55,18 @@ class _Here:
         self._case, self.server, self._about_to_call = case, server, about_to_call
         self.call = DebuggedCall()
 
-    def bind(
+    def ask(
         self,
-        bindings: Sequence[commands.Declare | commands.Bind],
-        descriptors: Sequence[int],
+        command: commands.Command,
+        expect: type[replies.Reply],
         *,
         limit: TimeLimit,
         doing: str,
-    ) -> None:
-        for command in bindings:
-            self.server.obey(command, descriptors if isinstance(command, commands.Bind) else ())
-
-    def ask(
-        self, command: commands.Command, expect: type[replies.Reply], *, limit: TimeLimit, doing: str
+        descriptors: Sequence[int] = (),
     ) -> replies.Reply:
+        """Carry out a command as a runner does; a call is announced first, and its tensors are copied."""
+        if not isinstance(command, commands.Call):
+            return self.server.obey(command, descriptors)
         tensors = self._tensors()
         given = {slot.tensor.name for slot in self._case.layout.slots if slot.tensor.role != "output"}
         self.call.inputs = {name: copied(tensor) for name, tensor in tensors.items() if name in given}
