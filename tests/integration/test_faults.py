@@ -38,7 +38,7 @@ FULL = {
 }  # fmt: skip
 # Beside its limit: starting a sandbox (torch's import) and ending it, while another test grades. A call that never ends
 # would take ten minutes.
-START_AND_END_S = 30
+START_AND_END_S = 120
 
 
 def marks(name: str, sandbox: str) -> list[pytest.MarkDecorator]:

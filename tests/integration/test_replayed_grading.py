@@ -268,7 +268,7 @@ def test_what_hidden_tests_took_is_not_told() -> None:
 def test_what_cannot_be_recorded_is_no_fault_of_the_submission() -> None:
     problem, events = load(PROBLEMS / "double"), Events()
     with pytest.raises(NotReplayed, match=r"^a host node$"):
-        graded(problem, recording(b"", told={"reason": "a host node"}), launching(problem, events), events)
+        graded(problem, recording(b"", reply={"reason": "a host node"}), launching(problem, events), events)
     assert "alone" not in events
 
 
@@ -281,7 +281,7 @@ def test_what_is_no_recording_ends_the_grading() -> None:
 
 def test_a_call_is_replayed_although_it_has_a_pointer_to_elsewhere() -> None:
     problem, events = load(PROBLEMS / "double"), Events()
-    runner = recording(pack(CALL, BLOBS), told={"note": ELSEWHERE})
+    runner = recording(pack(CALL, BLOBS), reply={"note": ELSEWHERE})
     verdict = graded(problem, runner, launching(problem, events), events)
     assert (verdict.outcome, verdict.timing, verdict.doubts) == (Outcome.ACCEPTED, "replayed", ())
 
@@ -290,7 +290,7 @@ def test_a_call_is_replayed_although_it_has_a_pointer_to_elsewhere() -> None:
 @pytest.mark.parametrize("note", ["", ELSEWHERE])
 def test_a_replay_that_is_wrong_has_no_second_chance(right: int, note: str) -> None:
     problem, events = load(PROBLEMS / "double"), Events()
-    runner = recording(pack(CALL, BLOBS), told={"note": note})
+    runner = recording(pack(CALL, BLOBS), reply={"note": note})
     wrong = launching(problem, events, lambda call: 2.0 if call <= right else 3.0)
     verdict = graded(problem, runner, wrong, events)
     assert verdict.outcome is Outcome.WRONG_ANSWER
@@ -313,7 +313,7 @@ def failing_replay(problem: Problem, events: Events, outcome: str, right: int) -
 
 def test_a_replay_that_needs_memory_which_no_launcher_has_is_made_plainly() -> None:
     problem, events = load(PROBLEMS / "double"), Events()
-    runner = recording(pack(CALL, BLOBS), told={"note": ELSEWHERE})
+    runner = recording(pack(CALL, BLOBS), reply={"note": ELSEWHERE})
     with pytest.raises(NotReplayed, match=f"it broke.* \\({ELSEWHERE}\\)$"):
         graded(problem, runner, failing_replay(problem, events, "runtime_error", 0), events)
 
@@ -321,7 +321,7 @@ def test_a_replay_that_needs_memory_which_no_launcher_has_is_made_plainly() -> N
 @pytest.mark.parametrize(("note", "right"), [("", 0), (ELSEWHERE, 1)], ids=["no reason given", "not the first"])
 def test_other_failures_of_a_replay_are_the_submissions(note: str, right: int) -> None:
     problem, events = load(PROBLEMS / "double"), Events()
-    runner = recording(pack(CALL, BLOBS), told={"note": note})
+    runner = recording(pack(CALL, BLOBS), reply={"note": note})
     verdict = graded(problem, runner, failing_replay(problem, events, "runtime_error", right), events)
     assert (verdict.outcome, verdict.score) == (Outcome.RUNTIME_ERROR, None)
 
@@ -335,7 +335,7 @@ def test_a_replay_that_does_not_end_has_no_second_chance() -> None:
         if body["kind"] != "Replay":
             honest(script, token, body)
 
-    runner = recording(pack(CALL, BLOBS), told={"note": ELSEWHERE})
+    runner = recording(pack(CALL, BLOBS), reply={"note": ELSEWHERE})
     verdict = graded(problem, runner, endless, events)
     assert verdict.outcome is Outcome.TIMEOUT
     assert verdict.message.startswith("benchmark a million: gave no answer within 3 s")
