@@ -69,7 +69,9 @@ def document(toml: bytes) -> None:
     for case in loaded.tests + loaded.benchmarks:
         resolved = loaded.resolve(next(case.extremes()))
         assert resolved.tensors
-        assert all(1 <= size <= 2**40 for tensor in resolved.tensors for size in tensor.shape)
+        assert all(0 <= tensor.elements <= 2**40 for tensor in resolved.tensors)
+        assert all(size >= 0 for tensor in resolved.tensors for size in tensor.shape)
+        assert any(tensor.elements for tensor in resolved.tensors if tensor.role != "input")
         assert all(tensor.dtype in DTYPES for tensor in resolved.tensors)
         for scalar in resolved.scalars:
             assert type(scalar.value) is (int if scalar.dtype == "int64" else float)
