@@ -179,6 +179,9 @@ def surveyed(arguments: argparse.Namespace, scratch: Path, found: Found) -> None
     wanted = [("gpu-mode", name, arguments.gpu_mode) for name in _wanted(ours, arguments)]
     wanted += [("kernelbench", name, arguments.kernelbench) for name in _wanted(theirs, arguments)]
     rows, left_out = found.setdefault("problems", {}), found.setdefault("left_out", {})
+    if arguments.imports:
+        scratch = arguments.imports.resolve()
+        scratch.mkdir(parents=True, exist_ok=True)
     survey(
         share(wanted, arguments.share), rows, left_out, scratch,
         effort=arguments.effort, seconds=arguments.seconds, write=lambda: keep(arguments.out, found),
@@ -339,6 +342,7 @@ def main() -> None:
     parser.add_argument("--share", default="1/1", metavar="K/N", help="references: every Nth problem, from the Kth")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="references: when to stop, cleanly")
     parser.add_argument("--effort", choices=("quick", "default", "thorough"), default="quick", help="of references")
+    parser.add_argument("--imports", type=Path, metavar="FOLDER", help="references: keep the imported problems in it")
     parser.add_argument("--jobs", type=int, default=8, help="imports at a time")
     parser.add_argument("--slots", type=int)
     parser.add_argument("--out", type=Path, metavar="FILE", help="is added to; references have one by default")

@@ -42,6 +42,7 @@ def survey(
 ) -> None:
     """Import and grade what has no result yet: (form, name, checkout); `write` is called after each.
 
+    What is imported stays in `scratch`, and is not imported again.
     A problem that takes all the `seconds` of a call has that as its result.
     """
     deadline, fresh = time.monotonic() + seconds, True
@@ -68,10 +69,14 @@ def _one(form: str, name: str, checkout: Path, scratch: Path, effort: str, deadl
     """The result of a problem, or why it was left out."""
     project = {"KERNELMARK_PROBLEMS": str(scratch / "problems"), "KERNELMARK_REFERENCE": str(scratch / "reference")}
     project["KERNELMARK_" + form.upper().replace("-", "_") + "_CHECKOUT"] = str(checkout)
-    status, out, err = _run(["import", form, str(checkout), name], project, deadline)
-    line = next((each for each in out.splitlines() if each.startswith(("imported", "left out"))), "")
-    if status or not line.startswith("imported"):
-        return (line.partition(": ")[2] or err.strip()[-300:] or f"import ended with {status}")[:300]
+    kept = scratch / f"{form}_{name.replace('/', '_')}.txt"
+    if not kept.exists():
+        status, out, err = _run(["import", form, str(checkout), name], project, deadline)
+        line = next((each for each in out.splitlines() if each.startswith(("imported", "left out"))), "")
+        if status or not line.startswith("imported"):
+            return (line.partition(": ")[2] or err.strip()[-300:] or f"import ended with {status}")[:300]
+        kept.write_text(line)
+    line = kept.read_text()
     folder = Path(line.partition(" as ")[2].split("  (")[0]).name
     kernel = scratch / "reference" / folder / "eager.py"
     if not kernel.exists():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -27,14 +28,15 @@ LOOK_S = 0.01
 
 
 class PeakMemory(threading.Thread):
-    """Samples the device's memory from construction until `stop`."""
+    """Samples the memory of the first visible device from construction until `stop`."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         import pynvml
 
         pynvml.nvmlInit()
-        device = pynvml.nvmlDeviceGetHandleByIndex(0)
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
+        device = pynvml.nvmlDeviceGetHandleByIndex(int(visible) if visible.isdecimal() else 0)
         self._used: Callable[[], int] = lambda: int(pynvml.nvmlDeviceGetMemoryInfo(device).used)
         self._before = self._most = self._used()
         self._stopped = threading.Event()
