@@ -11,8 +11,15 @@ Standard library only: the runner's sandbox contains this file.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import ClassVar
+
+_VERB = re.compile(
+    "(are|branched|cannot|changed|comes|could|defines|differs|does|ended|excludes|exists|fails|goes|handed|has|have|"
+    r"holds|is|keeps|must|names|needs|raised|returned|says|takes|times|uses|waits|was|were|with)\b"
+)
+"""The beginnings of what continues a sentence about its subject."""
 
 
 class KernelmarkError(Exception):
@@ -22,13 +29,13 @@ class KernelmarkError(Exception):
 
 
 class UsageError(KernelmarkError):
-    """Bad input: `where` it is, `what` is wrong and the `remedy`, shown as one line."""
+    """Bad input: `where` it is, `what` is wrong and the `remedy`, shown as one line by `said`."""
 
     exit_code = 2
 
     def __init__(self, where: str, what: str, remedy: str = "") -> None:
         self.where, self.what, self.remedy = where, what, remedy
-        line = f"{where}: {what}" + (f"; {remedy}" if remedy else "")
+        line = said(where, what) + (f"; {remedy}" if remedy else "")
         super().__init__(" ".join(line.split()))
 
     def __reduce__(self) -> tuple[type[UsageError], tuple[str, str, str]]:
@@ -68,6 +75,11 @@ class DeviceError(HarnessError):
 
 class LedgerError(HarnessError):
     """The ledger cannot be read or appended to, or its chain is broken."""
+
+
+def said(subject: str, what: str) -> str:
+    """One sentence: "x.py is empty" if `what` begins with a verb, else "x.py: no such problem"."""
+    return f"{subject} {what}" if _VERB.match(what) else f"{subject}: {what}"
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.errors import ProblemError, nearest
+from harness.errors import ProblemError, nearest, said
 
 _KINDS = {"tuple_type": "should be a list", "dict_type": "should be a table", "model_type": "should be a table"}
 M = TypeVar("M", bound=BaseModel)
@@ -43,7 +43,7 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: ty
         return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
     # A key that may have one of several types gives an error for each of them.
     messages = [_KINDS.get(e["type"]) or _message(e["msg"]) for e in errors if _existing(data, e)[0] == loc]
-    what = f"key `{key}`: {', or '.join(dict.fromkeys(messages))}"
+    what = said(f"key `{key}`", ", or ".join(dict.fromkeys(messages)))
     if errors[0]["type"] == "tuple_type" and isinstance(value, str):
         return ProblemError(str(path), what, f"write [{json.dumps(value, ensure_ascii=False)}]")
     quoted = isinstance(value, str) and any(f"{q}{' '.join(value.split())}{q}" in what for q in "`'")

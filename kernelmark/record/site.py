@@ -92,7 +92,7 @@ def _kept_statement(
             older.unlink()
         write_whole(kept, statement.model_dump_json().encode(), replace=True)
     except OSError as error:
-        raise HarnessError(f"{kept}: cannot be written ({error.strerror})") from error
+        raise HarnessError(f"{kept} cannot be written ({error.strerror})") from error
     return statement
 
 

@@ -43,7 +43,7 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
         except OSError as error:
             raise HarnessError(f"{file}: the submission cannot be archived ({error.strerror})") from error
         if stored != content:
-            raise HarnessError(f"{file}: holds something other than what was submitted", "restore or remove that file")
+            raise HarnessError(f"{file} holds something other than what was submitted", "restore or remove that file")
     return path
 
 
@@ -133,7 +133,7 @@ def stored(root: Path, slug: str, submission: SubmissionId) -> Submission:
         beside=tuple(zip(submission.beside or (), others, strict=True)),
     )
     if archived.sha256 != submission.sha256:
-        what = f"{path}: is not what was graded (its hash is {archived.sha256[:12]}"
+        what = f"{path} is not what was graded (its hash is {archived.sha256[:12]}"
         raise HarnessError(what + (", with the files beside it)" if others else ")"), "restore the file")
     return archived
 

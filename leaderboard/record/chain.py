@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from harness.errors import LedgerError
+from harness.errors import LedgerError, said
 from harness.files import outside
 from leaderboard.record.entry import Entry, decode, resembles
 
@@ -118,7 +118,7 @@ def _broken(path: Path, file: BinaryIO, start: int, line: bytes, what: str) -> L
     file.seek(0)
     blocks = (file.read(min(1 << 20, start - at)) for at in range(0, start, 1 << 20))
     number = 1 + sum(block.count(b"\n") for block in blocks)
-    return LedgerError(f"{path} line {number}: {what}", _MERGE if line.startswith(_CONFLICT) else RESTORE)
+    return LedgerError(said(f"{path} line {number}", what), _MERGE if line.startswith(_CONFLICT) else RESTORE)
 
 
 def _tail(descriptor: int, size: int) -> tuple[bytes, int]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from harness.errors import HarnessError, LedgerError
+from harness.errors import HarnessError, LedgerError, said
 from harness.files import outside
 from harness.verdict import Verdict
 from leaderboard.record.archive import stored
@@ -34,7 +34,7 @@ class Fault:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.what}"
+        return said(f"{self.path}:{self.line}", self.what)
 
 
 @dataclass

@@ -155,7 +155,7 @@ class JsonlLedger:
                     lines += line
                 self._write(descriptor, lines, whole)
         except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
+            raise LedgerError(f"{self.path} cannot be appended to ({error.strerror})") from error
         assert last is not None
         return last
 
@@ -217,7 +217,7 @@ class JsonlLedger:
         try:
             yield
         except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+            raise LedgerError(f"{self.path} cannot be read ({error.strerror})") from error
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
@@ -227,7 +227,7 @@ class JsonlLedger:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             try:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise LedgerError(f"{self.path}: is not a regular file", chain.RESTORE)
+                    raise LedgerError(f"{self.path} is not a regular file", chain.RESTORE)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 if self._is_current(descriptor):
                     with open(descriptor, "rb", closefd=False) as file:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
-from harness.errors import LedgerError
+from harness.errors import LedgerError, said
 from harness.files import outside
 from harness.verdict import ProblemId
 from leaderboard.record.durable import write_whole
@@ -45,7 +45,7 @@ def merge(ours: bytes, theirs: bytes, base: bytes | None = None) -> bytes:
     mine, others = _entries(ours, "ours"), _entries(theirs, "theirs")
     for name, content in (("ours", ours), ("theirs", theirs)):
         if base is not None and not content.startswith(base):
-            raise LedgerError(f"{name}: does not begin with the base: an old line was changed or removed", _REMEDY)
+            raise LedgerError(f"{name} does not begin with the base: an old line was changed or removed", _REMEDY)
     common = _common(mine, others)
     if base is None and mine and others and not common:
         what = "ours and theirs do not even have their first line in common"
@@ -76,7 +76,7 @@ def merge_files(ours: Path, theirs: Path, base: Path | None) -> int:
             merged = merge(file.read(), _whole(theirs), _whole(base) if base else None)
             write_whole(ours, merged, replace=True)
     except OSError as error:
-        raise LedgerError(f"{error.filename or ours}: cannot be merged ({error.strerror})") from error
+        raise LedgerError(f"{error.filename or ours} cannot be merged ({error.strerror})") from error
     return merged.count(b"\n")
 
 
@@ -131,9 +131,9 @@ def _entries(content: bytes, name: str) -> list[Entry]:
         try:
             entry = decode(line)
         except ValueError as error:
-            raise LedgerError(f"{name} line {number}: {error}", _REMEDY) from error
+            raise LedgerError(said(f"{name} line {number}", str(error)), _REMEDY) from error
         if entry.seq != number or entry.prev != prev:
-            what = f"{name} line {number}: does not follow from the line before it"
+            what = f"{name} line {number} does not follow from the line before it"
             raise LedgerError(what, _REMEDY)
         prev = entry.hash
         entries.append(entry)

@@ -123,9 +123,9 @@ def stored_profile(root: Path, slug: str, submission: SubmissionId, run: str) ->
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = visible(".".join(str(part) for part in first["loc"])[:120]) or "the file"
-        raise HarnessError(f"{path}: is not a profile ({where}: {visible(first['msg'])})", _REMEDY) from None
+        raise HarnessError(f"{path} is not a profile ({where}: {visible(first['msg'])})", _REMEDY) from None
     if (profile.run, profile.sha256) != (run, submission.sha256):
-        raise HarnessError(f"{path}: is the profile of another run or source", _REMEDY)
+        raise HarnessError(f"{path} is the profile of another run or source", _REMEDY)
     return profile
 
 

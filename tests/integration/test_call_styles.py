@@ -270,7 +270,7 @@ def test_a_file_that_changed_after_it_was_loaded_is_not_handed_over(tmp_path: Pa
 def test_a_submission_cannot_replace_a_file_that_the_problem_shows(tmp_path: Path) -> None:
     problem = with_files(tmp_path)
     own = Submission.of("import task", "py", author="tester", beside={"task.py": "FACTOR = 3\n"})
-    with pytest.raises(SubmissionError, match=r"task\.py: is the name of a file of the problem"):
+    with pytest.raises(SubmissionError, match=r"task\.py is the name of a file of the problem"):
         Handover.of(problem, own, [problem.resolve(problem.tests[0])], "cpu")
 
 

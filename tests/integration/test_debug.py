@@ -151,10 +151,10 @@ def test_a_test_that_crashes_is_dumped_too(project: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--test", "page"], "test 'page': is not one of double; did you mean `pages`?"),
-        (["--from", "kernelmark.toml"], "kernelmark.toml: is not a dump of a test"),
-        (["--from", "nowhere.pt"], "nowhere.pt: cannot be read"),
-        (["--from", "x", "--test", "pages"], "--from: says which test it is; leave out --test"),
+        (["--test", "page"], "test 'page' is not one of double; did you mean `pages`?"),
+        (["--from", "kernelmark.toml"], "kernelmark.toml is not a dump of a test"),
+        (["--from", "nowhere.pt"], "nowhere.pt cannot be read"),
+        (["--from", "x", "--test", "pages"], "--from says which test it is; leave out --test"),
     ],
 )
 def test_what_cannot_be_run_is_one_line(project: Path, options: list[str], message: str) -> None:

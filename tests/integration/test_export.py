@@ -134,7 +134,7 @@ def test_the_command_prints_writes_and_replaces_nothing_unasked(tmp_path: Path) 
     out.write_text("mine")
     refused = kernelmark(tmp_path, *arguments, "--out", "submission.py")
     remedy = "name another file, or replace it with --force"
-    assert (refused.returncode, refused.stderr) == (2, f"kernelmark: error: submission.py: exists; {remedy}\n")
+    assert (refused.returncode, refused.stderr) == (2, f"kernelmark: error: submission.py exists; {remedy}\n")
     assert out.read_text() == "mine"
     assert kernelmark(tmp_path, *arguments, "--out", "submission.py", "--force").returncode == 0
     assert out.read_text() == printed.stdout

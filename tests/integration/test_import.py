@@ -283,7 +283,7 @@ def test_code_that_nobody_read_does_not_run_unisolated_by_default(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["gpu-mode", "nowhere"], "nowhere: is not a folder; name the folder of a checkout"),
+        (["gpu-mode", "nowhere"], "nowhere is not a folder; name the folder of a checkout"),
         (["gpu-mode", "."], "holds no such problem"),
         (["kernelbench", str(FOREIGN / "KernelBench"), "9/9"], "9/9: no such problem"),
     ],

@@ -265,10 +265,10 @@ def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("double", "nowhere.py"), "nowhere.py: cannot be read"),
-        (("double", "kernel.py", "--case", "hugh"), "case 'hugh': is not a benchmark of double"),
-        (("double", "kernel.py", "--baseline", "eagre"), "baseline eagre: is not in"),
-        (("double", "kernel.py", "--ncu"), "--ncu: needs a GPU"),
+        (("double", "nowhere.py"), "nowhere.py cannot be read"),
+        (("double", "kernel.py", "--case", "hugh"), "case 'hugh' is not a benchmark of double"),
+        (("double", "kernel.py", "--baseline", "eagre"), "baseline eagre is not in"),
+        (("double", "kernel.py", "--ncu"), "--ncu needs a GPU"),
         (("double", "kernel.py", "--sweep", "n=1"), "--sweep: 'n=1' names 1 sizes"),
     ],
 )

@@ -54,7 +54,7 @@ def after(hours: float) -> str:
         pytest.param(
             "gradings_a_day = 2",
             [used("ada", 5), used("ada", 3), used("ada", 1)],
-            f"quickfix (ada): has used 3 of 2 gradings in 24 hours; possible again from {after(21)}",
+            f"quickfix (ada) has used 3 of 2 gradings in 24 hours; possible again from {after(21)}",
             f"0 of 2 gradings; possible again from {after(21)}",
             id="above the limit, as after it was lowered",
         ),
@@ -63,14 +63,14 @@ def after(hours: float) -> str:
         pytest.param(
             "gradings_a_day = 2",
             [used("bob", 4), used("ada", 2, wrong=True)],
-            f"quickfix (ada): has used 2 of 2 gradings in 24 hours; possible again from {after(20)}",
+            f"quickfix (ada) has used 2 of 2 gradings in 24 hours; possible again from {after(20)}",
             f"0 of 2 gradings; possible again from {after(20)}",
             id="a teammate's, and a wrong one",
         ),
         pytest.param(
             "gradings_a_day = 2",
             [used("ada", 2, problem="double"), used("ada", 1, problem="softmax")],
-            f"quickfix (ada): has used 2 of 2 gradings in 24 hours; possible again from {after(22)}",
+            f"quickfix (ada) has used 2 of 2 gradings in 24 hours; possible again from {after(22)}",
             f"0 of 2 gradings; possible again from {after(22)}",
             id="of all problems",
         ),
@@ -82,7 +82,7 @@ def after(hours: float) -> str:
         pytest.param(
             "device_seconds_a_day = 60\ngradings_a_day = 3",
             [used("ada", 10, 30), used("ada", 5, 50), used("ada", 4, 20)],
-            "quickfix (ada): has used 3 of 3 gradings and 100 of 60 device seconds in 24 hours; possible again from "
+            "quickfix (ada) has used 3 of 3 gradings and 100 of 60 device seconds in 24 hours; possible again from "
             f"{after(19)}",
             f"0 of 3 gradings, 0 of 60 device seconds; possible again from {after(19)}",
             id="of both, when neither is reached any more",
@@ -116,7 +116,7 @@ def test_what_one_command_admits_counts_at_once_with_its_usual_time(competition:
     allowance = Allowance(Settings.load())
     allowance.take("ada", lambda: 40)
     allowance.take("ada", lambda: 40)
-    with pytest.raises(UsageError, match="ada: has used 80 of 60 device seconds"):
+    with pytest.raises(UsageError, match="ada has used 80 of 60 device seconds"):
         allowance.take("ada", lambda: 40)
     allowance.take("eve", lambda: 40)
 
@@ -146,7 +146,7 @@ def test_submit_is_refused_before_anything_is_graded(
     assert "\n  left today  0 of 2 gradings; possible again from 2" in command(*submit, "bob").out
     said = command(*submit, "ada")
     assert (said.code, said.out, len(asked)) == (2, "", 2)
-    why = "quickfix (ada): has used 2 of 2 gradings in 24 hours; possible again from "
+    why = "quickfix (ada) has used 2 of 2 gradings in 24 hours; possible again from "
     assert re.fullmatch(rf"kernelmark: error: {re.escape(why)}\d{{4}}-\d\d-\d\d \d\d:\d\d UTC\n", said.err)
     judge(used("ada", 0), used("eve", 0))
     assert command(*submit, "ada", "--no-record").code == 0, "what is not recorded is not limited"
@@ -181,7 +181,7 @@ def test_changed_files_above_the_limit_are_told_and_the_others_are_graded(
     }
     told = {path.removeprefix("submissions/double/"): why for path, why in cases.items()}
     assert (told["ada/a.py"], told["eve/c.py"]) == (None, None)
-    assert str(told["ada/b.py"]).startswith("quickfix (ada): has used 2 of 2 gradings in 24 hours")
+    assert str(told["ada/b.py"]).startswith("quickfix (ada) has used 2 of 2 gradings in 24 hours")
     assert str(told["quickfix/d.py"]).endswith(
         "is in a folder with the name of a team, quickfix; use a folder of your own; members: ada, bob"
     )

@@ -28,7 +28,7 @@ sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Without
 """
 OTHER_EXTRAS = ("cuda", "pynvml", "pyarrow", "ray", "requests", "setuptools", "pytest")
 MAIN = "from kernelmark.commands.scripts import main; main()"
-LINE = "kernelmark: error: grading: needs {}, which is not installed; pip install 'kernelmark[grade]'\n"
+LINE = "kernelmark: error: grading needs {}, which is not installed; pip install 'kernelmark[grade]'\n"
 
 
 @pytest.fixture

@@ -62,20 +62,20 @@ def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
         (("double",), "Missing argument 'FILE'"),
         (("doubel", "kernel.py"), "doubel: no such problem; did you mean `double`?"),
         (("wholly", "kernel.py"), "wholly: no such problem; `kernelmark problems list` lists the problems"),
-        ((".", "kernel.py"), ".: holds no problem.toml"),
-        (("kernel.py", "double"), "kernel.py: is a file, not a problem; name the problem first, then the file"),
-        (("double", "problems"), "problems: is a folder, not a kernel; name the file in it (.py, .cu or .cpp)"),
-        (("double", "empty.py"), "empty.py: is empty; save your kernel first"),
-        (("double", "latin.py"), "latin.py: is not UTF-8 text (byte 2); save it as UTF-8"),
-        (("d" * 5000, "kernel.py"), f"{'d' * 80}: cannot be looked for (File name too long)"),
-        (("double", "absent.py"), "absent.py: cannot be read (No such file or directory)"),
+        ((".", "kernel.py"), ". holds no problem.toml"),
+        (("kernel.py", "double"), "kernel.py is a file, not a problem; name the problem first, then the file"),
+        (("double", "problems"), "problems is a folder, not a kernel; name the file in it (.py, .cu or .cpp)"),
+        (("double", "empty.py"), "empty.py is empty; save your kernel first"),
+        (("double", "latin.py"), "latin.py is not UTF-8 text (byte 2); save it as UTF-8"),
+        (("d" * 5000, "kernel.py"), f"{'d' * 80} cannot be looked for (File name too long)"),
+        (("double", "absent.py"), "absent.py cannot be read (No such file or directory)"),
         (("double", "kernelmark.toml"), "unknown language '.toml'"),
         (("double", "kernel.py", "--author", "a/b\x1b[0m"), r"author: 'a/b\x1b[0m' is not a valid name"),
         (("double", "kernel.py", "--author", ""), "author: '' is not a valid name"),
         (("double", "kernel.py", "--device", "tpu"), "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
         (("double", "kernel.cpp", "--device", "cuda"), "--device cuda: a .cpp file runs on a CPU"),
         (("double", "kernel.py", "--devcie", "cpu"), "No such option"),
-        (("closed", "kernel.py"), "problem closed: takes no more submissions, closed since 2020-01-01"),
+        (("closed", "kernel.py"), "problem closed takes no more submissions, closed since 2020-01-01"),
     ],
 )
 def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
@@ -106,7 +106,7 @@ def test_a_folder_that_is_in_no_project_is_named(
     monkeypatch.chdir(project / "nowhere")
     ended = run(*args)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "nowhere: is not in a project: there is no kernelmark.toml here or in a folder above; change to" in ended.err
+    assert "nowhere is not in a project: there is no kernelmark.toml here or in a folder above; change to" in ended.err
 
 
 def test_a_path_into_another_project_uses_that_project(
@@ -125,7 +125,7 @@ def test_a_path_into_another_project_uses_that_project(
 
 @pytest.mark.parametrize(
     ("test", "told"),
-    [("smal", "test 'smal': is not one of double; did you mean `small`?"), ("secret", "known: `small`")],
+    [("smal", "test 'smal' is not one of double; did you mean `small`?"), ("secret", "known: `small`")],
 )
 def test_a_test_that_is_unknown_or_hidden_cannot_be_run_alone(
     run: Command, judge: Callable[..., Judge], test: str, told: str
@@ -150,7 +150,7 @@ def test_a_problem_without_a_case_for_the_device_is_refused(
     fake = judge(accepted())
     for command in ("check", "bench", "submit"):
         refused = run(command, "double", "kernel.py", "--device", "cuda")
-        assert (refused.code, "problem double: has no case for cuda" in refused.err) == (2, True)
+        assert (refused.code, "problem double has no case for cuda" in refused.err) == (2, True)
     assert not fake.asked
 
 
@@ -207,14 +207,14 @@ def test_show_takes_a_prefix_that_is_unique_over_all_problems(run: Command, judg
     ambiguous, unknown = run("show", "ab"), run("show", "ff")
     assert (ambiguous.code, unknown.code) == (2, 2)
     assert "abd0000000000000, abc0000000000000; give more digits" in ambiguous.err
-    assert "run ff: was never recorded here" in unknown.err
+    assert "run ff was never recorded here" in unknown.err
 
 
 def test_one_broken_problem_hides_no_other(run: Command, project: Path) -> None:
     (project / "problems" / "closed" / "problem.toml").write_text("x =")
     ended = run("problems", "list")
     assert (ended.code, ended.out) == (2, "double  Double\n")
-    assert "closed/problem.toml: is not TOML" in ended.err
+    assert "closed/problem.toml is not TOML" in ended.err
 
 
 def test_boards_and_problems_are_listed(run: Command, judge: Callable[..., Judge]) -> None:

@@ -161,7 +161,7 @@ def test_the_header_names_a_leaderboard_and_gpus_once(tmp_path: Path) -> None:
         ("popcorn", "", {"leaderboard": "a b"}, "--leaderboard: 'a b' is not a name; give one word"),
         ("kernelbench", "", {"leaderboard": "a"}, "--leaderboard: kernelbench has none; leave it out"),
         ("kernelbench", "", {"gpus": ["H100"]}, "--gpu: kernelbench has none; leave it out"),
-        ("popcorn", "def mix(:\n", {}, "submission.py:1: is not Python (invalid syntax)"),
+        ("popcorn", "def mix(:\n", {}, "submission.py:1 is not Python (invalid syntax)"),
         ("popcorn", "def max(): pass\n", {}, "submission.py: no `custom_kernel` is defined at the top of the file; it"),
         ("popcorn", f"# a Stream\n{KERNELS['popcorn']}", {}, f"submission.py:1: {WORD}"),
     ],
@@ -178,13 +178,13 @@ def test_what_cannot_be_exported_is_one_line(
 
 def test_only_problems_of_the_project_that_has_the_form_are_exported(tmp_path: Path) -> None:
     softmax = load(Path(__file__).resolve().parents[2] / "problems" / "softmax")
-    with pytest.raises(UsageError, match=r"softmax: was not imported from gpu-mode, .* `kernelmark import gpu-mode`"):
+    with pytest.raises(UsageError, match=r"softmax was not imported from gpu-mode, .* `kernelmark import gpu-mode`"):
         export(softmax, kernel("def softmax(x, y): ...\n"), "popcorn")
     mix = problem(tmp_path / "1", "popcorn")
-    with pytest.raises(UsageError, match="mix: was not imported from kernelbench"):
+    with pytest.raises(UsageError, match="mix was not imported from kernelbench"):
         export(mix, kernel(KERNELS["popcorn"]), "kernelbench")
     mix = problem(tmp_path / "2", "kernelbench", call='{ style = "returns" }')
-    with pytest.raises(UsageError, match="mix: is not called as it was when it was imported; import it again"):
+    with pytest.raises(UsageError, match="mix is not called as it was when it was imported; import it again"):
         export(mix, kernel(KERNELS["kernelbench"]), "kernelbench")
 
 

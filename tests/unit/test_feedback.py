@@ -77,7 +77,7 @@ def test_a_table_of_marks_has_every_time_and_says_why_there_is_no_rank(ranks: bo
     ("error", "delay", "why"),
     [
         (SubmissionError("ada", "handed in 2 kernels (a.py, b.py)", "leave one"), TOO_LATE,
-         "ada: handed in 2 kernels (a.py, b.py); leave one"),
+         "ada handed in 2 kernels (a.py, b.py); leave one"),
         (UsageError("problem p", "takes no more submissions", "record it as late (--late NAME)"), TOO_LATE,
          "it was handed in too late"),
         (UsageError("/srv/in.csv", "has no row for ada", "grade without --handed-in"), None,

@@ -44,7 +44,7 @@ def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"where": "mars"}, "mars: is neither HOST:PORT nor an address file"),
+        ({"where": "mars"}, "mars is neither HOST:PORT nor an address file"),
         ({"slots": 0}, "slots=0 is not a number of jobs"),
         ({"sandbox": "process"}, "the sandbox process does not isolate"),
     ],
@@ -69,7 +69,7 @@ def test_a_fleet_tells_what_it_has_done(made: Made) -> None:
         assert workers.status().by_device == {"NVIDIA H200": 4, "NVIDIA H100": 1}
     assert one.closed
     assert two.closed
-    with pytest.raises(UsageError, match="Fleet: is closed"):
+    with pytest.raises(UsageError, match="Fleet is closed"):
         next(workers.grade_many([job(1)]))
 
 

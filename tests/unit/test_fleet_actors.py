@@ -194,7 +194,7 @@ def test_a_problem_elsewhere_does_not_travel(worker: Callable[[WorkerPool], tupl
     made, actor = worker(planned())
     failure = made.submit(REQUEST.model_copy(update={"problem": "/elsewhere/double"})).result(0).failure()
     assert isinstance(failure, UsageError)
-    assert "/elsewhere/double: is outside of the project's problems" in str(failure)
+    assert "/elsewhere/double is outside of the project's problems" in str(failure)
     assert actor.grades == []
 
 

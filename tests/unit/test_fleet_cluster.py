@@ -83,7 +83,7 @@ def test_a_token_may_be_named(name: str, value: str, tmp_path: Path, monkeypatch
 def test_tokens_cannot_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    with pytest.raises(UsageError, match="RAY_AUTH_MODE: is 'disabled', and a fleet needs Ray's tokens"):
+    with pytest.raises(UsageError, match="RAY_AUTH_MODE is 'disabled', and a fleet needs Ray's tokens"):
         access.require_token()
 
 
@@ -149,11 +149,11 @@ def test_a_gpu_that_is_not_there_is_missed(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["join", "nowhere"], "nowhere: is neither HOST:PORT nor an address file"),
+        (["join", "nowhere"], "nowhere is neither HOST:PORT nor an address file"),
         (["join", "127.0.0.1:9"], "this machine does not have the fleet's token"),
-        (["status"], "fleet.address: is neither HOST:PORT nor an address file"),
+        (["status"], "fleet.address is neither HOST:PORT nor an address file"),
         (["stop"], "no fleet of this project runs on this machine"),
-        (["start", "--no-grading", "--device", "cpu"], "--no-grading: excludes --device"),
+        (["start", "--no-grading", "--device", "cpu"], "--no-grading excludes --device"),
     ],
 )
 def test_a_command_that_cannot_be_carried_out_says_why(command: Command, arguments: list[str], told: str) -> None:

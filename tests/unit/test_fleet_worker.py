@@ -189,8 +189,8 @@ def test_a_check_is_one(worker: Worker, graders: Graders, answers: Answers) -> N
 @pytest.mark.parametrize(
     ("failures", "kind", "told"),
     [
-        ([UsageError("kernel.cu", "does not run on a CPU", "use a GPU")], "UsageError", "kernel.cu: does not run"),
-        ([ProblemError("reference.py:3", "raised ValueError")], "ProblemError", "reference.py:3: raised"),
+        ([UsageError("kernel.cu", "does not run on a CPU", "use a GPU")], "UsageError", "kernel.cu does not run"),
+        ([ProblemError("reference.py:3", "raised ValueError")], "ProblemError", "reference.py:3 raised"),
         ([SandboxError("first"), DeviceError("second")], "DeviceError", "second"),
         ([SandboxError("first"), ZeroDivisionError()], "HarnessError", "unexpected ZeroDivisionError: ;"),
         ([ZeroDivisionError("by 0")], "HarnessError", "unexpected ZeroDivisionError: by 0;"),

@@ -97,8 +97,8 @@ def test_a_submission_from_stdin(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-"], "FILE -: is stdin, which has no suffix; say what it holds with --language"),
-        (["kernel.py", "--language", "py"], "--language: is for stdin; leave it out"),
+        (["-"], "FILE - is stdin, which has no suffix; say what it holds with --language"),
+        (["kernel.py", "--language", "py"], "--language is for stdin; leave it out"),
     ],
 )
 def test_stdin_and_its_language_belong_together(run: Command, arguments: list[str], message: str) -> None:

@@ -263,12 +263,12 @@ def test_a_line_of_garbage_among_the_others_is_passed_over(at: int, path: Path, 
 def test_a_line_that_garbage_replaced_is_missed(path: Path, file: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], b"garbage\n", *lines[3:]]))
-    with pytest.raises(LedgerError, match=r"softmax\.jsonl line 3: is not a ledger line"):
+    with pytest.raises(LedgerError, match=r"softmax\.jsonl line 3 is not a ledger line"):
         JsonlLedger(path, Index(file)).facts()
 
 
 def test_a_file_without_any_ledger_line_is_no_ledger(path: Path) -> None:
     path.write_bytes(b"date,count\n2026-11-26,4\n")
-    with pytest.raises(LedgerError, match=r"softmax\.jsonl line 1: is not a ledger line"):
+    with pytest.raises(LedgerError, match=r"softmax\.jsonl line 1 is not a ledger line"):
         JsonlLedger(path).append(accepted(run=RUNS[6]))
     assert path.read_bytes() == b"date,count\n2026-11-26,4\n"

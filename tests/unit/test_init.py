@@ -79,7 +79,7 @@ def test_what_is_there_already_is_kept_and_nothing_is_added(
     file.write_text("mine\n")
     said = invoke("init")
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert f"kernelmark: error: {here / named}: exists already; name an empty folder" in said.err
+    assert f"kernelmark: error: {here / named} exists already; name an empty folder" in said.err
     assert below(here) == [there]
     assert file.read_text() == "mine\n"
 
@@ -87,7 +87,7 @@ def test_what_is_there_already_is_kept_and_nothing_is_added(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a-file",), "a-file: is not a folder; name another"),
+        (("a-file",), "a-file is not a folder; name another"),
         (("a-file/below",), "below: no project can be written there (File exists)"),
         (("new", "--problem", "sofmax"), "no such problem comes with kernelmark; did you mean `softmax`?"),
         (("new", "--course", "--problem", "softmax"), "--problem: a course has its own"),

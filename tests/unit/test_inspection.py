@@ -111,13 +111,13 @@ def misplaced(path: Path, _: int) -> None:
 @pytest.mark.parametrize(
     ("damage", "number", "faults"),
     [
-        (flip, 2, ["2: was changed after it was written"]),
-        (drop, 2, ["2: says that it is line 3", "2: does not follow", "3: says that it is line 4"]),
+        (flip, 2, ["2 was changed after it was written"]),
+        (drop, 2, ["2 says that it is line 3", "2 does not follow", "3 says that it is line 4"]),
         (tear, 0, ["4: an unfinished last line"]),
-        (double, 1, ["5: has run"]),
+        (double, 1, ["5 has run"]),
         (orphan, 0, ["5: moderates run ffffffffffffffff, which is not in this ledger"]),
         (unreadable, 0, ["5: ledger entry 5"]),
-        (misplaced, 0, ["5: is on problem 'softmax', in the ledger of 'double'", "5: run"]),
+        (misplaced, 0, ["5 is on problem 'softmax', in the ledger of 'double'", "5: run"]),
     ],
 )  # fmt: skip
 def test_damage_is_told_with_its_line(
@@ -143,7 +143,7 @@ def test_sources_are_compared_with_what_was_graded(ledger: JsonlLedger, command:
     one, two, three = said.out.splitlines()[:3]
     assert one.startswith(f"{ledger.path}:1: run ")
     assert "is not what was graded" in one
-    assert two.startswith(f"{ledger.path}:2: was changed")
+    assert two.startswith(f"{ledger.path}:2 was changed")
     assert three.startswith(f"{ledger.path}:3: run ")
     assert "cannot be read (No such file or directory)" in three
 

@@ -126,9 +126,9 @@ def test_a_flipped_byte_is_reported_with_its_line(whole, data, flip):
     with tempfile.TemporaryDirectory() as directory:
         ledger = JsonlLedger(Path(directory) / "softmax.jsonl")
         ledger.path.write_bytes(damaged)
-        with pytest.raises(LedgerError, match=rf"softmax\.jsonl line {number}: "):
+        with pytest.raises(LedgerError, match=rf"softmax\.jsonl line {number}\b"):
             ledger.verify()
-        with pytest.raises(LedgerError, match=rf"softmax\.jsonl line {number}: "):
+        with pytest.raises(LedgerError, match=rf"softmax\.jsonl line {number}\b"):
             list(ledger.read())
 
 
@@ -145,7 +145,7 @@ def test_whole_lines_out_of_place_break_the_chain(tmp_path, whole, order, line):
     lines = whole.splitlines(keepends=True)
     ledger = JsonlLedger(tmp_path / "softmax.jsonl")
     ledger.path.write_bytes(b"".join(lines[index] for index in order))
-    with pytest.raises(LedgerError, match=rf"line {line}: does not follow from the line before it"):
+    with pytest.raises(LedgerError, match=rf"line {line} does not follow from the line before it"):
         ledger.verify()
 
 
@@ -155,7 +155,7 @@ def test_a_line_of_another_ledger_breaks_the_chain(tmp_path, whole, place, repor
     lines, foreign = whole.splitlines(keepends=True), filled(tmp_path, [failed() for _ in range(4)])
     lines[place] = foreign.path.read_bytes().splitlines(keepends=True)[place]
     foreign.path.write_bytes(b"".join(lines))
-    with pytest.raises(LedgerError, match=rf"line {reported}: does not follow from the line before it"):
+    with pytest.raises(LedgerError, match=rf"line {reported} does not follow from the line before it"):
         foreign.verify()
 
 
@@ -163,7 +163,7 @@ def test_nothing_is_appended_to_a_broken_last_line(tmp_path, whole):
     ledger = JsonlLedger(tmp_path / "softmax.jsonl")
     damaged = whole[:-20] + b"X" + whole[-19:]
     ledger.path.write_bytes(damaged)
-    with pytest.raises(LedgerError, match=r"line 4: was changed after it was written"):
+    with pytest.raises(LedgerError, match=r"line 4 was changed after it was written"):
         ledger.append(SMALL[0])
     assert ledger.path.read_bytes() == damaged
 
@@ -310,9 +310,9 @@ def test_a_file_replaced_while_waiting_for_its_lock_is_not_written_to(tmp_path):
 def test_an_unwritable_place_is_one_clear_line(tmp_path):
     (tmp_path / "results").write_text("a file where the directory should be")
     ledger = JsonlLedger(tmp_path / "results" / "softmax.jsonl")
-    with pytest.raises(LedgerError, match=r"softmax\.jsonl: cannot be appended to \(.+\)"):
+    with pytest.raises(LedgerError, match=r"softmax\.jsonl cannot be appended to \(.+\)"):
         ledger.append(SMALL[0])
-    with pytest.raises(LedgerError, match=r"softmax\.jsonl: cannot be read \(Not a directory\)"):
+    with pytest.raises(LedgerError, match=r"softmax\.jsonl cannot be read \(Not a directory\)"):
         ledger.verify()
 
 
@@ -333,7 +333,7 @@ def test_bytes_put_into_a_whole_line_are_reported(whole, data, put):
 def test_a_line_number_with_a_zero_before_it_is_no_line(tmp_path, whole):
     ledger = JsonlLedger(tmp_path / "softmax.jsonl")
     ledger.path.write_bytes(whole.replace(b'{"seq":1,', b'{"seq":01,', 1))
-    with pytest.raises(LedgerError, match="line 1: is not a ledger line"):
+    with pytest.raises(LedgerError, match="line 1 is not a ledger line"):
         ledger.verify()
 
 

@@ -131,12 +131,12 @@ THIRD = lines(verdict(3, 10), after=BASE)
 @pytest.mark.parametrize(
     ("ours", "theirs", "base", "message"),
     [
-        (THIRD, changed(THIRD), BASE, "theirs: does not begin with the base"),
-        (changed(THIRD), THIRD, BASE, "ours: does not begin with the base"),
+        (THIRD, changed(THIRD), BASE, "theirs does not begin with the base"),
+        (changed(THIRD), THIRD, BASE, "ours does not begin with the base"),
         (THIRD, changed(THIRD), None, "run 0000000000000002: ours and theirs have different verdicts"),
-        (THIRD, BASE[: BASE.index(b"\n") + 1], BASE, "theirs: does not begin with the base"),
-        (THIRD, THIRD[:-9], BASE, "theirs line 3: is not a ledger line"),
-        (THIRD.replace(b"ada", b"eve"), THIRD, None, "ours line 1: was changed after it was written"),
+        (THIRD, BASE[: BASE.index(b"\n") + 1], BASE, "theirs does not begin with the base"),
+        (THIRD, THIRD[:-9], BASE, "theirs line 3 is not a ledger line"),
+        (THIRD.replace(b"ada", b"eve"), THIRD, None, "ours line 1 was changed after it was written"),
         (lines(verdict(3)), lines(verdict(4)), None, "not even have their first line in common"),
         (
             lines(verdict(3)),

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from harness.errors import UsageError, said
 from kernelmark.commands.cli import main, submit
 from kernelmark.commands.help import commands
 from kernelmark.text import profiles, show
@@ -99,3 +100,29 @@ def test_a_profile_recommends_no_option_that_it_lacks(reason: str) -> None:
         lines = "\n".join(told)
         assert "`kernelmark bench" in lines or "kernelmark bench --format json" in lines
         assert set(_OPTION.findall(re.sub(r"kernelmark bench [^`\n]*", "", lines))) <= own
+
+
+def test_an_error_is_one_sentence() -> None:
+    assert str(UsageError("x.py", "is empty", "save it first")) == "x.py is empty; save it first"
+    assert str(UsageError("nosuch", "no such problem")) == "nosuch: no such problem"
+
+
+def test_what_an_error_says_with_a_verb_continues_its_sentence() -> None:
+    nouns, verbs = {"its", "this", "devices", "attacks"}, set()
+    for file in (
+        file for package in ("harness", "leaderboard", "kernelmark") for file in (ROOT / package).rglob("*.py")
+    ):
+        if not file.relative_to(ROOT).as_posix().startswith(_OTHERS):
+            begun = [text.partition(" ")[0] for text in _said_in_errors(ast.parse(file.read_text()))]
+            verbs |= {word for word in begun if re.fullmatch("[a-z]+(s|ed)|cannot|could", word)} - nouns
+    assert len(verbs) > 20
+    assert {word for word in verbs if said("x", f"{word} y") != f"x {word} y"} == set()
+
+
+def _said_in_errors(module: ast.Module) -> Iterator[str]:
+    """What the errors of a module say of their subject, where it is written in the call."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Name(id="UsageError" | "ProblemError" | "SubmissionError"), args=[_, what, *_]):
+                if isinstance(what, ast.Constant | ast.JoinedStr):
+                    yield next(text for _, text in _texts(ast.Module([ast.Pass(), ast.Expr(what)], [])))

@@ -201,12 +201,12 @@ def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command:
 @pytest.mark.parametrize(
     ("run", "actor", "reason", "message"),
     [
-        ("dddd", "grace", "why", "run dddd: was never recorded here"),
+        ("dddd", "grace", "why", "run dddd was never recorded here"),
         ("a", "grace", "why", "give more digits"),
-        ("", "grace", "why", "run '': is not a run id"),
-        ("aaaa", "", "why", "--actor: is not valid"),
-        ("aaaa", "grace", "", "--reason: is not valid"),
-        ("aaaa", "grace", "\udcff", "--reason: is not valid"),
+        ("", "grace", "why", "run '' is not a run id"),
+        ("aaaa", "", "why", "--actor is not valid"),
+        ("aaaa", "grace", "", "--reason is not valid"),
+        ("aaaa", "grace", "\udcff", "--reason is not valid"),
     ],
 )
 def test_what_cannot_be_moderated_is_one_line(

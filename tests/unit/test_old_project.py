@@ -93,7 +93,7 @@ def test_a_changed_line_and_a_missing_source_are_found(old: Path, invoke: Comman
     source.unlink()
     said = invoke("verify")
     assert said.code == 7
-    assert "affine.jsonl:2: was changed after it was written" in said.out.replace("\n", " ")
+    assert "affine.jsonl:2 was changed after it was written" in said.out.replace("\n", " ")
     assert source.name in said.out.replace("\n", "")
 
 

@@ -66,8 +66,8 @@ def test_a_bare_slug_is_the_projects_although_a_folder_here_has_its_name(
 @pytest.mark.parametrize(
     ("folder", "says"),
     [
-        ("problems", r"problems: is not the root of a project: its kernelmark\.toml is in .*; give that folder"),
-        ("../nowhere", r"nowhere: is not in a project"),
+        ("problems", r"problems is not the root of a project: its kernelmark\.toml is in .*; give that folder"),
+        ("../nowhere", r"nowhere is not in a project"),
     ],
 )
 def test_what_is_no_project_is_refused(project: Path, folder: str, says: str) -> None:

@@ -72,7 +72,7 @@ def test_a_result_that_cannot_be_recorded_is_shown_all_the_same(
     assert ended.code == 7
     assert ended.out.startswith("accepted: ")
     assert verdict.run not in ended.out, "`kernelmark show` would not find it"
-    assert "double.jsonl line 1: is not a ledger line" in ended.err
+    assert "double.jsonl line 1 is not a ledger line" in ended.err
     assert ledger.read_text() == "not a ledger line\n"
 
 
@@ -104,11 +104,11 @@ def a_file_for_the_archive(results: Path) -> None:
     ("spoil", "code", "message"),
     [
         (a_file_for_the_archive, 2, "-kernel.py: the submission cannot be archived in "),
-        (a_broken_ledger, 7, "double.jsonl line 1: is not a ledger line; restore the file"),
+        (a_broken_ledger, 7, "double.jsonl line 1 is not a ledger line; restore the file"),
         (
             a_conflict,
             7,
-            "double.jsonl line 3: is not a ledger line; `kernelmark merge-ledger` makes one ledger of both",
+            "double.jsonl line 3 is not a ledger line; `kernelmark merge-ledger` makes one ledger of both",
         ),
         (a_file_for_a_folder, 2, "double.jsonl: the result cannot be recorded in "),
         (
@@ -247,7 +247,7 @@ def test_what_is_not_accepted_or_not_recorded_is_not_profiled(
     refused = run("submit", "double", "kernel.py", "--profile", "--no-record")
     assert (refused.code, fake.asked) == (2, [])
     assert refused.err == (
-        "kernelmark: error: --profile: keeps the profile with the recorded run; use `kernelmark profile` instead\n"
+        "kernelmark: error: --profile keeps the profile with the recorded run; use `kernelmark profile` instead\n"
     )
     assert run("submit", "double", "kernel.py").code == 0
     assert asked == []

@@ -262,7 +262,7 @@ def test_one_run_is_graded_again_whatever_it_is(competition: Path, judged: list[
     assert command("regrade", "--run", run[:12]).code == 0
     assert judged == ["bob"]
     said = command("regrade", "--run", run, "--failed")
-    assert (said.code, "--run: names what to grade" in said.err) == (2, True)
+    assert (said.code, "--run names what to grade" in said.err) == (2, True)
     assert command("regrade", "--run", "0123456789abcdef").code == 2
 
 

@@ -87,8 +87,8 @@ def test_what_cannot_be_compared_is_told_in_one_line(run: Command, record: Recor
     first = record(accepted(), "one\n")
     for args, told in (
         ((first, "--diff"), "is ada's first source on double: there is none to compare; name another run as well"),
-        ((first, first), "OTHER: is for --diff; add --diff, or leave it out"),
-        ((first, "fff", "--diff"), "run fff: was never recorded here"),
+        ((first, first), "OTHER is for --diff; add --diff, or leave it out"),
+        ((first, "fff", "--diff"), "run fff was never recorded here"),
     ):
         said = run("show", *args)
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)

@@ -195,8 +195,8 @@ def test_names_that_clash_are_changed_or_refused(
 @pytest.mark.parametrize(
     ("lang", "file", "message"),
     [
-        ("torch", "taken.py", "taken.py: exists already; name another FILE"),
-        ("cu", "a.py", "a.py: does not end in .cu, as --lang cu needs"),
+        ("torch", "taken.py", "taken.py exists already; name another FILE"),
+        ("cu", "a.py", "a.py does not end in .cu, as --lang cu needs"),
         ("torch", "none/a.py", "cannot be written"),
     ],
 )
@@ -210,7 +210,7 @@ def test_what_cannot_be_written(settings: Settings, lang: start.Start, file: str
 def test_a_language_without_a_case_is_refused(run: Command) -> None:
     said = run("start", "double", "--lang", "cu")
     assert said.code == 2
-    assert "double: has no case for cuda, where a .cu file runs; choose another --lang" in said.err
+    assert "double has no case for cuda, where a .cu file runs; choose another --lang" in said.err
 
 
 def test_the_command_says_how_to_check(run: Command) -> None:

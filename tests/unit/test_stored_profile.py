@@ -143,7 +143,7 @@ def test_what_is_no_profile_of_this_run_is_one_line(content: bytes, tmp_path: Pa
     with pytest.raises(HarnessError) as refused:
         read(tmp_path)
     assert time.monotonic() - begun < 5
-    assert str(refused.value).startswith(f"{path}: is ")
+    assert str(refused.value).startswith(f"{path} is ")
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < len(str(path)) + 400
 
@@ -198,6 +198,6 @@ def test_verify_checks_the_profiles(competition: Path, command: Command) -> None
     told = [line for line in said.out.splitlines() if "profile" in line]
     what = "is not a profile (the file: Invalid JSON: expected value at line 1 column 1)"
     assert told == [
-        f"{ledger.path}:1: run {verdict.run}: {path}: {what}",
-        *(f"{each}:1: is a profile of no run of this author in the ledger" for each in stray),
+        f"{ledger.path}:1: run {verdict.run}: {path} {what}",
+        *(f"{each}:1 is a profile of no run of this author in the ledger" for each in stray),
     ]

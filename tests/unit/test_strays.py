@@ -205,4 +205,4 @@ def test_a_project_in_a_folder_of_its_repository(
 
 def test_others_are_allowed_to_one_author_alone(main: Path, command: Command) -> None:
     said = command("grade", "--changed", "main", "--allow-other")
-    assert (said.code, "--allow-other: goes with --only" in said.err) == (2, True)
+    assert (said.code, "--allow-other goes with --only" in said.err) == (2, True)

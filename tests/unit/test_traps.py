@@ -40,7 +40,7 @@ def test_a_submission_is_a_file(trap: str, run: Command, project: Path) -> None:
         said = run("check", "double", "trap.py")
     assert said.code == 2
     assert len(said.err.splitlines()) == 1
-    assert "trap.py: " in said.err
+    assert "trap.py " in said.err
 
 
 def test_a_submission_may_be_a_link_of_its_authors(project: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_hand_in_that_is_no_file_concerns_its_author_alone(
     assert "accepted" in ada
     assert "accepted" not in bob
     if trap not in LINKS | {"folder", "huge"}:
-        assert "bob/kernel.py: cannot be read (it is" in said.out
+        assert "bob/kernel.py cannot be read (it is" in said.out
 
 
 def zipped(path: Path, method: int) -> Path:
@@ -94,7 +94,7 @@ def test_a_damaged_stream_concerns_its_author_alone(
     judge(accepted())
     said = command("grade", "double", "handins.zip", "--no-record")
     assert said.code == 2, said.err
-    assert "bob/kernel.py: cannot be read from the archive (" in said.out
+    assert "bob/kernel.py cannot be read from the archive (" in said.out
     assert "Traceback" not in said.err
     assert "1 accepted" in said.out + said.err or "accepted" in said.out
 
@@ -124,7 +124,7 @@ def test_an_archive_damaged_anywhere_is_told(method: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("trap", [each for each in TRAPS if each != "folder"])
 def test_the_hand_ins_are_a_folder_or_an_archive(trap: str, tmp_path: Path) -> None:
     TRAPS[trap](tmp_path / "handins.zip")
-    with ends(), pytest.raises(UsageError, match=r"handins\.zip: cannot be read .*; name a folder, or a zip archive"):
+    with ends(), pytest.raises(UsageError, match=r"handins\.zip cannot be read .*; name a folder, or a zip archive"):
         submissions_in(tmp_path / "handins.zip")
 
 
@@ -184,10 +184,10 @@ def test_a_ledger_that_is_no_file_is_told(
         verified, shown = command("verify"), command("show", run)
         with pytest.raises(UsageError, match=r"double\.jsonl: the result cannot be recorded there"):
             ledger.refuse_if_broken()
-        with pytest.raises(LedgerError, match=r"double\.jsonl: "):
+        with pytest.raises(LedgerError, match=r"double\.jsonl "):
             ledger.append(accepted(problem="double"))
     assert verified.code == shown.code == 7
-    assert f"{ledger.path}:1: " in verified.out
+    assert f"{ledger.path}:1" in verified.out
     assert "Traceback" not in verified.err + shown.err
     assert str(ledger.path) in shown.err
 
@@ -262,7 +262,7 @@ def test_a_calibration_is_a_file(trap: str, project: Path) -> None:
     devices = project / "leaderboard/devices"
     devices.mkdir(parents=True)
     TRAPS[trap](devices / "cpu.json")
-    with ends(), pytest.raises(UsageError, match=r"cpu\.json: is not a valid calibration \(.*; remove it and run"):
+    with ends(), pytest.raises(UsageError, match=r"cpu\.json is not a valid calibration \(.*; remove it and run"):
         calibrations.stored(Settings.load(project))
 
 

@@ -44,7 +44,7 @@ def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
     except KernelmarkError as error:
         return Diagnostic("fail", "private cases", str(error))
     except OSError as error:
-        return Diagnostic("fail", "private cases", f"{error.filename}: cannot be read ({error.strerror})")
+        return Diagnostic("fail", "private cases", f"{error.filename} cannot be read ({error.strerror})")
     if unknown:
         return Diagnostic(
             "warn", "private cases", f"{folder}: {', '.join(unknown)}: no such problem", "rename or remove it"

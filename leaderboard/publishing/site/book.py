@@ -106,7 +106,7 @@ class Book:
         """
         (entry,) = self._ledger.read_at([self._places[line.seq]])
         if entry.hash != line.hash:
-            raise LedgerError(f"{self._ledger.path}: was replaced while it was read", "try again")
+            raise LedgerError(f"{self._ledger.path} was replaced while it was read", "try again")
         return entry.verdict
 
     def _count(self, verdicts: Iterable[VerdictFields]) -> None:
