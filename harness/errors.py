@@ -17,7 +17,7 @@ from typing import ClassVar
 
 _VERB = re.compile(
     "(are|branched|cannot|changed|comes|could|defines|differs|does|ended|excludes|exists|fails|goes|handed|has|have|"
-    r"holds|is|keeps|must|names|needs|raised|returned|says|takes|times|uses|waits|was|were|with)\b"
+    r"holds|is|keeps|must|names|needs|raised|returned|runs|says|takes|times|uses|waits|was|were|with)\b"
 )
 """The beginnings of what continues a sentence about its subject."""
 

@@ -16,6 +16,7 @@ from kernelmark.text.printing import print_lines, print_text
 
 if TYPE_CHECKING:
     from harness.submission import Submission
+    from kernelmark.grading.setup import PreparedJob
     from kernelmark.project.settings import Settings
 
 _RUN = re.compile("[0-9a-f]{1,16}")
@@ -41,7 +42,8 @@ def compare(
 
     Each is a FILE, or a recorded run: its id, or the id's first digits, which stands for the source that was graded.
 
-    Exit status: as for `submit`, of A; 2 if B is wrong in a benchmark, or could not be timed.
+    Exit status: as for `submit`, of A; 2 if B is wrong in a benchmark, or could not be timed; 2 if one of them runs in
+    Triton's interpreter, for want of a GPU.
     """
     from harness.verdict import DoubtCode
     from kernelmark.grading.admission import usual_s
@@ -56,7 +58,10 @@ def compare(
         what = f"are of the problems {' and '.join(sorted(problems))}" if problems else "are in no problem's folder"
         raise UsageError(f"{one} and {other}", what, "name the problem with --problem")
     (first, _), (second, _) = named
-    job = PreparedJob.prepare(settings, problems.pop(), first, author=first.author)
+    slug = problems.pop()
+    job, other_job = (PreparedJob.prepare(settings, slug, kernel, author=kernel.author) for kernel in (first, second))
+    for prepared in (job, other_job):
+        _refuse_interpreted(prepared)
     with Reporter(usual_s=lambda: usual_s(job)) as reporter:
         result = job.grade(reporter.report, baselines=[second])
     if form == "json":
@@ -70,6 +75,24 @@ def compare(
             second.name, f"{what}: {why}" if why else what, "" if why else "`kernelmark check` says why"
         )
     return result.outcome.exit_code
+
+
+def _refuse_interpreted(job: PreparedJob) -> None:
+    """Run one test of what may launch Triton's kernels without a GPU, before two kernels are graded for nothing.
+
+    Raises:
+        UsageError: Triton's interpreter ran it.
+    """
+    from kernelmark.project.problems import visible_test
+    from kernelmark.text.progress import Reporter
+
+    if job.device != "cpu" or b"triton" not in job.submission.source:
+        return
+    with Reporter() as reporter:
+        checked = job.check(reporter.report, only=[visible_test(job.problem, "cpu").name])
+    if checked.environment.interpreted:
+        what = "runs in Triton's interpreter here, whose times say nothing about speed"
+        raise UsageError(job.submission.name, what, "compare it on a machine with a GPU")
 
 
 def _kernel(settings: Settings, named: str, problem: str | None) -> tuple[Submission, str | None]:

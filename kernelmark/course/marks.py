@@ -12,6 +12,7 @@ from harness.verdict import Outcome
 from kernelmark.text import show
 from kernelmark.text.terminal import labelled, visible
 from leaderboard.standings.pooling import NO_RANK, RowState, too_wide
+from leaderboard.text.interpreted import without_speedups
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
@@ -101,7 +102,7 @@ def _numbers(graded: GradingResult) -> tuple[object, ...]:
         return ("",) * 8
     right = sum(test.outcome is Outcome.ACCEPTED for test in verdict.tests)
     total = len(verdict.tests) + verdict.tests_not_run
-    score, speedup = verdict.score, next(iter(verdict.speedups), None)
+    score, speedup = verdict.score, next(iter(without_speedups(verdict).speedups), None)
     times = (score.median_ns, score.low_ns, score.high_ns) if score else ("", "", "")
     over = (speedup.baseline, f"{speedup.ratio.median:.4g}") if speedup else ("", "")
     return (right, total, *times, *over, verdict.run if graded.recorded else "")

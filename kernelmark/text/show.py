@@ -18,6 +18,7 @@ from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labe
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
 from leaderboard.standings.pooling import COMPARABLE, NO_RANK, WIDEST
+from leaderboard.text.interpreted import without_speedups
 from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
 
@@ -42,7 +43,7 @@ NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
-INTERPRETED = "Triton interpreter: semantics only, not a measure of speed; a GPU shows how fast it is"
+INTERPRETED = "Triton's interpreter ran it: that shows whether it is right, not how fast it is; a speedup needs a GPU"
 
 _ALIKE = ("no difference was measured", "yellow")
 _LOG_LINES = 10  # at each end of a long log
@@ -76,7 +77,7 @@ def verdict(
     `for_author` is for an author whom someone else graded: with the whole log, without advice to the person who grades.
     `profiled` is for `kernelmark profile`, which can show and measure less than `kernelmark bench`.
     """
-    result = with_own_name(result)
+    result = without_speedups(with_own_name(result))
     shown_by = f"kernelmark show {result.run}" if record else _BENCH if profiled else _DOCUMENT
     yield from _outcome(result, whole_log="" if for_author else shown_by)
     if result.score is not None:
@@ -108,7 +109,7 @@ def compilation(found: Compilation) -> str:
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
-    result = with_own_name(result)
+    result = without_speedups(with_own_name(result))
     faster = next((_faster(result.submission.name, other.name, speedup) for speedup in result.speedups), None)
     if result.environment.interpreted and result.score is not None:
         what = "not compared: Triton's interpreter ran it, and such a time says nothing of its speed"
@@ -206,7 +207,7 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         if table.private and table.private.cases:
             yield Line(f"{INDENT}{counted(table.private.cases, 'private case')}", "dim")
         if key.interpreted:
-            yield Line(f"{INDENT}semantics only, not a measure of speed", "dim")
+            yield Line(f"{INDENT}Triton's interpreter ran these: their times and ranks say nothing about speed", "dim")
         baselines = table.baseline_names
         over = [f"× {visible(name)}" for name in baselines]
         how_names = () if alike else ("mode", "sandbox")
@@ -246,7 +247,7 @@ def _notes_on(table: Table) -> Iterator[str]:
 
 def run(result: Verdict, events: Sequence[Moderation] = (), source: PooledSource | None = None) -> Iterator[str]:
     """Everything in the stored document, after the pooled result of its source and the organizers' events."""
-    result = with_own_name(result)
+    result = without_speedups(with_own_name(result))
     yield from _headline(result)
     if source is not None and len(source.gradings) > 1:
         newest = "" if source.verdict.run == result.run else f"; the board shows {source.verdict.run}, the newest"

@@ -122,7 +122,11 @@ class Table(Record):
 
     @property
     def baseline_names(self) -> tuple[str, ...]:
-        """The names of all baselines that a row of the table was measured against."""
+        """The names of all baselines over which the table's rows have speedups: none in Triton's interpreter, whose
+        times say nothing beside a compiled baseline.
+        """
+        if self.key.interpreted:
+            return ()
         return tuple(sorted({speedup.baseline for row in self.rows for speedup in row.speedups}))
 
 

@@ -44,13 +44,14 @@ def interval(score: Interval) -> str:
 
 
 def ratio(value: Ratio) -> str:
-    """A speedup and its interval: "1.593 [1.588, 1.598]", four significant digits or three decimals.
+    """A speedup and its interval with equally many decimals: "1.593 [1.588, 1.598]".
 
-    Below one half, three decimals would not distinguish the ends of an interval.
+    There are three, fewer from ten on; below one half, as many as give the median four significant digits.
     """
     decimals = 3 if value.median < 9.9995 else 2 if value.median < 99.995 else 1
-    digits = "#.4g" if value.median < 0.5 else f".{decimals}f"
-    median, low, high = (f"{number:{digits}}" for number in (value.median, value.low, value.high))
+    if 0 < value.median < 0.5:
+        decimals = 3 - math.floor(math.log10(value.median))
+    median, low, high = (f"{number:.{decimals}f}" for number in (value.median, value.low, value.high))
     return f"{median} [{low}, {high}]"
 
 

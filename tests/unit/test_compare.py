@@ -50,6 +50,17 @@ def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command
     assert len(recorded(project)) == 1
 
 
+def test_a_kernel_that_the_interpreter_runs_is_refused_before_anything_is_timed(
+    project: Path, run: Command, judge: Callable[..., Judge]
+) -> None:
+    (project / "triton.py").write_text("import triton\n")
+    checked = judge(accepted(device_kind="cpu", interpreted=True))
+    said = run("compare", "kernel.py", "triton.py", "--problem", "double", "--device", "cpu")
+    assert (said.code, said.out) == (2, "")
+    assert "triton.py runs in Triton's interpreter here, whose times say nothing about speed; compare it on" in said.err
+    assert checked.setup.only == ["small"], "one test of B was run, and nothing else"
+
+
 def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Callable[..., Judge]) -> None:
     doubt = Doubt(code="no_baseline", text="baseline kernel: it crashed")
     judge(accepted().model_copy(update={"doubts": (doubt,)}), accepted(), failed())

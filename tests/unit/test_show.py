@@ -153,7 +153,14 @@ def test_what_limits_a_result_is_said_with_its_remedy(sandbox: str, interpreted:
         shown = text(lines)
         assert [note for note in (show.NOT_ISOLATED, show.INTERPRETED) if note in shown] == notes
     assert "install Docker or bubblewrap; `kernelmark doctor` says how" in show.NOT_ISOLATED
-    assert "semantics only, not a measure of speed" in show.INTERPRETED
+    assert "not how fast it is; a speedup needs a GPU" in show.INTERPRETED
+
+
+def test_a_kernel_that_the_interpreter_ran_has_no_speedup() -> None:
+    slow = accepted(speedups={"eager": 0.01}, interpreted=True)
+    for lines in (show.verdict(slow), show.run(slow), show.board(tables(slow))):
+        assert "× eager" not in text(lines)
+    assert "× eager" in text(show.verdict(accepted(speedups={"eager": 0.01})))
 
 
 def test_a_compiler_that_did_not_get_through_all_tests_says_how_many() -> None:
@@ -357,7 +364,7 @@ def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
         "NVIDIA H200 (cuda), plain calls",
         *(f"NVIDIA H200 (cuda), plain calls, {how}" for how in ("Triton interpreter", "not isolated")),
     ]
-    assert lines.count("  semantics only, not a measure of speed") == 1
+    assert lines.count("  Triton's interpreter ran these: their times and ranks say nothing about speed") == 1
     assert lines.count("") == 2
     assert list(show.board([])) == ["no submission has been accepted yet"]
 

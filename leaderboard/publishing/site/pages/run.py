@@ -22,6 +22,7 @@ from leaderboard.record.archive import beside, location, present
 from leaderboard.record.fields import how_timed
 from leaderboard.standings.ranking import Row
 from leaderboard.text import kernels as kernel_table
+from leaderboard.text.interpreted import without_speedups
 from leaderboard.text.metrics import METRICS, Column
 
 _STOPPED = {
@@ -102,7 +103,7 @@ def _page(site: Site, book: Book, run: str, row: Row | None, stand: AcceptedRun 
         return document, {
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
-            "baselines": sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}),
+            "baselines": sorted({paired.name for b in without_speedups(verdict).benchmarks for paired in b.baselines}),
             "metrics": _metrics(verdict),
             "replayed": list(_replayed(verdict)),
             "kernels": kernels[:_KERNELS],
@@ -224,7 +225,7 @@ def _environment(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "device", f"{ran.device_name} ({ran.device_kind})"
     yield "sandbox", ran.sandbox + ("" if ran.isolated else ", not isolated")
     if ran.interpreted:
-        yield "Triton", "in its interpreter: semantics only, not a measure of speed"
+        yield "Triton", "in its interpreter, which shows whether a kernel is right, not how fast it is"
     versions = (("python", ran.python), ("torch", ran.torch), ("triton", ran.triton), ("driver", ran.driver))
     for name, version in (*versions, ("CUDA", ran.cuda), ("image", ran.image_digest)):
         if version is not None:
