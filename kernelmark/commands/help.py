@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import click
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Take part": ("start", "check", "debug", "bench", "compare", "profile", "submit"),
-    "Look": ("problems", "board", "runs", "show", "site"),
-    "Organize": (
+    "Write and grade kernels": ("start", "check", "debug", "bench", "compare", "profile", "submit"),
+    "See problems and results": ("problems", "board", "runs", "show", "site"),
+    "Organize a course or a competition": (
         "grade",
         "marks",
         "regrade",
@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "merge-ledger",
         "import",
     ),
-    "Set up": ("init", "doctor", "calibrate", "fleet"),
+    "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet"),
 }
 """Commands of `kernelmark` that are in none of them are listed last."""
 

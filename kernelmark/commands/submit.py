@@ -191,6 +191,8 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
     from kernelmark.text.progress import Reporter
 
     remark = admission.admit(job, late) if record else None
+    if record:
+        _say_whose(job)
     with Reporter(usual_s=lambda: admission.usual_s(job)) as reporter:
         result = job.grade(reporter.report)
     table, recorded = None, False
@@ -210,6 +212,15 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
     if profile and result.score is not None:
         say(_profiled(job, result))
     return result.outcome.exit_code
+
+
+def _say_whose(job: PreparedJob) -> None:
+    """Say which author a first result is recorded under, if nobody named one."""
+    settings, author = job.settings, job.submission.author
+    known = any(settings.locate("archive").glob(f"*/{author}"))
+    if not known and settings.author is None and author == settings.author_or_default():
+        how = "--author or the setting `author` names another"
+        say(f"recorded under the name {author}, from git or the login; {how}")
 
 
 def _profiled(job: PreparedJob, result: Verdict) -> str:

@@ -20,17 +20,21 @@ def problem_directories(settings: Settings) -> list[Path]:
     return sorted(file.parent for file in settings.locate("problems").glob("*/problem.toml"))
 
 
+def is_project(settings: Settings) -> bool:
+    """Whether the root has a kernelmark.toml, problems or results."""
+    places = (settings.root / FILE_NAME, settings.locate("problems"), settings.locate("results"))
+    return any(path.exists() for path in places)
+
+
 def refuse_without_project(settings: Settings) -> None:
     """Raise where there is no project, before a command finds nothing in it, or records something outside of one.
 
     Raises:
         UsageError: the root has no kernelmark.toml, no problems and no results.
     """
-    if not any(
-        path.exists() for path in (settings.root / FILE_NAME, settings.locate("problems"), settings.locate("results"))
-    ):
+    if not is_project(settings):
         what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
-        raise UsageError(str(settings.root), what, "change to your clone of a project, and try again")
+        raise UsageError(str(settings.root), what, "change to a project, or make one with `kernelmark init`")
 
 
 def find_problem(settings: Settings, reference: str | Path, final: datetime | bool | None = None) -> Problem:

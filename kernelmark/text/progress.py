@@ -1,4 +1,4 @@
-"""Shows progress on stderr: a bar on a terminal, otherwise one plain line per stage and case.
+"""Shows progress on stderr: a bar on a terminal, otherwise one plain line per stage.
 
 The command line makes one reporter per grading and passes its `report` to the judge. Trusted; labels come from the
 organizer's problem, but control characters in them are still made visible.
@@ -24,7 +24,7 @@ _PER_SECOND = 4  # how often the bar is drawn: on a CPU, calls are being timed a
 
 
 class Reporter:
-    """A context manager whose `report` shows one step; without a terminal, each step is printed as a line.
+    """A context manager whose `report` shows one step; without a terminal, each stage is printed as a line.
 
     `usual_s` says how long a grading usually takes, in seconds from its build to its end; None: unknown.
     """
@@ -58,7 +58,7 @@ class Reporter:
 
     def report(self, step: Progress) -> None:
         """Show one step; the same step twice is shown once."""
-        line = describe(step)
+        line = stage(step) if self._bar is None else describe(step)
         if line == self._last:
             return
         self._last = line
@@ -94,6 +94,11 @@ def describe(step: Progress) -> str:
     """One step as text: `test 3/12 rows=256 cols=1024`; a stage without countable steps shows only its name."""
     count = f"{min(step.done + 1, step.total)}/{step.total}" if step.total > 0 else ""
     return " ".join(part for part in (str(step.stage), count, visible(step.label)) if part)
+
+
+def stage(step: Progress) -> str:
+    """What a log says of a step: `test: 12 cases`, the same for every case of a stage."""
+    return f"{step.stage}: {step.total} cases" if step.total > 1 else describe(step)
 
 
 def _bar(stream: TextIO, clock: Callable[[], str]) -> Bar:

@@ -315,8 +315,9 @@ def _outcome(result: Check, first: Line | None = None, whole_log: str = _DOCUMEN
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
         missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
-        total = len(result.tests) + result.tests_not_run
-        yield labelled("tests", f"{len(result.tests) - len(failed)} of {total} right{missed}")
+        total, hidden = len(result.tests) + result.tests_not_run, sum(test.hidden for test in result.tests)
+        unseen = f", {hidden} of them with hidden inputs" if hidden and not failed else ""
+        yield labelled("tests", f"{len(result.tests) - len(failed)} of {total} right{unseen}{missed}")
     yield from findings.failures(failed, none_right=len(failed) == len(result.tests) and not result.tests_not_run)
     yield from _traceback_and_log(
         result.model_copy(update={"log": _shortened(result.log, whole_log) if whole_log else result.log})

@@ -43,6 +43,16 @@ def python_that_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: 
     monkeypatch.setattr("sys.executable", str(program))
 
 
+def test_a_folder_without_a_project_is_said_with_how_to_make_one(tmp_path: Path) -> None:
+    [found] = project.problems(Settings(root=tmp_path))
+    assert (found.status, found.text) == ("warn", f"there is no kernelmark.toml in {tmp_path} or above it")
+    assert "`kernelmark init`" in found.remedy
+    assert next(doctor.lines([found])) == "this machine can grade, but no project was found here (1 warning below)"
+    (tmp_path / "kernelmark.toml").touch()
+    [found] = project.problems(Settings(root=tmp_path))
+    assert "none under" in found.text
+
+
 def test_torch_is_asked_in_another_process_whose_last_line_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

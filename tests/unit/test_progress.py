@@ -29,13 +29,13 @@ def test_a_step_counts_from_one_and_never_past_the_total() -> None:
     assert describe(step(Stage.TEST, 12, 12)) == "test 12/12"
 
 
-def test_a_file_gets_one_line_a_step_and_none_twice() -> None:
+def test_a_file_gets_one_line_a_stage_however_many_cases_it_has() -> None:
     stream = io.StringIO()
     with Reporter(stream) as reporter:
         first = step(Stage.TEST, 0, 2, "a")
         for each in (step(Stage.BUILD), first, first, step(Stage.TEST, 1, 2)):
             reporter.report(each)
-    assert stream.getvalue() == "build\ntest 1/2 a\ntest 2/2\n"
+    assert stream.getvalue() == "build\ntest: 2 cases\n"
 
 
 def test_labels_are_neither_control_sequences_nor_markup() -> None:
@@ -71,7 +71,7 @@ def test_where_the_cursor_cannot_move_there_is_no_bar_and_without_colours_a_plai
     assert ("\x1b[?25l" in stream.getvalue()) == bar
     assert not re.search(r"\x1b\[[0-9;]*m", stream.getvalue()), "no colour"
     assert ("━" in stream.getvalue()) == bar
-    assert bar or stream.getvalue() == "test 2/2 a\n"
+    assert bar or stream.getvalue() == "test: 2 cases\n"
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,26 @@ def test_submit_archives_records_ranks_and_rewrites_the_board(
     run("--author", "bob", "problems/double", "kernel.py", command=submit)
     ended = run("double", "kernel.py", command=submit)
     assert "standing    rank 2 of 2 on NVIDIA H200" in ended.out
-    assert ended.err == "test 1/2 small\n"
+    assert ended.err == "test: 2 cases\n"
     assert [asked[1].author for asked in fake.asked] == ["bob", "ada"]
     assert [(asked[0], asked[2], asked[3]) for asked in fake.asked] == [("double", "process", "cpu")] * 2
     [archived] = (project / "leaderboard/archive/double/ada").iterdir()
     assert archived.read_bytes() == (project / "kernel.py").read_bytes()
     board = (project / "leaderboard/BOARD.md").read_text()
     assert board.index("| bob |") < board.index("| ada |")
+
+
+def test_the_first_result_says_whose_it_is_if_nobody_named_an_author(
+    run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\n')
+    monkeypatch.setattr("kernelmark.project.settings.default_author", lambda _: "root")
+    judge(*(accepted(author=author) for author in ("root", "bob", "root", "root")))
+    unrecorded = run("bench", "double", "kernel.py")
+    named = run("double", "kernel.py", "--author", "bob", command=submit)
+    first, second = (run("double", "kernel.py", command=submit) for _ in range(2))
+    said = "recorded under the name root, from git or the login; --author or the setting `author` names another\n"
+    assert [said in ended.err for ended in (unrecorded, named, first, second)] == [False, False, True, False]
 
 
 def test_no_record_leaves_nothing_behind(run: Command, judge: Callable[..., Judge], project: Path) -> None:

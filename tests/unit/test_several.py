@@ -227,9 +227,9 @@ def test_in_this_process_the_order_is_that_of_the_files(
     said = command("grade", "--changed", base, "--no-record")
     assert (said.code, [each[1].author for each in fake.asked]) == (0, ["ada", "bob"])
     assert fakes.made == []
-    first = ["test 1/2 small", "1/2 submissions/double/ada/kernel.py: accepted"]
+    first = ["test: 2 cases", "1/2 submissions/double/ada/kernel.py: accepted"]
     last = ["2/2 submissions/double/bob/kernel.py: accepted", "2 submissions: 2 accepted"]
-    assert said.err.splitlines() == [*first, "test 1/2 small", *last]
+    assert said.err.splitlines() == [*first, "test: 2 cases", *last]
 
 
 def test_where_the_fleet_fails_the_rest_is_our_fault(

@@ -96,6 +96,15 @@ def test_an_accepted_verdict_shows_times_score_run_and_standing() -> None:
     assert "interpreter" not in shown
 
 
+def test_hidden_tests_are_counted_where_all_are_right() -> None:
+    secret = CaseResult(name="secret", hidden=True, outcome=Outcome.ACCEPTED, message="")
+    shown = accepted()
+    assert "5 of 5 right, 1 of them with hidden inputs" in text(
+        show.check(shown.model_copy(update={"tests": (*shown.tests, secret)}))
+    )
+    assert "hidden" not in text(show.check(shown))
+
+
 def test_tests_that_only_a_gpu_runs_are_said_to_be_left_out() -> None:
     here = accepted(device_kind="cpu")
     for shown in (show.verdict(here, for_gpus=7), show.check(here, for_gpus=7)):

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from harness.errors import KernelmarkError
 from harness.problem.load import private_files
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
-from kernelmark.project.problems import find_problem, private_folder, problem_directories
-from kernelmark.project.settings import Settings
+from kernelmark.project.problems import find_problem, is_project, private_folder, problem_directories
+from kernelmark.project.settings import FILE_NAME, Settings
 from kernelmark.text.terminal import counted
 from leaderboard.record.ledger import JsonlLedger
+
+NO_PROJECT = "project"  # the check that finds none
 
 
 def problems(settings: Settings) -> Iterator[Diagnostic]:
@@ -18,9 +20,17 @@ def problems(settings: Settings) -> Iterator[Diagnostic]:
     directories = problem_directories(settings)
     if settings.private_cases is not None:
         yield private_cases(settings, {directory.name for directory in directories})
-    if not directories:
+    if not is_project(settings):
+        what = f"there is no {FILE_NAME} in {settings.root} or above it"
+        yield Diagnostic("warn", NO_PROJECT, what, "change to a project, or make one with `kernelmark init`")
+    elif not directories:
         where = str(settings.locate("problems"))
-        yield Diagnostic("warn", "problems", f"none under {where}", "run from your project, or set `problems`")
+        yield Diagnostic(
+            "warn",
+            "problems",
+            f"none under {where}",
+            "`kernelmark problems new` makes one; the setting `problems` says where they are",
+        )
     for directory in directories:
         check = f"problem {directory.name}"
         try:
