@@ -45,7 +45,10 @@ def python_that_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: 
 
 def test_a_folder_without_a_project_is_said_with_how_to_make_one(tmp_path: Path) -> None:
     [found] = project.problems(Settings(root=tmp_path))
-    assert (found.status, found.text) == ("warn", f"there is no kernelmark.toml in {tmp_path} or above it")
+    assert (found.status, found.text) == (
+        "warn",
+        f"no project was found here: there is no kernelmark.toml in {tmp_path} or above it",
+    )
     assert "`kernelmark init`" in found.remedy
     assert next(doctor.lines([found])) == "this machine can grade, but no project was found here (1 warning below)"
     (tmp_path / "kernelmark.toml").touch()

@@ -62,8 +62,8 @@ def _summary(findings: list[Diagnostic]) -> str:
     count: Counter[str] = Counter(f.status for f in findings)
     wrong = [counted(count[s], name) for s, name in (("fail", "failure"), ("warn", "warning")) if count[s]]
     can = "this machine can grade" if can_grade(findings) else "this machine cannot grade yet"
-    if any(f.check == project.NO_PROJECT for f in findings):
-        can += ", but no project was found here"
+    if any(f.text.startswith(project.NO_PROJECT) for f in findings):
+        can += f", but {project.NO_PROJECT}"
     return f"{can} ({' and '.join(wrong)} below)" if wrong else f"{can}, and nothing is missing"
 
 

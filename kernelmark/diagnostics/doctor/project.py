@@ -12,7 +12,7 @@ from kernelmark.project.settings import FILE_NAME, Settings
 from kernelmark.text.terminal import counted
 from leaderboard.record.ledger import JsonlLedger
 
-NO_PROJECT = "project"  # the check that finds none
+NO_PROJECT = "no project was found here"
 
 
 def problems(settings: Settings) -> Iterator[Diagnostic]:
@@ -21,16 +21,12 @@ def problems(settings: Settings) -> Iterator[Diagnostic]:
     if settings.private_cases is not None:
         yield private_cases(settings, {directory.name for directory in directories})
     if not is_project(settings):
-        what = f"there is no {FILE_NAME} in {settings.root} or above it"
-        yield Diagnostic("warn", NO_PROJECT, what, "change to a project, or make one with `kernelmark init`")
+        what = f"{NO_PROJECT}: there is no {FILE_NAME} in {settings.root} or above it"
+        yield Diagnostic("warn", "problems", what, "change to a project, or make one with `kernelmark init`")
     elif not directories:
         where = str(settings.locate("problems"))
-        yield Diagnostic(
-            "warn",
-            "problems",
-            f"none under {where}",
-            "`kernelmark problems new` makes one; the setting `problems` says where they are",
-        )
+        remedy = "`kernelmark problems new` makes one; the setting `problems` says where they are"
+        yield Diagnostic("warn", "problems", f"none under {where}", remedy)
     for directory in directories:
         check = f"problem {directory.name}"
         try:
