@@ -46,22 +46,32 @@ def competition(slugs: Sequence[str]) -> Files:
         UsageError: no such problem ships; the message names the nearest.
     """
     source = shipped()
-    known = sorted(file.parent.name for file in (source / "problems").glob("*/problem.toml"))
-    for slug in slugs:
-        if slug not in known:
-            raise UsageError(f"--problem {slug:.80}", "no such problem comes with kernelmark", nearest(slug, known))
-    folders = [Path(kind, slug) for slug in slugs for kind in ("problems", "reference")]
     ours = ["problems/problem.schema.json", *_AS_IN_OUR_OWN]
     workflow = (source / _WORKFLOW).read_text("utf-8")
     assert workflow.count(_INSTALL) == 1
     return {
         **{name: _read(source / name) for name in ours},
-        **{str(name): file for folder in folders for name, file in _below(source, folder)},
+        **added(slugs),
         _WORKFLOW: File(workflow.replace(_INSTALL, _INSTALL_HERE).encode()),
         ".gitignore": _rendered("gitignore"),
         "requirements.txt": _rendered("requirements.txt", wheel=_WHEEL),
         "README.md": _rendered("README.md", slug=slugs[0]),
     }
+
+
+def added(slugs: Sequence[str]) -> Files:
+    """The files of these problems alone, and of the kernels for them.
+
+    Raises:
+        UsageError: no such problem ships; the message names the nearest.
+    """
+    source = shipped()
+    known = sorted(file.parent.name for file in (source / "problems").glob("*/problem.toml"))
+    for slug in slugs:
+        if slug not in known:
+            raise UsageError(f"--problem {slug:.80}", "no such problem comes with kernelmark", nearest(slug, known))
+    folders = [Path(kind, slug) for slug in slugs for kind in ("problems", "reference")]
+    return {str(name): file for folder in folders for name, file in _below(source, folder)}
 
 
 def course() -> Files:
@@ -98,7 +108,8 @@ def _refuse_existing(folder: Path, files: Files) -> None:
     for name in files:
         for path in (folder / name, *(folder / above for above in Path(name).parents)):
             if os.path.lexists(path) and not (path != folder / name and path.is_dir()):
-                raise UsageError(str(path), "exists already", "name an empty folder, or one that is not there yet")
+                remedy = "name an empty folder, or add problems to a project with --problem"
+                raise UsageError(str(path), "exists already", remedy)
 
 
 def _fill(folder: Path, files: Files) -> None:

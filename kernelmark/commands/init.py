@@ -28,16 +28,20 @@ from kernelmark.text.terminal import counted
 def init(folder: Path, problems: Sequence[str], course: bool) -> None:
     """Make a project in DIR, by default here: settings, problems, the organizers' kernels, and a workflow for GitHub.
 
-    DIR may exist. Nothing is overwritten: if one of the files is there already, none is written.
+    DIR may exist. If it is a project, --problem adds problems to it, each with its kernels. Nothing is overwritten: if
+    one of the files is there already, none is written.
     """
     from kernelmark.authoring import init as making
+    from kernelmark.project.settings import FILE_NAME
 
     if course and problems:
         raise UsageError("--problem", "a course has its own", "leave it out, or --course")
     slugs = tuple(dict.fromkeys(problems)) or making.DEFAULT
-    files = making.course() if course else making.competition(slugs)
+    more = bool(problems) and (folder / FILE_NAME).is_file()
+    files = making.course() if course else making.added(slugs) if more else making.competition(slugs)
     making.write(folder, files)
-    say(f"wrote {counted(len(files), 'file')} to {folder}; README.md says more. Begin with:")
+    what = f"wrote {counted(len(files), 'file')} to {folder}"
+    say(f"{what}. Begin with:" if more else f"{what}; README.md says more. Begin with:")
     first = "row_sum" if course else slugs[0]
     there = [] if folder == Path() else [shlex.join(["cd", str(folder)])]
     commands = (f"{command} {first} my_kernel.py" for command in ("kernelmark start", "kernelmark check", "submit"))

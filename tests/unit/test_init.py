@@ -41,8 +41,23 @@ def test_a_project_has_what_grading_and_its_workflow_need(here: Path, invoke: Co
     readme = (made.root / "README.md").read_text()
     assert re.findall(r"^    (\S+ \S+ \S+)", readme, re.MULTILINE) == [
         "kernelmark start vector_add", "kernelmark check vector_add", "submit vector_add my_kernel.py",
+        "kernelmark init --problem", "kernelmark problems new",
     ]  # fmt: skip
     assert not [name for name in below(made.root) if "__pycache__" in name]
+
+
+def test_a_project_gets_more_problems_and_keeps_what_it_has(here: Path, invoke: Command) -> None:
+    invoke("init", "mine")
+    (here / "mine/README.md").write_text("my own\n")
+    before = below(here / "mine")
+    said = invoke("init", "mine", "--problem", "square")
+    assert (said.code, said.out.splitlines()[1]) == (0, "kernelmark start square my_kernel.py")
+    assert Project("mine").problems() == ["softmax", "square", "vector_add"]
+    assert {name.split("/")[1] for name in set(below(here / "mine")) - set(before)} == {"square"}
+    assert (here / "mine/README.md").read_text() == "my own\n"
+    again = invoke("init", "mine", "--problem", "matmul", "--problem", "square")
+    assert (again.code, "exists already" in again.err) == (2, True)
+    assert "matmul" not in Project("mine").problems(), "all of them, or none"
 
 
 def test_the_workflow_calls_only_what_is_there(here: Path, invoke: Command) -> None:
