@@ -46,11 +46,15 @@ def interval(score: Interval) -> str:
 def ratio(value: Ratio) -> str:
     """A speedup and its interval with equally many decimals: "1.593 [1.588, 1.598]".
 
-    There are three, fewer from ten on; below one half, as many as give the median four significant digits.
+    There are three, and fewer from ten on. Below one half there are more if the median needs them for two significant
+    digits, or the interval's ends to differ, at most for four significant digits.
     """
     decimals = 3 if value.median < 9.9995 else 2 if value.median < 99.995 else 1
     if 0 < value.median < 0.5:
-        decimals = 3 - math.floor(math.log10(value.median))
+        zeros = -math.floor(math.log10(value.median))
+        decimals = max(decimals, zeros + 1)
+        while decimals < zeros + 3 and (value.high - value.low) * 10**decimals < 10:
+            decimals += 1
     median, low, high = (f"{number:.{decimals}f}" for number in (value.median, value.low, value.high))
     return f"{median} [{low}, {high}]"
 

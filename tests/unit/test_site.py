@@ -771,6 +771,7 @@ def test_of_before_protocol_5_replayed_and_sealed_results_stand_on_two_boards_th
     names = ["NVIDIA H200, replayed", "NVIDIA H200, sealed rounds"]
     assert re.findall(r'<h2 id="(board-\d)">([^<]*)</h2>', html) == [("board-1", names[0]), ("board-2", names[1])]
     assert re.findall(r'<a href="#board-\d">([^<]*)</a>', html) == names
+    assert html.count('method.html#sealed">sealed rounds</a> were told by') == 1
     assert re.findall(r'aria-label="Board on ([^"]*)"', html) == names
     places = project.json("authors/bob.json")["places"]
     assert [(place["key"]["timing"], place["row"]["run"]) for place in places] == [
