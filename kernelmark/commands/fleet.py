@@ -40,7 +40,6 @@ def start(host: str | None, port: int, device: str | None, no_grading: bool, blo
     """
     from kernelmark.grading.fleet.cluster import machine
 
-    _require_ray()
     node, token = machine.start(load_settings(), host, port, _chosen(device, no_grading))
     if token is not None:
         say(f"made a token: copy {token} to the same place on each of the other machines")
@@ -59,7 +58,6 @@ def join(address: str, device: str | None, no_grading: bool, block: bool) -> Non
     """
     from kernelmark.grading.fleet.cluster import machine
 
-    _require_ray()
     _running(machine.join(load_settings(), address, _chosen(device, no_grading)), block)
 
 
@@ -68,12 +66,11 @@ def join(address: str, device: str | None, no_grading: bool, block: bool) -> Non
 @form_option
 def status(address: str, form: str) -> None:
     """Show the machines of the fleet at ADDRESS, and what they are grading."""
-    _require_ray()
     from kernelmark.grading.fleet.cluster.access import find_address, require_token
 
     found = find_address(address)
     require_token()  # before ray is imported
-    from kernelmark.grading.fleet.cluster.status import examine
+    from kernelmark.grading.fleet.cluster.dispatcher import examine
 
     document = examine(found)
     print_json(document) if form == "json" else print_lines(_lines(document))
@@ -102,13 +99,6 @@ def _chosen(device: str | None, no_grading: bool) -> Any:
     if no_grading and device is not None:
         raise UsageError("--no-grading", "excludes --device", "use one of them")
     return None if no_grading else device or load_settings().device
-
-
-def _require_ray() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("ray") is None:
-        raise UsageError("fleet", "several machines need ray", "pip install 'kernelmark[fleet]'")
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:

@@ -23,7 +23,7 @@ import kernelmark
 from harness.errors import HarnessError, UsageError
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.grading.fleet.cluster.access import refuse_if_open
-from kernelmark.grading.fleet.cluster.documents import ActorState
+from kernelmark.grading.fleet.cluster.actor import WorkerState
 from kernelmark.grading.fleet.cluster.machine import CPU
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark as run_command
@@ -82,7 +82,7 @@ def nodes(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     token = tmp_path_factory.mktemp("ray") / "token"
     token.write_text(secrets.token_hex(32))
     with pytest.MonkeyPatch.context() as patch:
-        for name in [each for each in os.environ if each.startswith(("KERNELMARK_", "RAY_"))]:
+        for name in [name for name in os.environ if name.startswith(("KERNELMARK_", "RAY_"))]:
             patch.delenv(name)
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
@@ -112,11 +112,11 @@ def jobs(number: int) -> list[kernelmark.Job]:
     return [kernelmark.Job(problem="double", submission=SOURCE.format(secrets.token_hex(8))) for _ in range(number)]
 
 
-def states() -> list[ActorState]:
-    """What the actors of the fleet that is open in this process say."""
-    from kernelmark.grading.fleet.cluster.status import actors
+def states() -> list[WorkerState]:
+    """What the workers of the fleet that is open in this process have done."""
+    from kernelmark.grading.fleet.cluster.dispatcher import machine_states
 
-    return list(actors())
+    return [worker for machine in machine_states() for worker in machine.workers]
 
 
 def parents() -> dict[int, int]:
@@ -286,7 +286,7 @@ def test_the_commands_start_show_and_stop_a_fleet(project: Path, tmp_path: Path)
         fleet("start", "--port", port, status=2)
         fleet("join", "fleet.address")
         shown = json.loads(fleet("status", "--format", "json"))
-        assert sorted(each["cpu"] for each in shown["machines"]) == [False, True]
+        assert sorted(machine["cpu"] for machine in shown["machines"]) == [False, True]
         assert "no program uses it now" in fleet("status", f"127.0.0.1:{port}")
     finally:
         fleet("stop")

@@ -16,8 +16,7 @@ import pytest
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.grading.fleet import Fleet, pool
-from kernelmark.grading.fleet.cluster import access, machine
-from kernelmark.grading.fleet.cluster.documents import ActorState
+from kernelmark.grading.fleet.cluster import access, actor, machine
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from tests.unit.conftest import ROOT, Command
 from tests.workers import FakeWorker, batch, held, job, keys, planned, soon
@@ -98,8 +97,6 @@ def test_without_ray_the_message_says_what_to_install(competition: Path, monkeyp
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "kernelmark.grading.fleet.cluster.dispatcher", raising=False)
-    monkeypatch.delitem(sys.modules, "kernelmark.grading.fleet.cluster.actor", raising=False)
     monkeypatch.setattr("kernelmark.grading.fleet.fleet._isolated", lambda _, **__: "bwrap")
     with pytest.raises(UsageError, match=r"several machines need ray; pip install 'kernelmark\[fleet\]'"):
         Fleet("10.0.0.1:6379")
@@ -116,14 +113,7 @@ def test_what_does_not_go_together_is_refused(given: Any, told: str) -> None:
 
 def test_a_worker_gets_the_environment_of_its_machine() -> None:
     initial = b"PATH=/usr/bin\0RAY_AUTH_TOKEN=secret\0SPT_NOENV=1\0RAYON=x=y\0\0"
-    assert machine.node_environment(initial) == {"PATH": "/usr/bin", "RAYON": "x=y"}
-
-
-@pytest.mark.parametrize(
-    ("gpu", "visible", "number"), [("3", None, 3), ("3", "", 3), ("5", "2,5", 1), ("GPU-b", "GPU-a,GPU-b", 1)]
-)
-def test_a_gpu_is_numbered_among_those_of_its_machine(gpu: str, visible: str | None, number: int) -> None:
-    assert machine.ordinal(gpu, visible) == number
+    assert actor.node_environment(initial) == {"PATH": "/usr/bin", "RAYON": "x=y"}
 
 
 @pytest.mark.parametrize(
@@ -206,9 +196,3 @@ def answered_of(request: JobRequest) -> JobAnswer:
 
 def answered_by(worker: FakeWorker) -> JobAnswer:
     return answered_of(worker.handed[0])
-
-
-def test_a_state_tells_who_works_from_who_waits() -> None:
-    state = ActorState(machine="a", device="CPU", slots=2, done=6, in_flight=5, seconds=30.0)
-    assert (state.working, state.waiting, state.a_minute) == (2, 3, 12.0)
-    assert ActorState(machine="a", device="CPU", slots=2, done=0, in_flight=1, seconds=0.0).a_minute == 0.0

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
@@ -225,7 +225,7 @@ class Dispatch:
         work, device = done.work, done.device
         try:
             answer = done.answer.result()
-        except WorkerLost as lost:
+        except (WorkerLost, CancelledError) as lost:
             if (error := self._again(work, lost)) is None:
                 return
             answer, device = JobAnswer.failed(work.request.run, error), ""
@@ -240,7 +240,7 @@ class Dispatch:
         for taken in work.duplicates:
             yield replace(self._copied(answer, device, taken), error=first.error)
 
-    def _again(self, work: _Work, lost: WorkerLost) -> KernelmarkError | None:
+    def _again(self, work: _Work, lost: Exception) -> KernelmarkError | None:
         """Hand a job over once more, whose worker was lost; returns the error if that is of no use."""
         work.tries += 1
         if work.tries == _TRIES:

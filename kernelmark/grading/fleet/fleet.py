@@ -99,7 +99,10 @@ class Fleet:
         else:
             address = find_address(where)
             self._sandbox = _isolated(self._settings, elsewhere=True)
-            self._cluster = _cluster(address, self._settings.device, self._sandbox, slots, device_name)
+            require_token()
+            from kernelmark.grading.fleet.cluster.dispatcher import Cluster
+
+            self._cluster = Cluster(address, self._settings.device, self._sandbox, slots, device_name)
         self._pool, self._in_flight = WorkerPool(workers), InFlight()
         self._threads = ThreadPoolExecutor(self._pool.capacity or _AT_ONCE)
         self._begun = time.monotonic()
@@ -272,21 +275,3 @@ def _isolated(settings: Settings, *, elsewhere: bool = False) -> SandboxName:
     if not isolates(name):
         raise UsageError("Fleet", f"the sandbox {name} does not isolate", "install Docker or bubblewrap")
     return name
-
-
-def _cluster(
-    address: str, device: DeviceChoice, sandbox: SandboxName, slots: int | None, device_name: str | None
-) -> Cluster:
-    """The fleet at that address, not connected yet.
-
-    Raises:
-        UsageError: ray is not installed, or the token is not here.
-    """
-    require_token()
-    try:
-        from kernelmark.grading.fleet.cluster.dispatcher import Cluster
-        from kernelmark.grading.fleet.cluster.documents import VERSION, ActorSetup
-    except ImportError as error:
-        raise UsageError("Fleet", "several machines need ray", "pip install 'kernelmark[fleet]'") from error
-    setup = ActorSetup(version=VERSION, device=device, sandbox=sandbox, slots=slots)
-    return Cluster(address, setup, device_name)

@@ -95,7 +95,7 @@ class WorkerPool:
             with self._lock:
                 self._runs.remove(request.run)
                 self._load[index] -= 1
-                if answer.exception() is None:
+                if not answer.cancelled() and answer.exception() is None:
                     self._done[self._devices[index]] += 1
             ended(answer, self._devices[index])
 

@@ -1,4 +1,4 @@
-"""Where a fleet is, and who may use it: its address, and its token. ray is imported to probe another Ray alone.
+"""Where a fleet is, and who may use it: its address, and its token. Does not import ray.
 
 Anyone who has the token can run programs on all machines of the fleet, and no one else may. Ray checks it on every
 connection if it runs with RAY_AUTH_MODE=token. A Ray without it answers everybody, even those who show a token, so
@@ -14,14 +14,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from harness.errors import HarnessError, UsageError
 
-FILE_NAME = "fleet.address"
-_HOST_PORT = re.compile(r"(?P<host>[^\s:/]+|\[[0-9A-Fa-f:.]+\]):(?P<port>\d{1,5})")
+_HOST_PORT = re.compile(r"([^\s:/]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 _MODE, _TOKEN, _TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+_DEFAULT_FILE = "~/.ray/auth_token"
 _CONNECT_S, _PROBE_S = 5.0, 60.0
+_PROBE = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1])"
 
 
 def find_address(where: str) -> str:
@@ -36,38 +38,47 @@ def find_address(where: str) -> str:
     if _HOST_PORT.fullmatch(where):
         return where
     try:
-        held = Path(where).read_text(encoding="utf-8").strip()
+        content = Path(where).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         what = "is neither HOST:PORT nor an address file"
         raise UsageError(where, what, "`kernelmark fleet start` writes one") from None
-    if not _HOST_PORT.fullmatch(held):
+    if not _HOST_PORT.fullmatch(content):
         raise UsageError(where, "does not hold HOST:PORT", "`kernelmark fleet start` writes such a file")
-    return held
+    return content
+
+
+def require_ray() -> None:
+    """Check that ray is installed, without importing it.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if find_spec("ray") is None:
+        raise UsageError("fleet", "several machines need ray", "pip install 'kernelmark[fleet]'")
 
 
 def require_token() -> None:
     """Let Ray show the token in this process. Called before ray is imported, which reads the variable once.
 
     Raises:
-        UsageError: tokens are switched off, or there is none.
+        UsageError: ray is not installed, tokens are switched off, or there is none.
     """
     mode = os.environ.get(_MODE)
     if mode and mode.lower() != "token":
         raise UsageError(_MODE, f"is {mode!r}, and a fleet needs Ray's tokens", "set it to token, or unset it")
     if not mode and "ray" in sys.modules:
         raise UsageError(_MODE, "was not set when ray was imported", f"set {_MODE}=token for this program")
+    require_ray()
     if not has_token():
-        remedy = f"copy {_default_file()} from the machine of `kernelmark fleet start`, or set {_TOKEN_PATH}"
+        remedy = f"copy {_DEFAULT_FILE} from the machine of `kernelmark fleet start`, or set {_TOKEN_PATH}"
         raise UsageError("fleet", "this machine does not have the fleet's token", remedy)
     os.environ[_MODE] = "token"
 
 
 def has_token() -> bool:
     """Whether Ray would find a token here."""
-    if os.environ.get(_TOKEN):
-        return True
     try:
-        return bool(_file().read_text(encoding="utf-8").strip())
+        return bool(os.environ.get(_TOKEN) or _file().read_text(encoding="utf-8").strip())
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -81,9 +92,9 @@ def make_token() -> Path:
     file = _file()
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
-            os.fchmod(opened.fileno(), 0o600)
-            opened.write(secrets.token_hex(32))
+        file.touch(0o600)
+        file.chmod(0o600)  # it was there, but empty
+        file.write_text(secrets.token_hex(32), encoding="utf-8")
     except OSError as error:
         raise HarnessError(f"the fleet's token cannot be written to {file} ({error.strerror})") from error
     return file
@@ -104,7 +115,7 @@ def refuse_if_open(address: str) -> None:
         raise HarnessError(what, "is it running, and does a firewall let this machine through?") from error
     if not _answers(address, os.environ):
         what = "is the address of a fleet that does not take this machine's token"
-        raise UsageError(address, what, f"copy {_default_file()} from the machine of `kernelmark fleet start`")
+        raise UsageError(address, what, f"copy {_DEFAULT_FILE} from the machine of `kernelmark fleet start`")
     without = {name: value for name, value in os.environ.items() if name not in (_TOKEN, _TOKEN_PATH)}
     if _answers(address, {**without, _MODE: "disabled"}):
         remedy = f"start it with `kernelmark fleet start`, or {_MODE}=token"
@@ -117,40 +128,17 @@ def _answers(address: str, environment: Mapping[str, str]) -> bool:
     Raises:
         HarnessError: what is there is no Ray.
     """
+    command = [sys.executable, "-c", _PROBE, address]
     try:
-        probe = subprocess.run(
-            [sys.executable, "-m", __name__, address],
-            env=environment, capture_output=True, encoding="utf-8", timeout=_PROBE_S, check=False,
-        )  # fmt: skip
-        last = (probe.stderr.strip().splitlines() or [f"status {probe.returncode}"])[-1]
+        probe = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PROBE_S, check=False)
     except subprocess.TimeoutExpired:
-        last = f"it took longer than {_PROBE_S:.0f} s"
+        why = f"it took longer than {_PROBE_S:.0f} s"
     else:
-        if probe.returncode == 0:
-            return probe.stdout.strip() == "answered"
-    raise HarnessError(f"what listens at {address} does not answer as Ray does ({last})")
-
-
-def _probe(address: str) -> str:
-    """Ask a Ray for its cluster's id: `refused` if it wants another token than this process has, or any."""
-    from ray import _raylet
-    from ray.exceptions import AuthenticationError
-
-    try:
-        _raylet.GcsClient(address=address)  # type: ignore[attr-defined]  # as `ray health-check` does
-    except AuthenticationError:
-        return "refused"
-    return "answered"
-
-
-def _default_file() -> Path:
-    return Path.home() / ".ray" / "auth_token"
+        if probe.returncode == 0 or "AuthenticationError" in probe.stderr:
+            return probe.returncode == 0
+        why = (probe.stderr.strip().splitlines() or [f"status {probe.returncode}"])[-1]
+    raise HarnessError(f"what listens at {address} does not answer as Ray does ({why})")
 
 
 def _file() -> Path:
-    given = os.environ.get(_TOKEN_PATH)
-    return Path(given).expanduser() if given else _default_file()
-
-
-if __name__ == "__main__":
-    print(_probe(sys.argv[1]))
+    return Path(os.environ.get(_TOKEN_PATH) or _DEFAULT_FILE).expanduser()

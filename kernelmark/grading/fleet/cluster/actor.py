@@ -1,7 +1,7 @@
-"""The actor of one device, on its machine: it owns a worker process and passes documents through. Trusted.
+"""The actor of one machine: it owns the workers of the machine's devices and passes documents through. Trusted.
 
 Ray changes the environment and the priority of the processes that it starts. What could disturb a grading is undone
-here, or by the variables with which `machine` starts Ray.
+here, or by the variables with which `machine` starts Ray. Does not import ray.
 """
 
 from __future__ import annotations
@@ -10,107 +10,148 @@ import asyncio
 import os
 import socket
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 
-import ray
-
 from harness import sandbox as sandboxes
-from harness.errors import HarnessError, KernelmarkError
-from kernelmark.grading.fleet.cluster.documents import VERSION, ActorSetup, ActorState
-from kernelmark.grading.fleet.cluster.machine import node_environment, ordinal
+from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.kinds import SandboxName
+from harness.wire.protocol import PROTOCOL
 from kernelmark.grading.fleet.local import local_workers
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, Message
 from kernelmark.grading.fleet.process import WorkerProcess
 from kernelmark.project.choice import cuda_is_here, providers
 from kernelmark.project.settings import Settings
 from kernelmark.text.unexpected import unexpected
 
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
+VERSION = f"{version('kernelmark')}, protocol {PROTOCOL}"
+"""The version of this machine's kernelmark; all machines of a fleet must have the same."""
 
 
-class DeviceActor:
-    """One device's worker. Ray loads this class from the kernelmark that its machine has."""
+class WorkerState(Message):
+    """What one worker has done, and what it is doing."""
 
-    def __init__(self, setup: bytes) -> None:
-        self._setup, self._error = setup, ""
-        self._worker: WorkerProcess | None = None
-        self._device = ""
-        self._submitting = ThreadPoolExecutor(1)  # the pipe to a worker may be full, and writing then waits
-        self._done, self._in_flight, self._first = 0, 0, 0.0
+    device: str
+    """The name of its device."""
+    slots: int
+    """How many jobs it works on at a time."""
+    done: int = 0
+    working: int = 0
+    """Jobs that it works on."""
+    waiting: int = 0
+    """Jobs that wait for their turn."""
+    a_minute: float = 0.0
+    """Results a minute since its first job came."""
+
+
+class MachineState(Message):
+    """The workers of a machine, which are up, or why they are not."""
+
+    machine: str
+    workers: tuple[WorkerState, ...] = ()
+    error: str = ""
+
+
+class MachineActor:
+    """The workers of one machine. Ray loads this class from the kernelmark that its machine has."""
+
+    def __init__(self, version: str, sandbox: SandboxName, slots: int | None, gpus: int) -> None:
+        """Nothing is started. `gpus` is the number that Ray counted on this machine; 0: its CPU grades."""
+        self._version, self._sandbox, self._slots, self._gpus = version, sandbox, slots, gpus
+        self._workers: list[_CountingWorker] = []
+        self._error = ""
 
     async def start(self) -> bytes:
-        """Start the worker process, if it is not there, and wait until it is up; returns its `state`."""
-        self._error = ""
+        """Start the workers, and wait until they are up; returns a `MachineState`."""
         try:
-            await asyncio.get_running_loop().run_in_executor(self._submitting, self._start)
+            await asyncio.to_thread(self._start)
         except KernelmarkError as error:
             self._error = str(error)
         except Exception as error:  # noqa: BLE001 - the dispatcher reports it
             self._error = unexpected(error)
         return await self.state()
 
-    async def grade(self, document: bytes) -> bytes:
-        """Grade a `JobRequest`; returns a `JobAnswer`, of the error class `WorkerLost` if the worker process ended."""
+    async def live(self) -> None:
+        """Never return: that this call has failed tells the dispatcher that the actor was lost."""
+        await asyncio.Event().wait()
+
+    async def grade(self, worker: int, document: bytes) -> bytes:
+        """Have the worker of this number grade a `JobRequest`; returns a `JobAnswer`, of the error class `WorkerLost`
+        if the worker process ended.
+        """
         request = JobRequest.model_validate_json(document)
+        if Path(request.problem).is_absolute():
+            what = "is outside of the project's problems, and the other machines do not have it"
+            error = UsageError(request.problem, what, "move it there, and name it by its slug")
+            return JobAnswer.failed(request.run, error).line()
+        return (await self._workers[worker].grade(request)).line()
+
+    async def state(self) -> bytes:
+        """What the workers have done and are doing; returns a `MachineState`."""
+        workers = tuple(worker.state() for worker in self._workers)
+        return MachineState(machine=socket.gethostname(), workers=workers, error=self._error).line()
+
+    async def close(self) -> None:
+        """End the worker processes and their sandboxes."""
+        await asyncio.gather(*(asyncio.to_thread(worker.process.close) for worker in self._workers))
+
+    def _start(self) -> None:
+        if self._version != VERSION:
+            what = f"has kernelmark {VERSION}, and the dispatcher {self._version}"
+            raise HarnessError(what, "install the same version on all machines")
+        settings = Settings.load()  # Ray runs in the directory where it was started: the project's
+        sandboxes.choose(self._sandbox, providers(settings))
+        environment = node_environment(Path("/proc/self/environ").read_bytes())
+        found = local_workers(settings.root, "cuda" if self._gpus else "cpu", self._slots, environment)
+        if self._gpus and not (cuda_is_here() and len(found) >= self._gpus):
+            raise HarnessError(f"not all of its {self._gpus} GPUs can be used", "run `kernelmark doctor` there")
+        self._workers = [_CountingWorker(process) for process in found]
+        for process in found:
+            process.start()
+        for worker in self._workers:
+            worker.device = worker.process.device()
+
+
+class _CountingWorker:
+    """A worker process, with its number of jobs."""
+
+    def __init__(self, process: WorkerProcess) -> None:
+        self.process, self.device = process, ""
+        self._submitting = ThreadPoolExecutor(1)  # the pipe to a worker may be full, and writing then waits
+        self._done, self._in_flight, self._first = 0, 0, 0.0
+
+    async def grade(self, request: JobRequest) -> JobAnswer:
         self._first = self._first or time.monotonic()
         self._in_flight += 1
         try:
-            submitted = asyncio.get_running_loop().run_in_executor(self._submitting, self._submit, request)
+            submitted = asyncio.get_running_loop().run_in_executor(self._submitting, self.process.submit, request)
             answer = await asyncio.wrap_future(await submitted)
             self._done += 1
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
             answer = JobAnswer.failed(request.run, error)
         finally:
             self._in_flight -= 1
-        return answer.line()
+        return answer
 
-    async def state(self) -> bytes:
-        """What it has done and is doing; returns an `ActorState`."""
-        return ActorState(
-            machine=socket.gethostname(),
-            device=self._device,
-            slots=self._worker.slots if self._worker else 0,
-            error=self._error,
+    def state(self) -> WorkerState:
+        slots = self.process.slots
+        working = min(slots, self._in_flight)
+        a_minute = 60 * self._done / (time.monotonic() - self._first) if self._done else 0.0
+        return WorkerState(
+            device=self.device,
+            slots=slots,
             done=self._done,
-            in_flight=self._in_flight,
-            seconds=time.monotonic() - self._first if self._first else 0.0,
-        ).line()
-
-    async def close(self) -> None:
-        """End the worker process and its sandboxes."""
-        if self._worker is not None:
-            await asyncio.to_thread(self._worker.close)
-
-    def _submit(self, request: JobRequest) -> Future[JobAnswer]:
-        # There is none if the actor was restarted while it had no job, which the dispatcher does not see.
-        return (self._worker or self._start()).submit(request)
-
-    def _start(self) -> WorkerProcess:
-        setup = ActorSetup.model_validate_json(self._setup)
-        if setup.version != VERSION:
-            what = f"has kernelmark {VERSION}, and the dispatcher {setup.version}"
-            raise HarnessError(what, "install the same version on all machines")
-        if self._worker is None:
-            settings = Settings.load()  # Ray runs in the directory where it was started: the project's
-            sandboxes.choose(setup.sandbox, providers(settings))
-            self._worker = _worker_of_this_actor(settings.root, setup)
-        self._worker.start()
-        self._device = self._worker.device()
-        return self._worker
+            working=working,
+            waiting=self._in_flight - working,
+            a_minute=round(a_minute, 1),
+        )
 
 
-def _worker_of_this_actor(root: Path, setup: ActorSetup) -> WorkerProcess:
-    """The same worker that a fleet of this machine alone would have for the device that Ray gave to this actor."""
-    ours = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
-    environment = node_environment(Path("/proc/self/environ").read_bytes())
-    if not ours:
-        return local_workers(root, "cpu", setup.slots, environment)[0]
-    os.environ.pop(_VISIBLE, None)  # all GPUs of the machine, to number them and divide its processors as Ray does
-    if _VISIBLE in environment:
-        os.environ[_VISIBLE] = environment[_VISIBLE]
-    workers = local_workers(root, "cuda", setup.slots, environment) if cuda_is_here() else []
-    number = ordinal(ours[0], environment.get(_VISIBLE))
-    if number >= len(workers):
-        raise HarnessError(f"GPU {ours[0]} cannot be used", "run `kernelmark doctor` on that machine")
-    return workers[number]
+def node_environment(initial: bytes) -> dict[str, str]:
+    """The machine's environment without Ray's part in it.
+
+    `initial` is a process's environment as it began: what Ray has set since, such as OMP_NUM_THREADS, is not there.
+    """
+    pairs = (pair.partition("=") for pair in os.fsdecode(initial).split("\0") if "=" in pair)
+    return {name: value for name, _, value in pairs if not name.startswith("RAY_") and name != "SPT_NOENV"}

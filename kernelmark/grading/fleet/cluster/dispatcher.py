@@ -1,17 +1,19 @@
-"""The dispatcher's side of a fleet on several machines: an actor for each device, for as long as the fleet lasts.
+"""The dispatcher's side of a fleet on several machines: an actor on each machine, for as long as the fleet lasts.
 
-Trusted. A thread looks every second which devices there are. It makes the actors of new ones, and sees when an actor
-that was lost is up again; only workers that are up are in the pool.
+Trusted. A thread looks every second which machines there are, and makes the actors of those that have none. An actor
+that was lost is not used again: if its machine is still there, it gets another. Only workers that are up are in the
+pool.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import sys
 import threading
 import time
-from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -19,135 +21,74 @@ from typing import Any
 
 import ray
 from pydantic import ValidationError
-from ray.actor import ActorHandle
 from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
+from ray.util import list_named_actors
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from harness.errors import HarnessError, UsageError
+from harness.kinds import SandboxName
 from kernelmark.grading.fleet.cluster.access import refuse_if_open
-from kernelmark.grading.fleet.cluster.actor import DeviceActor
-from kernelmark.grading.fleet.cluster.documents import ActorSetup, ActorState
+from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, MachineState, WorkerState
 from kernelmark.grading.fleet.cluster.machine import CPU
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
+from kernelmark.project.settings import DeviceChoice
 from kernelmark.text.terminal import warn
 
-NAMESPACE = "kernelmark"
-_LOOK_S, _START_S, _CLOSE_S = 1.0, 180.0, 20.0
-ACCELERATOR = "ray.io/accelerator-type"
-"""The label in which Ray has the name of a machine's GPUs."""
+_NAMESPACE = "kernelmark"
+_LOOK_S, _START_S, _CLOSE_S, _STATE_S = 1.0, 180.0, 20.0, 5.0
+_ACCELERATOR = "ray.io/accelerator-type"  # the label in which Ray has the name of a machine's GPUs
+Node = dict[str, Any]
+"""A machine as Ray describes it."""
 
 
-class RayWorker:
-    """One device's actor. It is lost when a job's call fails, and up again once `start` was answered."""
+class MachineWorker:
+    """A worker of a machine, which is up. Its jobs are calls of the machine's actor."""
 
-    def __init__(self, kind: str, setup: ActorSetup, pool: WorkerPool) -> None:
-        gpu = {"num_gpus": 1, "accelerator_type": kind or None} if kind != CPU else {"resources": {CPU: 1}}
-        # An actor that ends is started again by Ray. Its jobs are not: which are handed over again, and how often, is
-        # the dispatcher's to say.
-        made = ray.remote(max_restarts=-1, max_task_retries=0, num_cpus=0, **gpu)(DeviceActor)
-        self.kind, self.slots, self.failure = kind, 1, ""
-        self.up = False
-        """Whether it can be given jobs."""
-        self._pool, self._actor = pool, _remote(made, setup.line())
-        self._lock = threading.Lock()
-        self._waiting: dict[str, Future[JobAnswer]] = {}
-        self._state = ActorState(machine="another machine")
-        self._starting: Any = None
-        self.look()
-
-    def look(self) -> None:
-        """See whether it is up, if it was not."""
-        if self.up or self.failure:
-            return
-        if self._starting is None:  # it was lost; Ray answers when it has started it again
-            self._starting = self._actor.start.remote()
-        if not ray.wait([self._starting], timeout=0)[0]:
-            return
-        answered, self._starting = self._starting, None
-        try:
-            self._state = ActorState.model_validate_json(ray.get(answered))
-        except RayTaskError as error:
-            self.failure = f"an actor failed ({_last_line(error)})"
-            return
-        except RayError:
-            return
-        if self._state.error:
-            self.failure = f"{self._state.machine}: {self._state.error}"
-            return
-        with self._lock:
-            self.slots, self.up = self._state.slots, True
-            self._pool.add(self)
+    def __init__(self, cluster: Cluster, actor: Any, machine: str, number: int, state: WorkerState) -> None:
+        self._cluster, self._actor, self._machine, self._number = cluster, actor, machine, number
+        self._device, self.slots = state.device, state.slots
 
     def start(self) -> None:
-        """It has been started when it was made."""
+        """Its actor has started it."""
 
     def device(self) -> str:
         """The name of its device."""
-        return self._state.device
+        return self._device
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
         """Hand over a job."""
-        answer: Future[JobAnswer] = Future()
-        if Path(request.problem).is_absolute():
-            what = "is outside of the project's problems, and the other machines do not have it"
-            error = UsageError(request.problem, what, "move it there, and name it by its slug")
-            answer.set_result(JobAnswer.failed(request.run, error))
-            return answer
-        with self._lock:
-            self._waiting[request.run] = answer
-        called: Future[bytes] = self._actor.grade.remote(request.line()).future()
-        called.add_done_callback(lambda done: self._settle(done, request.run))
-        return answer
+        return asyncio.run_coroutine_threadsafe(self._graded(request), self._cluster.loop)
 
     def close(self) -> None:
-        """Fail the jobs that it has; `Cluster.close` ends the actor."""
-        with self._lock:
-            left, self._waiting = list(self._waiting.values()), {}
-        for answer in left:
-            answer.set_exception(WorkerLost("the fleet was closed"))
+        """`Cluster.close` ends its actor."""
 
-    def end_worker(self) -> Any:
-        """Begin to end its worker process; for `ray.wait`."""
-        return self._actor.close.remote()
-
-    def end(self) -> None:
-        """End the actor."""
-        ray.kill(self._actor)
-
-    def _settle(self, called: Future[bytes], run: str) -> None:
-        """Called in a thread of Ray's, in which none of its functions may be called."""
-        failure, machine = called.exception(), self._state.machine
-        lost = failure is not None and not isinstance(failure, RayTaskError)
-        with self._lock:
-            answer = self._waiting.pop(run, None)
-            if lost and self.up:
-                self.up = False
-                self._pool.remove(self)
-        if answer is None:
-            return
-        if lost:
-            answer.set_exception(WorkerLost(f"the worker on {machine} was lost ({type(failure).__name__})"))
-            return
+    async def _graded(self, request: JobRequest) -> JobAnswer:
         try:
-            reply = JobAnswer.model_validate_json(called.result())
+            reply = JobAnswer.model_validate_json(await self._actor.grade.remote(self._number, request.line()))
         except (RayTaskError, ValidationError) as error:
-            reply = JobAnswer.failed(run, HarnessError(f"an actor failed ({_last_line(error)})"))
+            return JobAnswer.failed(request.run, HarnessError(f"an actor failed ({_last_line(error)})"))
+        except RayError as error:
+            self._cluster.pool.remove(self)  # at once: the job is handed over again
+            raise WorkerLost(f"the worker on {self._machine} was lost ({type(error).__name__})") from error
         if reply.error_class == WorkerLost.__name__:
-            answer.set_exception(WorkerLost(f"{reply.error} on {machine}"))
-        else:
-            answer.set_result(reply)
+            raise WorkerLost(f"{reply.error} on {self._machine}")
+        return reply
 
 
 class Cluster:
-    """The connection to a fleet of several machines."""
+    """The connection to a fleet of several machines, and a thread with an event loop in which its actors are called."""
 
-    def __init__(self, address: str, setup: ActorSetup, device_name: str | None) -> None:
-        self._address, self._setup, self._device_name = address, setup, device_name
-        self._workers: list[RayWorker] = []
-        self._closed, self._watch = threading.Event(), threading.Thread(target=self._look_on, daemon=True)
-        self._warned: set[str] = set()
-        self._connected = False
+    def __init__(
+        self, address: str, device: DeviceChoice, sandbox: SandboxName, slots: int | None, device_name: str | None
+    ) -> None:
+        self._address, self._device, self._device_name = address, device, device_name
+        self._sandbox, self._slots = sandbox, slots
+        self._machines: dict[str, asyncio.Task[None]] = {}
+        self._up: set[str] = set()
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     def start(self, pool: WorkerPool) -> None:
         """Connect, and wait until the workers of all devices that are there now are up; `close` ends a failed start.
@@ -157,57 +98,109 @@ class Cluster:
             HarnessError: there is no fleet, or no device, or a worker did not start.
         """
         connect(self._address)
-        self._connected, self._pool = True, pool
-        self._wait()
-        self._watch.start()
+        self.pool = pool
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._begin(), self.loop).result()
 
     def close(self) -> None:
         """End the actors and the connection."""
-        self._closed.set()
-        if not self._connected:
-            return
-        self._connected = False
-        if self._watch.is_alive():
-            self._watch.join()
-        if self._workers:
-            ending = [worker.end_worker() for worker in self._workers]
-            ray.wait(ending, num_returns=len(ending), timeout=_CLOSE_S)
-        for worker in self._workers:
-            worker.end()
-        ray.shutdown()
+        if self._thread.is_alive():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+            self.loop.run_until_complete(self._end())
+            ray.shutdown()
+        self.loop.close()
 
-    def _wait(self) -> None:
+    async def _begin(self) -> None:
         until = time.monotonic() + _START_S
         while time.monotonic() < until:
             self._look()
-            for worker in self._workers:
-                if worker.failure:
-                    raise HarnessError(worker.failure)
-            if self._workers and all(worker.up for worker in self._workers):
+            for error in self._errors():
+                raise error
+            if self._machines and self._up == self._machines.keys():
+                self._watch = asyncio.create_task(self._look_on())
                 return
-            time.sleep(_LOOK_S / 10)
-        up = sum(worker.up for worker in self._workers)
-        if not self._workers:
-            there = ", ".join(sorted(kind for kind in devices(None, "auto"))) or "none"
-            raise HarnessError(f"the fleet has no device of this kind (it has: {there})", "run `kernelmark fleet join`")
-        what = f"{up} of the fleet's {len(self._workers)} devices can be used after {_START_S:.0f} s"
+            await asyncio.sleep(_LOOK_S / 10)
+        if not self._machines:
+            there = {(_gpu(node) or "GPU") if _gpus(node) else "CPU" for node in living() if _gpus(node) or _cpu(node)}
+            what = f"the fleet has no device of this kind (it has: {', '.join(sorted(there)) or 'none'})"
+            raise HarnessError(what, "run `kernelmark fleet join`")
+        what = f"{len(self._up)} of the fleet's {len(self._machines)} machines can be used after {_START_S:.0f} s"
         raise HarnessError(what, "`kernelmark fleet status` shows whether another program uses them")
 
-    def _look_on(self) -> None:
-        while not self._closed.wait(_LOOK_S):
+    async def _end(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_on(self) -> None:
+        warned = set[BaseException]()
+        while True:
+            await asyncio.sleep(_LOOK_S)
             with suppress(RayError):  # a later look may succeed
                 self._look()
-            for failure in {worker.failure for worker in self._workers if worker.failure} - self._warned:
-                self._warned.add(failure)
-                warn(f"a worker of the fleet did not start: {failure}")
+            for error in self._errors() - warned:
+                warned.add(error)
+                warn(f"a worker of the fleet did not start: {error}")
 
     def _look(self) -> None:
-        """Make the actors of new devices. One whose machine was lost waits for a device like the one it had."""
-        made = Counter(worker.kind for worker in self._workers)
-        for kind, count in devices(self._device_name, self._setup.device).items():
-            self._workers += [RayWorker(kind, self._setup, self._pool) for _ in range(count - made[kind])]
-        for worker in self._workers:
-            worker.look()
+        """Use the machines that are new, and those whose actor was lost."""
+        for node_id, machine in list(self._machines.items()):
+            if machine.done() and machine.exception() is None:
+                del self._machines[node_id]
+        for node, gpus in self._chosen():
+            if node["NodeID"] not in self._machines:
+                self._machines[node["NodeID"]] = asyncio.create_task(self._use(node["NodeID"], gpus))
+
+    def _errors(self) -> set[BaseException]:
+        """Why machines could not be used; it is not tried again."""
+        ended = [machine.exception() for machine in self._machines.values() if machine.done()]
+        return {error for error in ended if error is not None}
+
+    async def _use(self, node_id: str, gpus: int) -> None:
+        """Have the workers of a machine in the pool until its actor is lost.
+
+        Raises:
+            HarnessError: they could not be started.
+        """
+        actor = _made(node_id, gpus, (VERSION, self._sandbox, self._slots, gpus))
+        workers: list[MachineWorker] = []
+        try:
+            state = MachineState.model_validate_json(await actor.start.remote())
+            if state.error:
+                raise HarnessError(f"{state.machine}: {state.error}")
+            for number, worker in enumerate(state.workers):
+                workers.append(MachineWorker(self, actor, state.machine, number, worker))
+                self.pool.add(workers[-1])
+            self._up.add(node_id)
+            await actor.live.remote()
+        except (RayTaskError, ValidationError) as error:
+            raise HarnessError(f"an actor failed ({_last_line(error)})") from error
+        except RayError:
+            pass  # it was lost
+        except asyncio.CancelledError:
+            if workers:
+                with suppress(RayError, TimeoutError):
+                    async with asyncio.timeout(_CLOSE_S):
+                        await actor.close.remote()
+        finally:
+            self._up.discard(node_id)
+            for ended in workers:
+                self.pool.remove(ended)
+            ray.kill(actor)
+
+    def _chosen(self) -> list[tuple[Node, int]]:
+        """The machines that are to grade, with their numbers of GPUs.
+
+        CPUs count, with 0, if they are asked for, or if there are no GPUs at all.
+        """
+        nodes = living()
+        gpus = [(node, _gpus(node)) for node in nodes if _gpus(node)]
+        on_cpu = self._device == "cpu" or (self._device == "auto" and not gpus)
+        found = [(node, 0) for node in nodes if _cpu(node)] if on_cpu else gpus
+        wanted = self._device_name
+        return [(node, count) for node, count in found if wanted is None or _gpu(node).casefold() == wanted.casefold()]
 
 
 def connect(address: str) -> None:
@@ -223,7 +216,7 @@ def connect(address: str) -> None:
     try:
         ray.init(
             address=address,
-            namespace=NAMESPACE,
+            namespace=_NAMESPACE,
             log_to_driver=False,
             logging_level=logging.ERROR,
             # With a search path Ray loads the actor's class on its machine by name; otherwise it would send a pickle.
@@ -234,31 +227,79 @@ def connect(address: str) -> None:
         raise HarnessError(f"cannot connect to the fleet at {address} ({_last_line(error)})", remedy) from error
 
 
-def devices(device_name: str | None, device: str) -> Counter[str]:
-    """How many devices of each kind the fleet has now: GPUs by the name that Ray has for them, or `CPU`.
+def examine(address: str) -> dict[str, Any]:
+    """The machines of the fleet at HOST:PORT, and the workers that grade there now, as a document.
 
-    CPUs count if they are asked for, or if there are no GPUs at all.
+    Raises:
+        UsageError, HarnessError: as for `connect`.
     """
-    gpus, cpus = Counter[str](), Counter[str]()
-    for node in living():
-        gpus[node["Labels"].get(ACCELERATOR, "")] += int(node["Resources"].get("GPU", 0))
-        cpus[CPU] += int(node["Resources"].get(CPU, 0))
-    found = +cpus if device == "cpu" or (device == "auto" and not +gpus) else +gpus
-    if device_name is None:
-        return found
-    return Counter({kind: count for kind, count in found.items() if kind.casefold() == device_name.casefold()})
+    connect(address)
+    try:
+        machines = [
+            {
+                "machine": node["NodeManagerHostname"],
+                "address": node["NodeManagerAddress"],
+                "gpus": _gpus(node),
+                "gpu": _gpu(node),
+                "cpu": _cpu(node),
+            }
+            for node in living()
+        ]
+        workers = [
+            {"machine": state.machine, **worker.model_dump(exclude={"slots"})}
+            for state in machine_states()
+            for worker in state.workers
+        ]
+        return {"address": address, "machines": machines, "workers": workers}
+    finally:
+        ray.shutdown()
 
 
-def living() -> list[dict[str, Any]]:
-    """The machines that the fleet has now, as Ray describes them."""
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+def machine_states() -> Iterator[MachineState]:
+    """What the actors of the fleet's programs answer within five seconds; this process is connected."""
+    asked: list[Any] = []
+    named: list[dict[str, str]] = list_named_actors(all_namespaces=True)
+    for actor in named:
+        if actor["namespace"] == _NAMESPACE:
+            with suppress(ValueError):  # it has ended
+                asked.append(ray.get_actor(actor["name"], _NAMESPACE).state.remote())
+    answered, _ = ray.wait(asked, num_returns=len(asked), timeout=_STATE_S) if asked else ([], [])
+    for answer in answered:
+        with suppress(RayError):  # it was lost just now
+            yield MachineState.model_validate_json(ray.get(answer))
+
+
+def living() -> list[Node]:
+    """The machines that the fleet has now."""
+    nodes: list[Node] = ray.nodes()  # type: ignore[no-untyped-call]
     return [node for node in nodes if node["Alive"]]
 
 
-def _remote(actor_class: Any, setup: bytes) -> ActorHandle[Any]:
-    # By its name `kernelmark fleet status` finds it.
-    made: ActorHandle[Any] = actor_class.options(name=secrets.token_hex(8), namespace=NAMESPACE).remote(setup)
-    return made
+def _cpu(node: Node) -> bool:
+    return CPU in node["Resources"]
+
+
+def _gpus(node: Node) -> int:
+    return int(node["Resources"].get("GPU", 0))
+
+
+def _gpu(node: Node) -> str:
+    """The name of its GPUs; empty if it has none, or Ray does not know it."""
+    name: str = node["Labels"].get(_ACCELERATOR, "")
+    return name
+
+
+def _made(node_id: str, gpus: int, arguments: tuple[Any, ...]) -> Any:
+    """A `MachineActor` on this machine, which has its devices to itself.
+
+    If it ends, neither it nor its jobs are started again by Ray: which are, and how often, is the dispatcher's to say.
+    """
+    devices: dict[str, Any] = {"num_gpus": gpus} if gpus else {"resources": {CPU: 1}}
+    here = NodeAffinitySchedulingStrategy(node_id, soft=False)
+    actor_class = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, **devices)(MachineActor)
+    # By its name `machine_states` finds it.
+    named = actor_class.options(name=secrets.token_hex(8), namespace=_NAMESPACE, scheduling_strategy=here)
+    return named.remote(*arguments)
 
 
 def _last_line(error: BaseException) -> str:

@@ -17,16 +17,17 @@ from pathlib import Path
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.grading.fleet.cluster.access import (
-    FILE_NAME,
     find_address,
     has_token,
     make_token,
     refuse_if_open,
+    require_ray,
     require_token,
 )
 from kernelmark.project.choice import cuda_is_here
 from kernelmark.project.settings import DeviceChoice, Settings
 
+_ADDRESS_FILE = "fleet.address"
 CPU = "kernelmark_cpu"
 """The resource of a machine whose CPU grades."""
 _NODE_NAME = "--node-name=kernelmark@"
@@ -73,21 +74,21 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
         UsageError: Ray's tokens are switched off, or a fleet or another program uses the port.
         HarnessError: it did not start.
     """
+    require_ray()
     made = None if has_token() else make_token()
     require_token()
     from ray.util import get_node_ip_address
 
-    address = f"{host or get_node_ip_address()}:{port}"  # type: ignore[no-untyped-call]
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError as error:
-            what = f"port {port} cannot be used ({error.strerror})"
-            raise UsageError("fleet start", what, "choose another --port, or `kernelmark fleet stop` first") from error
-    here = ["--head", f"--port={port}", f"--node-ip-address={address.rpartition(':')[0]}", "--include-dashboard=false"]
+    host = host or get_node_ip_address()  # type: ignore[no-untyped-call]
+    address = f"{host}:{port}"
+    try:
+        socket.create_server(("", port)).close()
+    except OSError as error:
+        what = f"port {port} cannot be used ({error.strerror})"
+        raise UsageError("fleet start", what, "choose another --port, or `kernelmark fleet stop` first") from error
+    here = ["--head", f"--port={port}", f"--node-ip-address={host}", "--include-dashboard=false"]
     node = _launch(settings, address, [*here, *_resources(device)])
-    (settings.root / FILE_NAME).write_text(f"{address}\n", encoding="utf-8")
+    (settings.root / _ADDRESS_FILE).write_text(f"{address}\n", encoding="utf-8")
     return node, made
 
 
@@ -110,7 +111,7 @@ def stop(settings: Settings) -> int:
     for process in found:
         _end(process)
     if any("--head" in command for command in found.values()):
-        (settings.root / FILE_NAME).unlink(missing_ok=True)
+        (settings.root / _ADDRESS_FILE).unlink(missing_ok=True)
     return len(found)
 
 
@@ -172,23 +173,6 @@ def _end(process: int) -> None:
             signal.pidfd_send_signal(own.fileno(), number)
             if select.select([own], [], [], seconds)[0]:  # it has ended
                 return
-
-
-def ordinal(gpu: str, visible: str | None) -> int:
-    """Which GPU of its machine one is, by Ray's name of it.
-
-    That is its index, or what stands in the machine's `CUDA_VISIBLE_DEVICES`.
-    """
-    return int(gpu) if not visible else visible.split(",").index(gpu)
-
-
-def node_environment(initial: bytes) -> dict[str, str]:
-    """The machine's environment without Ray's part in it.
-
-    `initial` is a process's environment as it began: what Ray has set since, such as OMP_NUM_THREADS, is not there.
-    """
-    pairs = (pair.partition("=") for pair in os.fsdecode(initial).split("\0") if "=" in pair)
-    return {name: value for name, _, value in pairs if not name.startswith("RAY_") and name != "SPT_NOENV"}
 
 
 def _last_line(log: Path) -> str:
