@@ -160,7 +160,7 @@ def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
 )  # fmt: skip
 def test_a_workers_error_keeps_its_class_and_its_line(error: HarnessError | UsageError) -> None:
     def act(request: JobRequest) -> JobAnswer:
-        return JobAnswer(run=request.run, error=str(error), error_class=type(error).__name__)
+        return JobAnswer.model_validate_json(JobAnswer.failed(request.run, error).line())
 
     [result] = graded(FakeWorker(act), [job(1)])
     assert (type(result.error), str(result.error), result.verdict) == (type(error), str(error), None)

@@ -213,7 +213,7 @@ def test_an_error_is_an_answer_with_its_class(
     worker.take(request("good", RUNS[2], timed=timed))
     got = answers.take(2)
     assert (got[RUNS[1]].error_class, got[RUNS[1]].verdict) == (kind, None)
-    assert got[RUNS[1]].error.startswith(told)
+    assert str(got[RUNS[1]].failure()).startswith(told)
     assert not got[RUNS[2]].error, "one job's failure is no other's"
     assert all(grader.closed.is_set() for grader in graders.made)
     assert graders.graded.count("# bad") == len(failures), "ours are tried twice, the user's once"
@@ -233,7 +233,7 @@ def test_another_version_of_a_problem_is_refused(
     worker.take(request(sha256="0" * 64))
     refused = answers.one()
     assert refused.error_class == "ProblemError"
-    assert "use the same version of the project on all machines" in refused.error
+    assert "use the same version of the project on all machines" in str(refused.failure())
     assert graders.made == []
     for problem in ("trebble", str(competition / "nowhere")):
         worker.take(request(problem=problem))

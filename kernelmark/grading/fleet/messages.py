@@ -73,26 +73,32 @@ class JobAnswer(Message):
     verdict: Verdict | None = None
     check: Check | None = None
     error: str = ""
+    """What went wrong."""
+    where: str = ""
+    """Where, if that is a `UsageError`."""
+    remedy: str = ""
     error_class: str = ""
     """The class in `harness.errors` of that error."""
 
     @classmethod
     def failed(cls, run: str, error: Exception) -> JobAnswer:
         """The answer of a job that raised this; the traceback of an error that was not foreseen is printed."""
-        if isinstance(error, KernelmarkError | WorkerLost):
-            return cls(run=run, error=str(error), error_class=type(error).__name__)
+        kind = type(error).__name__
+        if isinstance(error, UsageError):
+            return cls(run=run, where=error.where, error=error.what, remedy=error.remedy, error_class=kind)
+        if isinstance(error, HarnessError):
+            return cls(run=run, error=error.what, remedy=error.remedy, error_class=kind)
+        if isinstance(error, WorkerLost):
+            return cls(run=run, error=str(error), error_class=kind)
         return cls(run=run, error=unexpected(error), error_class=HarnessError.__name__)
 
     def failure(self) -> KernelmarkError | None:
         """The error, if there is one, in the class that it had in the worker."""
         if not self.error:
             return None
-        kind = getattr(errors, self.error_class, HarnessError)
-        if issubclass(kind, UsageError):
-            where, _, what = self.error.partition(": ")
-            return kind(where, what)
-        failure: KernelmarkError = kind(self.error)
-        return failure
+        kind: type[KernelmarkError] = getattr(errors, self.error_class, HarnessError)
+        subject = (self.where,) if issubclass(kind, UsageError) else ()
+        return kind(*subject, self.error, self.remedy)
 
 
 class WorkerHandle(Protocol):
