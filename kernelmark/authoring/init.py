@@ -108,7 +108,8 @@ def _refuse_existing(folder: Path, files: Files) -> None:
     for name in files:
         for path in (folder / name, *(folder / above for above in Path(name).parents)):
             if os.path.lexists(path) and not (path != folder / name and path.is_dir()):
-                remedy = "name an empty folder, or add problems to a project with --problem"
+                project = (folder / FILE_NAME).exists()
+                remedy = "--problem adds what a project lacks" if project else "name an empty folder, or a new one"
                 raise UsageError(str(path), "exists already", remedy)
 
 

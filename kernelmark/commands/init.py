@@ -40,7 +40,7 @@ def init(folder: Path, problems: Sequence[str], course: bool) -> None:
     more = bool(problems) and (folder / FILE_NAME).is_file()
     files = making.course() if course else making.added(slugs) if more else making.competition(slugs)
     making.write(folder, files)
-    what = f"wrote {counted(len(files), 'file')} to {folder}"
+    what = f"wrote {counted(len(files), 'file')} to {'this folder' if folder == Path() else folder}"
     say(f"{what}. Begin with:" if more else f"{what}; README.md says more. Begin with:")
     first = "row_sum" if course else slugs[0]
     there = [] if folder == Path() else [shlex.join(["cd", str(folder)])]

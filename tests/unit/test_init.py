@@ -56,7 +56,7 @@ def test_a_project_gets_more_problems_and_keeps_what_it_has(here: Path, invoke: 
     assert {name.split("/")[1] for name in set(below(here / "mine")) - set(before)} == {"square"}
     assert (here / "mine/README.md").read_text() == "my own\n"
     again = invoke("init", "mine", "--problem", "matmul", "--problem", "square")
-    assert (again.code, "exists already" in again.err) == (2, True)
+    assert (again.code, "exists already; --problem adds what a project lacks" in again.err) == (2, True)
     assert "matmul" not in Project("mine").problems(), "all of them, or none"
 
 
