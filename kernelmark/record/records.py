@@ -129,16 +129,18 @@ def newest(
         found += [(verdict.created_at, verdict.seq, recorded) for verdict in mine]
         for table in rank(facts, now, settings.teams):
             for row in table.rows:
-                standings[row.run] = _standing(row, len(table.ranked))
+                standings[row.run] = _standing(row, table)
             standings.update({run.run: run.state.replace("_", " ") for run in table.set_aside})
     found.sort(key=lambda at: at[0], reverse=True)
     verdicts = [entry.verdict for _, seq, recorded in found[:last] for entry in recorded.at({seq})]
     return [RecordedRun(verdict, standings.get(verdict.run, "")) for verdict in verdicts], len(found)
 
 
-def _standing(row: Row, of: int) -> str:
-    placed = row.no_rank or f"rank {row.rank} of {of}"
-    return f"{placed}, stale" if row.stale else placed
+def _standing(row: Row, table: Table) -> str:
+    """Its rank or why it has none, and what limits that."""
+    placed = row.no_rank or f"rank {row.rank} of {len(table.ranked)}"
+    limits = "Triton interpreter" if table.key.interpreted else "", "stale" if row.stale else ""
+    return ", ".join(filter(None, (placed, *limits)))
 
 
 def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) -> float | None:

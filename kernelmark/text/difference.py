@@ -66,6 +66,8 @@ def _faster(before: Verdict, after: Verdict) -> str:
         return f": on {visible(devices[1])}, before on {visible(devices[0])}"
     if before.problem.sha256 != after.problem.sha256:
         return ": the problem has changed in between"
+    if before.environment.interpreted or after.environment.interpreted:
+        return ": a time in Triton's interpreter says nothing about speed"
     if before.timing != after.timing:
         return ": the two were not timed alike"
     if overlap(before.score, after.score):

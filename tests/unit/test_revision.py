@@ -49,6 +49,9 @@ def test_a_run_is_shown_beside_its_authors_best_before_it(run: Command, record: 
         " import torch", "-x = 2", "+x = \\x1b[2J3",
     ]  # fmt: skip
     assert run("show", after, replayed, "--diff").out.splitlines()[0].endswith(": the two were not timed alike")
+    interpreted = record(accepted(score_ns=9_000, interpreted=True), "without a GPU\n")
+    slow = run("show", after, interpreted, "--diff").out.splitlines()[0]
+    assert slow.endswith(": a time in Triton's interpreter says nothing about speed")
     beside_last = run("show", after, last, "--diff").out
     assert beside_last.startswith("5.00 µs [4.97, 5.03], before wrong answer\n")
     assert "-it is wrong\n" in beside_last
