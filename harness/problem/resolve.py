@@ -82,8 +82,8 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
     """Resolve one case; `of` is the problem's own case that it was drawn from.
 
     Raises:
-        ProblemError: a parameter is missing, unknown or of the wrong kind; an expression has no value; a size is negative
-        or absurdly large; no output has an element; a fill does not suit its tensor.
+        ProblemError: a parameter is missing, unknown or of the wrong kind; an expression has no value; a size is
+        negative or absurdly large; no output has an element; a fill does not suit its tensor.
     """
     of_case = case_key(problem, of or case)
     file = ProblemKey(of_case.file, case=of_case.path, parameters=case.params)
