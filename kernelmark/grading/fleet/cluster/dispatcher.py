@@ -48,21 +48,11 @@ class MachineWorker:
 
     def __init__(self, cluster: Cluster, actor: Any, machine: str, number: int, state: WorkerState) -> None:
         self._cluster, self._actor, self._machine, self._number = cluster, actor, machine, number
-        self._device, self.slots = state.device, state.slots
-
-    def start(self) -> None:
-        """Its actor has started it."""
-
-    def device(self) -> str:
-        """The name of its device."""
-        return self._device
+        self.device, self.slots = state.device, state.slots
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
         """Hand over a job."""
         return asyncio.run_coroutine_threadsafe(self._graded(request), self._cluster.loop)
-
-    def close(self) -> None:
-        """`Cluster.close` ends its actor."""
 
     async def _graded(self, request: JobRequest) -> JobAnswer:
         try:
