@@ -56,7 +56,7 @@ class FakeWorker:
     """A worker that does with each job what `act` says: answer, be lost, or hold it (None)."""
 
     def __init__(self, act: Act = answered, *, slots: int = 1, name: str = "CPU") -> None:
-        self.act, self.slots, self.name = act, slots, name
+        self.act, self.slots, self.device = act, slots, name
         self.handed: list[JobRequest] = []
         self.closed = False
         self._waiting: dict[bytes, Future[JobAnswer]] = {}
@@ -64,8 +64,7 @@ class FakeWorker:
 
     def start(self) -> None: ...
 
-    def device(self) -> str:
-        return self.name
+    def wait(self) -> None: ...
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
         future: Future[JobAnswer] = Future()
@@ -128,15 +127,9 @@ def batch(
     plan: WorkerPool | None = None,
     in_flight: InFlight | None = None,
 ) -> Dispatch:
-    plan = plan or planned(*workers)
+    plan = plan or WorkerPool(workers)
     settings = Settings.load(sandbox="bwrap", effort="quick")
     return Dispatch(plan, settings, ("none",), record=record, timed=timed, in_flight=in_flight)
-
-
-def planned(*workers: FakeWorker) -> WorkerPool:
-    plan = WorkerPool(workers)
-    plan.start()
-    return plan
 
 
 def graded(worker: FakeWorker, jobs: Iterable[Job], **how: bool) -> list[JobResult]:

@@ -18,8 +18,9 @@ from harness.errors import HarnessError, UsageError
 from kernelmark.grading.fleet import Fleet, pool
 from kernelmark.grading.fleet.cluster import access, actor, machine
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from kernelmark.grading.fleet.pool import WorkerPool
 from tests.unit.conftest import ROOT, Command
-from tests.workers import FakeWorker, batch, held, job, keys, planned, soon
+from tests.workers import FakeWorker, batch, held, job, keys, soon
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +155,7 @@ def test_a_command_that_cannot_be_carried_out_says_why(command: Command, argumen
 
 def test_jobs_are_given_to_workers_that_come_and_not_to_those_that_went(competition: Path) -> None:
     one, two = FakeWorker(held), FakeWorker(held, name="NVIDIA H100")
-    plan = planned(one)
+    plan = WorkerPool([one])
     results = batch(plan=plan).run(job(number) for number in range(20))
     taken: list[Any] = []
     thread = threading.Thread(target=lambda: taken.extend(results))
@@ -176,7 +177,7 @@ def test_jobs_are_given_to_workers_that_come_and_not_to_those_that_went(competit
 
 def test_a_job_waits_while_no_worker_is_there(competition: Path) -> None:
     worker = FakeWorker()
-    plan = planned()
+    plan = WorkerPool()
     threading.Timer(0.5, lambda: plan.add(worker)).start()
     begun = time.monotonic()
     assert keys(soon(lambda: list(batch(plan=plan).run([job(1), job(2)])))) == [1, 2]
@@ -185,7 +186,7 @@ def test_a_job_waits_while_no_worker_is_there(competition: Path) -> None:
 
 def test_a_job_does_not_wait_for_ever(competition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_NONE_S", 0.1)
-    (result,) = soon(lambda: list(batch(plan=planned()).run([job(1)])))
+    (result,) = soon(lambda: list(batch(plan=WorkerPool()).run([job(1)])))
     assert isinstance(result.error, HarnessError)
     assert str(result.error).startswith("all workers of the fleet are lost")
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.sandbox import Launch
 from harness.sandbox.processors import OnProcessors
-from kernelmark.grading.fleet.cpus import Share, divided, near
+from kernelmark.grading.fleet.shares import Share, divided, near
 
 
 def test_judge_and_runners_have_processors_of_their_own() -> None:

@@ -17,6 +17,7 @@ from harness.errors import HarnessError, LedgerError, ProblemError, SubmissionEr
 from harness.submission import Submission
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
+from kernelmark.grading.fleet.pool import WorkerPool
 from tests.unit.conftest import recorded
 from tests.workers import (
     LOST,
@@ -29,7 +30,6 @@ from tests.workers import (
     job,
     keys,
     lost_times,
-    planned,
     soon,
 )
 
@@ -183,7 +183,7 @@ def test_a_job_that_loses_its_worker_three_times_fails_alone() -> None:
         return LOST if request.submission.source == b"# 3\n" else answered(request)
 
     worker = FakeWorker(act)
-    plan = planned(worker)
+    plan = WorkerPool([worker])
     results = {result.job.key: result for result in soon(lambda: list(batch(plan=plan).run(map(job, range(6)))))}
     error = results[3].error
     assert type(error) is HarnessError
@@ -214,7 +214,7 @@ def test_each_job_has_one_result_whatever_workers_do() -> None:
         for worker in workers:
             worker.act = acting(worker)
         numbers = [draw.randrange(200) for _ in range(300)]
-        plan = planned(*workers)
+        plan = WorkerPool(workers)
         given = [Job(problem="double", submission=f"# {n}\n", key=index) for index, n in enumerate(numbers)]
         results = soon(lambda: list(batch(plan=plan).run(given)), 60)
     assert sorted(keys(results)) == list(range(300))  # type: ignore[type-var]
@@ -228,7 +228,7 @@ def test_each_job_has_one_result_whatever_workers_do() -> None:
 def test_a_batch_that_is_left_early_leaves_nothing(act: Act) -> None:
     """The thread that reads the jobs ends (see `no_thread_stays`), and its jobs count no more once they have ended."""
     worker = FakeWorker(act)
-    plan, jobs = planned(worker), Endless()
+    plan, jobs = WorkerPool([worker]), Endless()
     results = batch(plan=plan).run(jobs)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, results)
@@ -264,7 +264,7 @@ def test_a_batch_that_is_left_while_the_next_job_is_awaited_ends_with_it() -> No
 
 
 def test_two_batches_that_record_at_once_keep_one_ledger(competition: Path) -> None:
-    plan = planned(FakeWorker(slots=2))
+    plan = WorkerPool([FakeWorker(slots=2)])
 
     def record(own: Sequence[int]) -> list[JobResult]:
         return list(batch(plan=plan, record=True).run(map(job, own)))
@@ -278,7 +278,7 @@ def test_two_batches_that_record_at_once_keep_one_ledger(competition: Path) -> N
 
 def test_the_worker_with_the_most_room_gets_the_next_job() -> None:
     small, large = FakeWorker(held, slots=1, name="small"), FakeWorker(held, slots=3, name="large")
-    plan = planned(small, large)
+    plan = WorkerPool([small, large])
     results = batch(plan=plan).run(map(job, range(100)))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, results)
@@ -294,22 +294,23 @@ def test_the_worker_with_the_most_room_gets_the_next_job() -> None:
             large.has(len(large.handed) + 1) if len(large.handed) < room else None
         assert len(small.handed) == room // 4
         plan.close()
+        small.close()
+        large.close()
         waiting.result(10)
     results.close()  # type: ignore[attr-defined]
 
 
 def test_a_closed_fleet_ends_its_batches_and_begins_no_other() -> None:
     worker = FakeWorker(held)
-    plan = planned(worker)
+    plan = WorkerPool([worker])
     results = batch(plan=plan).run(map(job, range(20)))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, results)
         worker.has(1 + AHEAD)
         plan.close()
+        worker.close()
         got = [waiting.result(10), *soon(lambda: list(results))]
     assert sorted(keys(got)) == list(range(20))  # type: ignore[type-var]
     assert {type(result.error) for result in got} == {HarnessError}
     assert {str(result.error) for result in got} == {"the fleet was closed"}
     assert len(worker.handed) == 1 + AHEAD, "no job of a closed fleet is tried again"
-    with pytest.raises(UsageError, match="is closed"):
-        plan.start()

@@ -14,9 +14,10 @@ from harness.errors import LedgerError, UsageError
 from kernelmark.grading import recorder
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
+from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.record.allowance import InFlight
 from tests.unit.conftest import recorded
-from tests.workers import FakeWorker, answered, batch, graded, held, job, planned, soon
+from tests.workers import FakeWorker, answered, batch, graded, held, job, soon
 
 pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
 
@@ -57,7 +58,7 @@ def test_several_of_one_author_in_flight_are_one_too_many(competition: Path) -> 
 
 
 def test_batches_of_one_fleet_know_of_each_other(competition: Path) -> None:
-    plan, in_flight = planned(FakeWorker(today, slots=4)), InFlight()
+    plan, in_flight = WorkerPool([FakeWorker(today, slots=4)]), InFlight()
     barrier = threading.Barrier(4)
 
     def one(number: int) -> JobResult:
@@ -105,7 +106,7 @@ def test_what_is_not_recorded_is_given_back(competition: Path, monkeypatch: pyte
 
 
 def test_a_batch_that_is_given_up_holds_nothing(competition: Path) -> None:
-    plan, in_flight = planned(FakeWorker(held, slots=4)), InFlight()
+    plan, in_flight = WorkerPool([FakeWorker(held, slots=4)]), InFlight()
     given_up = batch(plan=plan, record=True, in_flight=in_flight).run([job(1, author="zoe"), job(2, author="zoe")])
     assert refused([soon(lambda: next(given_up))]) == [2]
     given_up.close()  # type: ignore[attr-defined]  # a generator

@@ -64,9 +64,23 @@ def started(tmp_path: Path) -> Iterator[Started]:
     assert open_files().total() == before
 
 
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[threading.Timer]:
+    """The timers of the workers that are started, each of which would kill its worker."""
+    made: list[threading.Timer] = []
+
+    class Timer(threading.Timer):
+        def start(self) -> None:
+            made.append(self)
+            super().start()
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+    return made
+
+
 def pids(folder: Path) -> list[int]:
     """The processes that were started, in order."""
-    return [int(line) for line in (folder / "pids").read_text().split()]
+    return [int(line) for line in (folder / "pids").read_text().split()] if (folder / "pids").exists() else []
 
 
 def request(statement: str = "answer()", run: str = "a" * 16) -> JobRequest:
@@ -88,7 +102,8 @@ def is_lost(answer: Future[JobAnswer], told: str = "") -> bool:
 def test_it_starts_once_and_answers_each_job(started: Started, tmp_path: Path) -> None:
     worker = started()
     worker.start()
-    assert soon(worker.device) == "scripted"
+    soon(worker.wait)
+    assert worker.device == "scripted"
     answers = {run: worker.submit(request(run=run)) for run in runs(100)}
     [pid] = pids(tmp_path)
     assert {run: soon(answer.result) for run, answer in answers.items()} == {
@@ -114,7 +129,8 @@ def test_a_killed_process_loses_all_its_jobs_and_the_next_job_starts_another(sta
     assert all(is_lost(answer, "a worker ended with status -9") for answer in waiting)
     again = soon(worker.submit(request(run=runs(1)[0])).result)
     assert pids(tmp_path) == [first, int(again.error)]
-    assert soon(worker.device) == "scripted"
+    soon(worker.wait)
+    assert worker.device == "scripted"
 
 
 def test_jobs_handed_over_while_workers_die_end_all_the_same(started: Started, tmp_path: Path) -> None:
@@ -152,35 +168,36 @@ def test_a_worker_that_does_not_start_is_an_error(started: Started, before: str)
     with pytest.raises(
         HarnessError, match=r"a worker of the fleet did not start \(a worker ended with .*\); run `kernelmark doctor`"
     ):
-        soon(worker.device)
+        soon(worker.wait)
     assert is_lost(worker.submit(request()))
 
 
 def test_a_worker_that_never_becomes_ready_is_given_up(
-    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    started: Started, monkeypatch: pytest.MonkeyPatch, starts: list[threading.Timer]
 ) -> None:
     """The first and one that is started again: jobs do not wait for it for ever."""
     monkeypatch.setattr(process, "_START_S", 0.5)
     worker = started("time.sleep(60)")
     job = worker.submit(request())
     with pytest.raises(HarnessError, match="did not start"):
-        soon(worker.device)
+        soon(worker.wait)
     assert is_lost(job)
     assert is_lost(worker.submit(request()))
-    assert len(pids(tmp_path)) == 2
+    assert len(starts) == 2
 
 
-def test_a_worker_that_is_ready_is_not_given_up(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_START_S", 0.5)
+def test_a_worker_that_is_ready_is_not_given_up(started: Started, starts: list[threading.Timer]) -> None:
     worker = started()
-    soon(worker.device)
-    assert soon(worker.submit(request("time.sleep(1); answer()")).result).run == "a" * 16
+    soon(worker.wait)
+    [start] = starts
+    assert start.finished.is_set(), "the timer was stopped; it had two minutes"
+    assert soon(worker.submit(request()).result).run == "a" * 16
 
 
 def test_closing_ends_the_process_and_loses_its_jobs(started: Started, tmp_path: Path) -> None:
     worker = started(after=f"open({str(tmp_path / 'tidied')!r}, 'w')")
     waiting = worker.submit(request("pass"))
-    soon(worker.device)
+    soon(worker.wait)
     soon(worker.close)
     assert (tmp_path / "tidied").exists(), "it saw the end of its requests"
     assert is_lost(waiting, "a worker ended with status 0")
@@ -202,7 +219,7 @@ def test_a_worker_that_does_not_end_is_killed(started: Started, monkeypatch: pyt
     monkeypatch.setattr(process, "_END_S", 0.3)
     worker = started(after="time.sleep(60)")
     waiting = worker.submit(request("pass"))
-    soon(worker.device)
+    soon(worker.wait)
     soon(worker.close)
     assert is_lost(waiting, "a worker ended with status -9")
 

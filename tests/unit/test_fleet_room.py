@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernelmark.grading.fleet.room import Room, sandboxes_in
+from kernelmark.grading.fleet.shares import Room, sandboxes_in
 
 GIB = 1 << 30
 

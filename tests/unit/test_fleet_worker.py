@@ -22,8 +22,7 @@ from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.grading import setup
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
-from kernelmark.grading.fleet.watchdog import Watchdog
-from kernelmark.grading.fleet.worker import Worker
+from kernelmark.grading.fleet.worker import Watchdog, Worker
 from tests.verdicts import REPLAYED, accepted, failed
 
 KERNEL_NS, BASELINE_NS = 50_000, 100_000

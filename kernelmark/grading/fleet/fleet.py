@@ -22,8 +22,8 @@ from kernelmark.grading.fleet.cluster.access import find_address, require_token
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.local import local_workers
-from kernelmark.grading.fleet.messages import WorkerHandle
 from kernelmark.grading.fleet.pool import WorkerPool
+from kernelmark.grading.fleet.process import WorkerProcess
 from kernelmark.project.choice import providers, refuse_without_torch
 from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
@@ -90,12 +90,12 @@ class Fleet:
             raise UsageError("Fleet", f"slots={slots} is not a number of jobs", "use 1 or more")
         given = {"device": None if device == "auto" else device, "sandbox": None if sandbox == "auto" else sandbox}
         self._settings = settings_for(project, **given)
-        workers: Sequence[WorkerHandle] = ()
+        self._workers: list[WorkerProcess] = []
         self._cluster: Cluster | None = None
         if where == "auto":
             refuse_without_torch()
             self._sandbox = _isolated(self._settings)
-            workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
+            self._workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
         else:
             address = find_address(where)
             self._sandbox = _isolated(self._settings, elsewhere=True)
@@ -103,10 +103,10 @@ class Fleet:
             from kernelmark.grading.fleet.cluster.dispatcher import Cluster
 
             self._cluster = Cluster(address, self._settings.device, self._sandbox, slots, device_name)
-        self._pool, self._in_flight = WorkerPool(workers), InFlight()
+        self._pool, self._in_flight = WorkerPool(self._workers), InFlight()
         self._threads = ThreadPoolExecutor(self._pool.capacity or _AT_ONCE)
         self._begun = time.monotonic()
-        self._started, self._starting = False, threading.Lock()
+        self._started, self._closed, self._starting = False, False, threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -122,20 +122,29 @@ class Fleet:
             HarnessError: one did not start.
         """
         with self._starting:
-            self._pool.start()
-            if not self._started:
-                if self._cluster is not None:
-                    try:
-                        self._cluster.start(self._pool)
-                    except BaseException:
-                        self.close()
-                        raise
-                self._started, self._begun = True, time.monotonic()
+            if self._closed:
+                raise UsageError("Fleet", "is closed", "grade inside its `with` block, or make another one")
+            if self._started:
+                return
+            if self._cluster is not None:
+                try:
+                    self._cluster.start(self._pool)
+                except BaseException:
+                    self.close()
+                    raise
+            for worker in self._workers:
+                worker.start()
+            for worker in self._workers:
+                worker.wait()
+            self._started, self._begun = True, time.monotonic()
 
     def close(self) -> None:
         """End the workers, and the sandboxes of jobs that are not waited for any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._closed = True
         self._pool.close()
+        for worker in self._workers:
+            worker.close()
         if self._cluster is not None:
             self._cluster.close()
 

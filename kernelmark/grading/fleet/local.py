@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from kernelmark.grading.fleet.cpus import divided, near
 from kernelmark.grading.fleet.process import WorkerProcess
+from kernelmark.grading.fleet.shares import divided, near
 from kernelmark.project.choice import cuda_is_here
 from kernelmark.project.settings import DeviceChoice
 

@@ -106,23 +106,9 @@ class WorkerHandle(Protocol):
 
     slots: int
     """How many jobs it works on at a time."""
-
-    def start(self) -> None:
-        """Begin to start it, if it is not there."""
-        ...
-
-    def device(self) -> str:
-        """The name of its device; waits until it is up.
-
-        Raises:
-            HarnessError: it did not start.
-        """
-        ...
+    device: str
+    """The name of its device; empty before it was up for the first time."""
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
-        """Hand over a job. The future raises `WorkerLost` if the worker is lost before it answers; a later job finds
-        it started again.
-        """
+        """Hand over a job. The future raises `WorkerLost`, or is cancelled, if the worker is lost before it answers."""
         ...
-
-    def close(self) -> None: ...

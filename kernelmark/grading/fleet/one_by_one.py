@@ -36,10 +36,16 @@ class OneByOne:
         self._settings, self._on_progress = settings, on_progress
 
     def grade_many(
-        self, jobs: Iterable[Job], *, effort: Effort, baselines: Sequence[str], reuse: bool = False
+        self,
+        jobs: Iterable[Job],
+        *,
+        effort: Effort = "quick",
+        baselines: Sequence[str] | None = None,
+        reuse: bool = False,
     ) -> Iterator[JobResult]:
         """As `Fleet.grade_many`, without copies of verdicts, whatever `reuse` says."""
-        settings = self._settings.model_copy(update={"effort": effort, "baselines": tuple(baselines)})
+        names = self._settings.baselines if baselines is None else tuple(baselines)
+        settings = self._settings.model_copy(update={"effort": effort, "baselines": names})
         return _results(jobs, settings, lambda own: {"verdict": own.grade(self._on_progress)})
 
     def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:

@@ -42,26 +42,26 @@ class WorkerProcess:
         self._ready: Future[WorkerReady] = Future()
         self._reader: threading.Thread | None = None
         self._closed = False
-        self.slots = slots
+        self.slots, self.device = slots, ""
 
     def start(self) -> None:
         """Begin to start the process, if it is not there."""
         with self._lock:
             self._running()
 
-    def device(self) -> str:
-        """The name of its device; waits until it is up.
+    def wait(self) -> None:
+        """Wait until it is up.
 
         Raises:
             HarnessError: it did not start.
         """
         try:
-            return self._ready.result().device
+            self._ready.result()
         except WorkerLost as error:
             raise HarnessError(f"a worker of the fleet did not start ({error})", "run `kernelmark doctor`") from error
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
-        """Hand over a job. The future's `WorkerLost` says that the worker ended before its answer."""
+        """Hand over a job. If the worker ends before its answer, the next job starts it again."""
         answer: Future[JobAnswer] = Future()
         try:
             with self._lock:
@@ -120,8 +120,10 @@ class WorkerProcess:
         try:
             for line in process.stdout:
                 if not ready.done():
-                    ready.set_result(WorkerReady.model_validate_json(line))
+                    got_ready = WorkerReady.model_validate_json(line)
+                    self.device = got_ready.device
                     late.cancel()
+                    ready.set_result(got_ready)
                     continue
                 got = JobAnswer.model_validate_json(line)
                 with self._lock:

@@ -109,15 +109,15 @@ class MachineActor:
         self._workers = [_CountingWorker(process) for process in found]
         for process in found:
             process.start()
-        for worker in self._workers:
-            worker.device = worker.process.device()
+        for process in found:
+            process.wait()
 
 
 class _CountingWorker:
     """A worker process, with its number of jobs."""
 
     def __init__(self, process: WorkerProcess) -> None:
-        self.process, self.device = process, ""
+        self.process = process
         self._submitting = ThreadPoolExecutor(1)  # the pipe to a worker may be full, and writing then waits
         self._done, self._in_flight, self._first = 0, 0, 0.0
 
@@ -139,7 +139,7 @@ class _CountingWorker:
         working = min(slots, self._in_flight)
         a_minute = 60 * self._done / (time.monotonic() - self._first) if self._done else 0.0
         return WorkerState(
-            device=self.device,
+            device=self.process.device,
             slots=slots,
             done=self._done,
             working=working,

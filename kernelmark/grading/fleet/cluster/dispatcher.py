@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,21 @@ from kernelmark.text.terminal import warn
 _NAMESPACE = "kernelmark"
 _LOOK_S, _START_S, _CLOSE_S, _STATE_S = 1.0, 180.0, 20.0, 5.0
 _ACCELERATOR = "ray.io/accelerator-type"  # the label in which Ray has the name of a machine's GPUs
-Node = dict[str, Any]
-"""A machine as Ray describes it."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of the fleet, as `kernelmark fleet status` shows it."""
+
+    machine: str
+    """Its name."""
+    address: str
+    gpus: int
+    """How many it has."""
+    gpu: str
+    """The name of its GPUs; empty if it has none, or Ray does not know it."""
+    cpu: bool
+    """Whether its CPU grades."""
 
 
 class MachineWorker:
@@ -48,21 +62,11 @@ class MachineWorker:
 
     def __init__(self, cluster: Cluster, actor: Any, machine: str, number: int, state: WorkerState) -> None:
         self._cluster, self._actor, self._machine, self._number = cluster, actor, machine, number
-        self._device, self.slots = state.device, state.slots
-
-    def start(self) -> None:
-        """Its actor has started it."""
-
-    def device(self) -> str:
-        """The name of its device."""
-        return self._device
+        self.device, self.slots = state.device, state.slots
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
         """Hand over a job."""
         return asyncio.run_coroutine_threadsafe(self._graded(request), self._cluster.loop)
-
-    def close(self) -> None:
-        """`Cluster.close` ends its actor."""
 
     async def _graded(self, request: JobRequest) -> JobAnswer:
         try:
@@ -83,7 +87,7 @@ class Cluster:
     def __init__(
         self, address: str, device: DeviceChoice, sandbox: SandboxName, slots: int | None, device_name: str | None
     ) -> None:
-        self._address, self._device, self._device_name = address, device, device_name
+        self._address, self._device, self._device_name = address, device, device_name and device_name.casefold()
         self._sandbox, self._slots = sandbox, slots
         self._machines: dict[str, asyncio.Task[None]] = {}
         self._up: set[str] = set()
@@ -122,7 +126,8 @@ class Cluster:
                 return
             await asyncio.sleep(_LOOK_S / 10)
         if not self._machines:
-            there = {(_gpu(node) or "GPU") if _gpus(node) else "CPU" for node in living() if _gpus(node) or _cpu(node)}
+            nodes = living().values()
+            there = {node.gpu or "GPU" for node in nodes if node.gpus} | {"CPU" for node in nodes if node.cpu}
             what = f"the fleet has no device of this kind (it has: {', '.join(sorted(there)) or 'none'})"
             raise HarnessError(what, "run `kernelmark fleet join`")
         what = f"{len(self._up)} of the fleet's {len(self._machines)} machines can be used after {_START_S:.0f} s"
@@ -149,9 +154,9 @@ class Cluster:
         for node_id, machine in list(self._machines.items()):
             if machine.done() and machine.exception() is None:
                 del self._machines[node_id]
-        for node, gpus in self._chosen():
-            if node["NodeID"] not in self._machines:
-                self._machines[node["NodeID"]] = asyncio.create_task(self._use(node["NodeID"], gpus))
+        for node_id, gpus in self._chosen():
+            if node_id not in self._machines:
+                self._machines[node_id] = asyncio.create_task(self._use(node_id, gpus))
 
     def _errors(self) -> set[BaseException]:
         """Why machines could not be used; it is not tried again."""
@@ -164,7 +169,7 @@ class Cluster:
         Raises:
             HarnessError: they could not be started.
         """
-        actor = _made(node_id, gpus, (VERSION, self._sandbox, self._slots, gpus))
+        actor = _made(node_id, gpus, VERSION, self._sandbox, self._slots)
         workers: list[MachineWorker] = []
         try:
             state = MachineState.model_validate_json(await actor.start.remote())
@@ -190,17 +195,16 @@ class Cluster:
                 self.pool.remove(ended)
             ray.kill(actor)
 
-    def _chosen(self) -> list[tuple[Node, int]]:
-        """The machines that are to grade, with their numbers of GPUs.
+    def _chosen(self) -> Iterator[tuple[str, int]]:
+        """The ids of the machines that are to grade, with how many GPUs: 0 for those that grade on their CPU.
 
-        CPUs count, with 0, if they are asked for, or if there are no GPUs at all.
+        CPUs grade if they are asked for, or if there are no GPUs at all.
         """
-        nodes = living()
-        gpus = [(node, _gpus(node)) for node in nodes if _gpus(node)]
-        on_cpu = self._device == "cpu" or (self._device == "auto" and not gpus)
-        found = [(node, 0) for node in nodes if _cpu(node)] if on_cpu else gpus
-        wanted = self._device_name
-        return [(node, count) for node, count in found if wanted is None or _gpu(node).casefold() == wanted.casefold()]
+        nodes, name = living(), self._device_name
+        on_cpu = self._device == "cpu" or (self._device == "auto" and not any(node.gpus for node in nodes.values()))
+        for node_id, node in nodes.items():
+            if (node.cpu if on_cpu else node.gpus) and name in (None, node.gpu.casefold()):
+                yield node_id, 0 if on_cpu else node.gpus
 
 
 def connect(address: str) -> None:
@@ -235,21 +239,12 @@ def examine(address: str) -> dict[str, Any]:
     """
     connect(address)
     try:
-        machines = [
-            {
-                "machine": node["NodeManagerHostname"],
-                "address": node["NodeManagerAddress"],
-                "gpus": _gpus(node),
-                "gpu": _gpu(node),
-                "cpu": _cpu(node),
-            }
-            for node in living()
-        ]
         workers = [
             {"machine": state.machine, **worker.model_dump(exclude={"slots"})}
             for state in machine_states()
             for worker in state.workers
         ]
+        machines = [asdict(node) for node in living().values()]
         return {"address": address, "machines": machines, "workers": workers}
     finally:
         ray.shutdown()
@@ -269,37 +264,37 @@ def machine_states() -> Iterator[MachineState]:
             yield MachineState.model_validate_json(ray.get(answer))
 
 
-def living() -> list[Node]:
-    """The machines that the fleet has now."""
-    nodes: list[Node] = ray.nodes()  # type: ignore[no-untyped-call]
-    return [node for node in nodes if node["Alive"]]
+def living() -> dict[str, Node]:
+    """The machines that the fleet has now, by Ray's ids."""
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return {
+        node["NodeID"]: Node(
+            machine=node["NodeManagerHostname"],
+            address=node["NodeManagerAddress"],
+            gpus=int(node["Resources"].get("GPU", 0)),
+            gpu=node["Labels"].get(_ACCELERATOR, ""),
+            cpu=CPU in node["Resources"],
+        )
+        for node in nodes
+        if node["Alive"]
+    }
 
 
-def _cpu(node: Node) -> bool:
-    return CPU in node["Resources"]
-
-
-def _gpus(node: Node) -> int:
-    return int(node["Resources"].get("GPU", 0))
-
-
-def _gpu(node: Node) -> str:
-    """The name of its GPUs; empty if it has none, or Ray does not know it."""
-    name: str = node["Labels"].get(_ACCELERATOR, "")
-    return name
-
-
-def _made(node_id: str, gpus: int, arguments: tuple[Any, ...]) -> Any:
+def _made(node_id: str, gpus: int, *setup: Any) -> Any:
     """A `MachineActor` on this machine, which has its devices to itself.
 
     If it ends, neither it nor its jobs are started again by Ray: which are, and how often, is the dispatcher's to say.
     """
     devices: dict[str, Any] = {"num_gpus": gpus} if gpus else {"resources": {CPU: 1}}
-    here = NodeAffinitySchedulingStrategy(node_id, soft=False)
-    actor_class = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, **devices)(MachineActor)
-    # By its name `machine_states` finds it.
-    named = actor_class.options(name=secrets.token_hex(8), namespace=_NAMESPACE, scheduling_strategy=here)
-    return named.remote(*arguments)
+    options = {
+        "name": secrets.token_hex(8),  # by which `machine_states` finds it
+        "namespace": _NAMESPACE,
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id, soft=False),
+        "max_restarts": 0,
+        "max_task_retries": 0,
+        "num_cpus": 0,
+    }
+    return ray.remote(MachineActor).options(**options, **devices).remote(*setup, gpus)
 
 
 def _last_line(error: BaseException) -> str:

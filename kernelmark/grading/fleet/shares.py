@@ -1,17 +1,22 @@
-"""Divides a machine's processors: among the workers of its GPUs, and in a worker between the judge and the runners.
+"""What a worker may use: processors, divided among workers and between judge and runners, and room on its GPU. Trusted.
 
 A submission that keeps every processor busy must not slow the process that times its neighbours.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-from collections.abc import Collection, Sequence
+import threading
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 _LEAST = 4  # processors, below which judge and runners share them all
+_CONTEXT_BYTES = 850 << 20  # on an H100 672 MiB of a launcher, 844 to 1150 MiB of a runner with torch
 
 
 @dataclass(frozen=True)
@@ -55,3 +60,39 @@ def divided(nearby: Sequence[set[int]]) -> list[tuple[int, ...]]:
 def _range(part: str) -> range:
     first, _, last = part.partition("-")
     return range(int(first), int(last or first) + 1)
+
+
+def sandboxes_in(free_bytes: int) -> float:
+    """How many fit, leaving half of the free memory to tensors; no bound where a device has no memory of its own."""
+    return max(2, free_bytes // 2 // _CONTEXT_BYTES) if free_bytes else math.inf
+
+
+class Room:
+    """Room for so many sandboxes, given to threads in the order in which they ask.
+
+    Each has a context on the GPU, whether it grades or waits. A job has two, and two more for each baseline: twenty
+    jobs with a baseline took all memory of an H100, and failed.
+    """
+
+    def __init__(self, sandboxes: float) -> None:
+        self._all = self._free = sandboxes
+        self._waiting: deque[object] = deque()
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def take(self, sandboxes: int) -> Iterator[None]:
+        """Room for that many, or all there is if they are more; waits until it is free."""
+        taken = min(sandboxes, self._all)
+        with self._changed:
+            mine = object()
+            self._waiting.append(mine)
+            self._changed.wait_for(lambda: self._waiting[0] is mine and self._free >= taken)
+            self._waiting.popleft()
+            self._free -= taken
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += taken
+                self._changed.notify_all()
