@@ -9,6 +9,7 @@ pull requests too.
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -35,8 +36,9 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
     # The source last: where it is, the others are.
     for file, content in reversed([*zip((path, *others), contents, strict=True)]):
         try:
-            with suppress(FileExistsError):  # archived before, or just now by another process
-                write_whole(file, content, replace=False)
+            if not os.path.lexists(file):  # otherwise it was archived before
+                with suppress(FileExistsError):  # just now, by another process
+                    write_whole(file, content, replace=False)
             stored = outside.read(file, MAX_SOURCE_BYTES)
         except outside.TooLarge:
             stored = b""

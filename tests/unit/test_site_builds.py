@@ -145,9 +145,9 @@ def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
     project.out, put = tmp_path / "other", folder._put
     project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
 
-    def killed(path: Path, content: bytes) -> None:
-        put(path, content)
-        if path.name == f"{'d' * 16}.html":
+    def killed(path: str, content: bytes, temporary: Path) -> None:
+        put(path, content, temporary)
+        if path.endswith(f"/{'d' * 16}.html"):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(folder, "_put", killed)

@@ -26,7 +26,7 @@ from leaderboard.text.units import utc
 _FAILURES = 5  # newest failures shown per author and problem
 _ACCEPTED = 5  # newest accepted runs of an author that have a page
 _ACCEPTED_OF_ALL = 50  # of all authors of a problem; each costs time in every build
-_READ = 64  # whole verdicts that are kept: those of neighbouring pages
+_READ = 8  # whole verdicts that are kept: those of neighbouring pages; many would keep the garbage collector busy
 
 Bests = Mapping[str, Sequence[tuple[datetime, int]]]
 

@@ -122,20 +122,21 @@ def _size(path: str) -> int:
 def _made(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
     """Render the pages that are due, and write those of their files that changed."""
     new: Kept = {}
+    temporary = folder / f".{secrets.token_hex(8)}.partial"  # one name: a folder is slow to take in new ones
     for page in due:
         for path, content in page.make().items():
             digest = hashlib.sha256(content).hexdigest()[:32]
             known = old.get(path)
             if known is None or known[1:] != (len(content), digest) or _size(f"{folder}/{path}") != known[1]:
-                _put(folder / path, content)
+                _put(f"{folder}/{path}", content, temporary)
             new[path] = (page.key, len(content), digest)
     return new
 
 
-def _put(path: Path, content: bytes) -> None:
-    temporary = path.parent / f".{secrets.token_hex(8)}.partial"
+def _put(path: str, content: bytes, temporary: Path) -> None:
     try:
         temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
+        os.replace(temporary, path)  # noqa: PTH105 - called for every file of the site
+    except BaseException:
         temporary.unlink(missing_ok=True)
+        raise

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,16 +169,16 @@ class Site:
     ) -> Page:
         """A page and its JSON; `make` returns the document, and the template's other values."""
 
-        def files() -> Files:
-            document, values = make()
-            shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu}
-            names = {"site_url": inputs.url, "site_name": inputs.name, "course": inputs.title}
-            html = render(template, path, page=document, **shared, **names, **values)
-            return {path: html, paths.document(path): published(document, path)}
-
         inputs = self.material
         made_from = key(self.version, inputs.url, inputs.title, path, *key_parts)
-        return Page((path, paths.document(path)), made_from, files)
+        return Page((path, paths.document(path)), made_from, partial(self._files, path, template, make))
+
+    def _files(self, path: str, template: str, make: Callable[[], tuple[Record, Any]]) -> Files:
+        document, values = make()
+        shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu}
+        names = {"site_url": self.material.url, "site_name": self.material.name, "course": self.material.title}
+        html = render(template, path, page=document, **shared, **names, **values)
+        return {path: html, paths.document(path): published(document, path)}
 
 
 class Kind(NamedTuple):

@@ -1,17 +1,18 @@
 """A plot as inline SVG: axes with guides and labels, lines, bars, and marks that have a label and may be links.
 
-The other modules here and the front page say what is drawn. Trusted; the names in it are hostile, and ElementTree
-escapes them. The SVG has no script, style, identifier or date, so that equal data give equal bytes; the stylesheet
-colours it by class. Without JavaScript a pointer brings up a mark's label; `plots.js` shows it to the keyboard too.
+The other modules here and the front page say what is drawn. Trusted; the names in it are hostile, and
+`_element` and `_text` escape them. The SVG has no script, style, identifier or date, so that equal data give equal
+bytes; the stylesheet colours it by class. Without JavaScript a pointer brings up a mark's label; `plots.js` shows it to
+the keyboard too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.sax.saxutils import escape
 
 from markupsafe import Markup
 
@@ -25,6 +26,7 @@ _TOP, _RIGHT, _BOTTOM, _LEFT = 6, 12, 22, 10  # margins; on the left the labels'
 _INSET = 8  # from the ends of the horizontal axis, for the first and the last dot
 _X_TITLE, _Y_TITLE = 19, 16  # added to the bottom and to the left where the axis has a title
 _BAR = 9  # how wide a bar is
+_IN_ATTRIBUTES = {'"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#09;"}  # escaped there, too
 
 # Of marks, as paths around their place; they look about equally large.
 SHAPES = (
@@ -124,26 +126,29 @@ def plot(
     right: int = 0,
 ) -> Markup:
     """Draw; `title` is what a screen reader says of it, and `right` is room for notes beside the axes."""
-    svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "plot", "viewBox": f"0 0 {width} {height}"})
-    svg.set("width", str(width))
-    svg.set("height", str(height))
-    svg.set("role", "group" if any(mark.link for mark in marks) else "img")
-    SubElement(svg, "title").text = visible(title)
     left = _LEFT + _LETTER * max((len(label) for _, label in y.ticks), default=0) + (_Y_TITLE if y.title else 0)
     bottom = height - _BOTTOM - (_X_TITLE if x.title else 0)
     frame = _Frame(x, y, left, width - _RIGHT - right, _TOP, bottom)
-    _draw_x(svg, frame)
-    _draw_y(svg, frame)
-    for mark in (mark for mark in marks if mark.start is not None):
-        _draw_mark(svg, frame, mark)
-    for line in series:
-        _draw_series(svg, frame, line)
-    for mark in (mark for mark in marks if mark.start is None):
-        _draw_mark(svg, frame, mark)
+    drawn = [
+        _element("title", {}, _text(title)),
+        *_draw_x(frame),
+        *_draw_y(frame),
+        *(_draw_mark(frame, mark) for mark in marks if mark.start is not None),
+        *(_draw_series(frame, line) for line in series),
+        *(_draw_mark(frame, mark) for mark in marks if mark.start is None),
+    ]
     for note in notes:
-        group = SubElement(svg, "g", {"class": "note"})
-        _write(group, note.text, frame.column(note.at[0]) + note.right, frame.row(note.at[1]) + note.down)
-    return Markup(tostring(svg, encoding="unicode"))
+        text = _written(note.text, frame.column(note.at[0]) + note.right, frame.row(note.at[1]) + note.down)
+        drawn.append(_element("g", {"class": "note"}, text))
+    attributes = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "class": "plot",
+        "viewBox": f"0 0 {width} {height}",
+        "width": str(width),
+        "height": str(height),
+        "role": "group" if any(mark.link for mark in marks) else "img",
+    }
+    return Markup(_element("svg", attributes, "".join(drawn)))
 
 
 def linear(values: Iterable[float], say: Callable[[float, float], str], title: str = "", *, zero: bool = False) -> Axis:
@@ -186,30 +191,46 @@ def ratios(values: Iterable[float], title: str = "") -> Axis:
     return logarithmic(numbers, lambda value: f"{value:g} ×", title)
 
 
-def _draw_x(svg: Element, frame: _Frame) -> None:
+def _element(name: str, attributes: Mapping[str, str], inner: str = "") -> str:
+    """An element with escaped attributes around `inner`, which is XML already."""
+    head = name + "".join([f' {key}="{_attribute(value)}"' for key, value in attributes.items()])
+    return f"<{head}>{inner}</{name}>" if inner else f"<{head} />"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))
+
+
+def _attribute(value: str) -> str:
+    return escape(value, _IN_ATTRIBUTES)
+
+
+def _draw_x(frame: _Frame) -> Iterator[str]:
     top, bottom = _number(frame.top), _number(frame.bottom)
     ticks = sorted((frame.column(value), label) for value, label in frame.x.ticks)
-    axis = SubElement(svg, "g", {"class": "axis x"})
-    SubElement(axis, "path", {"class": "guide", "d": "".join(f"M{_number(at)} {top}V{bottom}" for at, _ in ticks)})
-    SubElement(axis, "path", {"d": f"M{_number(frame.left)} {bottom}H{_number(frame.right)}"})
-    for at, label in _apart(ticks):
-        _write(axis, label, at, frame.bottom + 15)
+    drawn = [
+        _element("path", {"class": "guide", "d": "".join(f"M{_number(at)} {top}V{bottom}" for at, _ in ticks)}),
+        _element("path", {"d": f"M{_number(frame.left)} {bottom}H{_number(frame.right)}"}),
+        *(_written(label, at, frame.bottom + 15) for at, label in _apart(ticks)),
+    ]
+    yield _element("g", {"class": "axis x"}, "".join(drawn))
     if frame.x.title:
-        title = SubElement(svg, "g", {"class": "title"})
-        _write(title, frame.x.title, (frame.left + frame.right) / 2, frame.bottom + 34)
+        title = _written(frame.x.title, (frame.left + frame.right) / 2, frame.bottom + 34)
+        yield _element("g", {"class": "title"}, title)
 
 
-def _draw_y(svg: Element, frame: _Frame) -> None:
+def _draw_y(frame: _Frame) -> Iterator[str]:
     left, right = _number(frame.left), _number(frame.right)
     ticks = [(frame.row(value), label) for value, label in frame.y.ticks]
-    axis = SubElement(svg, "g", {"class": "axis y"})
-    SubElement(axis, "path", {"class": "guide", "d": "".join(f"M{left} {_number(at)}H{right}" for at, _ in ticks)})
-    SubElement(axis, "path", {"d": f"M{left} {_number(frame.top)}V{_number(frame.bottom)}"})
-    for at, label in ticks:
-        _write(axis, label, frame.left - 5, at + 3.5)
+    drawn = [
+        _element("path", {"class": "guide", "d": "".join(f"M{left} {_number(at)}H{right}" for at, _ in ticks)}),
+        _element("path", {"d": f"M{left} {_number(frame.top)}V{_number(frame.bottom)}"}),
+        *(_written(label, frame.left - 5, at + 3.5) for at, label in ticks),
+    ]
+    yield _element("g", {"class": "axis y"}, "".join(drawn))
     if frame.y.title:
-        title = SubElement(svg, "g", {"class": "title", "transform": "rotate(-90)"})
-        _write(title, frame.y.title, -(frame.top + frame.bottom) / 2, 12)
+        title = _written(frame.y.title, -(frame.top + frame.bottom) / 2, 12)
+        yield _element("g", {"class": "title", "transform": "rotate(-90)"}, title)
 
 
 def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
@@ -222,41 +243,39 @@ def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
         free = at + half + _LETTER if fits else free
 
 
-def _write(parent: Element, text: str, x: float, y: float) -> None:
-    SubElement(parent, "text", {"x": _number(x), "y": _number(y)}).text = visible(text)
+def _written(text: str, x: float, y: float) -> str:
+    return _element("text", {"x": _number(x), "y": _number(y)}, _text(text))
 
 
-def _draw_series(svg: Element, frame: _Frame, series: Series) -> None:
-    group = SubElement(svg, "g", {"class": f"s-{series.style}"})
+def _draw_series(frame: _Frame, series: Series) -> str:
     places = [point and (_number(frame.column(point[0])), _number(frame.row(point[1]))) for point in series.points]
-    for there, run in groupby(places, key=bool):
-        if there:
-            SubElement(group, "path", {"d": "M" + " ".join(f"{x} {y}" for x, y in filter(None, run))})
+    drawn = [
+        f'<path d="M{" ".join(f"{x} {y}" for x, y in filter(None, run))}" />'
+        for there, run in groupby(places, key=bool)
+        if there
+    ]
     if series.dots:
-        for place in filter(None, places):
-            SubElement(group, "circle", {"cx": place[0], "cy": place[1], "r": "3"})
+        drawn += [f'<circle cx="{x}" cy="{y}" r="3" />' for x, y in filter(None, places)]
+    return _element("g", {"class": f"s-{series.style}"}, "".join(drawn))
 
 
-def _draw_mark(svg: Element, frame: _Frame, mark: Mark) -> None:
+def _draw_mark(frame: _Frame, mark: Mark) -> str:
     """The tab key leaves out links, unless a script says otherwise: a table beside the plot has the same ones."""
-    group = SubElement(
-        svg, "a" if mark.link else "g", {"class": f"{'mark' if mark.start is None else 'mark bar'} {mark.style}"}
-    )
+    attributes = {"class": f"{'mark' if mark.start is None else 'mark bar'} {mark.style}"}
     if mark.link:
-        group.set("href", mark.link)
-        group.set("tabindex", "-1")
+        attributes |= {"href": mark.link, "tabindex": "-1"}
     if mark.case is not None:
-        group.set("data-case", str(mark.case))
+        attributes["data-case"] = str(mark.case)
     if mark.short:
-        group.set("data-short", visible(mark.short[:40]))
-    SubElement(group, "title").text = visible(mark.label[:120])
+        attributes["data-short"] = visible(mark.short[:40])
     x, y = frame.column(mark.at[0]), frame.row(mark.at[1])
     if mark.start is None:
         path = f"M{_number(x)} {_number(y)}{SHAPES[mark.shape % len(SHAPES)]}"
     else:
         path = f"M{_number(frame.column(mark.start))} {_number(y - _BAR / 2)}H{_number(x)}v{_BAR}H"
         path += f"{_number(frame.column(mark.start))}z"
-    SubElement(group, "path", {"d": path})
+    inner = _element("title", {}, _text(mark.label[:120])) + _element("path", {"d": path})
+    return _element("a" if mark.link else "g", attributes, inner)
 
 
 def _number(value: float) -> str:
