@@ -42,15 +42,15 @@ def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"where": "mars"}, "mars is neither HOST:PORT nor an address file"),
         ({"slots": 0}, "slots=0 is not a number of jobs"),
         ({"sandbox": "process"}, "the sandbox process does not isolate"),
     ],
 )
-def test_what_a_fleet_cannot_be_is_refused(made: Made, given: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_a_fleet_cannot_be_is_refused(made: Made, given: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         made(FakeWorker(), **given)
 
 

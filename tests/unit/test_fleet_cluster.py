@@ -47,7 +47,7 @@ def test_an_address_is_host_and_port(given: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ("ray://10.0.0.1:10001", "an address of Ray Client, which a fleet does not use"),
         ("nowhere", "is neither HOST:PORT nor an address file"),
@@ -55,10 +55,12 @@ def test_an_address_is_host_and_port(given: str, tmp_path: Path) -> None:
         ("empty", "does not hold HOST:PORT"),
     ],
 )
-def test_what_is_no_address_is_refused(given: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_address_is_refused(
+    given: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").touch()
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         access.find_address(given)
 
 
@@ -104,11 +106,11 @@ def test_without_ray_the_message_says_what_to_install(competition: Path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [({"device_name": "H100"}, "device_name chooses"), ({"where": "a:1", "devices": 2}, "devices counts")],
 )  # fmt: skip
-def test_what_does_not_go_together_is_refused(given: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_does_not_go_together_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Fleet(**given)
 
 
@@ -138,7 +140,7 @@ def test_a_gpu_that_is_not_there_is_missed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["join", "nowhere"], "nowhere is neither HOST:PORT nor an address file"),
         (["join", "127.0.0.1:9"], "this machine does not have the fleet's token"),
@@ -147,10 +149,10 @@ def test_a_gpu_that_is_not_there_is_missed(monkeypatch: pytest.MonkeyPatch) -> N
         (["start", "--no-grading", "--device", "cpu"], "--no-grading excludes --device"),
     ],
 )
-def test_a_command_that_cannot_be_carried_out_says_why(command: Command, arguments: list[str], told: str) -> None:
+def test_a_command_that_cannot_be_carried_out_says_why(command: Command, arguments: list[str], message: str) -> None:
     said = command("fleet", *arguments)
     assert (said.code, said.out) == (2, "")
-    assert told in said.err
+    assert message in said.err
 
 
 def test_jobs_are_given_to_workers_that_come_and_not_to_those_that_went(competition: Path) -> None:
@@ -192,7 +194,7 @@ def test_a_job_does_not_wait_for_ever(competition: Path, monkeypatch: pytest.Mon
 
 
 def answered_of(request: JobRequest) -> JobAnswer:
-    return JobAnswer(run=request.run, error="told", error_class="HarnessError")
+    return JobAnswer(run=request.run, error="message", error_class="HarnessError")
 
 
 def answered_by(worker: FakeWorker) -> JobAnswer:

@@ -94,9 +94,9 @@ def runs(count: int) -> list[str]:
     return [f"{number:016x}" for number in range(count)]
 
 
-def is_lost(answer: Future[JobAnswer], told: str = "") -> bool:
+def is_lost(answer: Future[JobAnswer], message: str = "") -> bool:
     error = soon(answer.exception)
-    return isinstance(error, WorkerLost) and told in str(error)
+    return isinstance(error, WorkerLost) and message in str(error)
 
 
 def test_it_starts_once_and_answers_each_job(started: Started, tmp_path: Path) -> None:

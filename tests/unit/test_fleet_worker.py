@@ -186,7 +186,7 @@ def test_a_check_is_one(worker: Worker, graders: Graders, answers: Answers) -> N
 
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize(
-    ("failures", "kind", "told"),
+    ("failures", "kind", "message"),
     [
         ([UsageError("kernel.cu", "does not run on a CPU", "use a GPU")], "UsageError", "kernel.cu does not run"),
         ([ProblemError("reference.py:3", "raised ValueError")], "ProblemError", "reference.py:3 raised"),
@@ -202,7 +202,7 @@ def test_an_error_is_an_answer_with_its_class(
     answers: Answers,
     failures: Any,
     kind: str,
-    told: str,
+    message: str,
     timed: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -212,7 +212,7 @@ def test_an_error_is_an_answer_with_its_class(
     worker.take(request("good", RUNS[2], timed=timed))
     got = answers.take(2)
     assert (got[RUNS[1]].error_class, got[RUNS[1]].verdict) == (kind, None)
-    assert str(got[RUNS[1]].failure()).startswith(told)
+    assert str(got[RUNS[1]].failure()).startswith(message)
     assert not got[RUNS[2]].error, "one job's failure is no other's"
     assert all(grader.closed.is_set() for grader in graders.made)
     assert graders.graded.count("# bad") == len(failures), "ours are tried twice, the user's once"
@@ -329,8 +329,8 @@ def test_a_baseline_that_is_wrong_has_no_speedup_and_is_not_tried_again(
     got = screened(worker, answers, *RUNS[:3])
     assert [speedups(result) for result in got] == [[]] * 3
     assert Counter(graders.graded)["# eager"] == 1
-    told = {doubt.text for result in got if result.verdict for doubt in result.verdict.doubts}
-    assert told == {"baseline eager: wrong answer: it is not right"}
+    texts = {doubt.text for result in got if result.verdict for doubt in result.verdict.doubts}
+    assert texts == {"baseline eager: wrong answer: it is not right"}
     assert {result.verdict.requested_baselines for result in got if result.verdict} == {("eager",)}
 
 
@@ -415,16 +415,16 @@ def test_what_also_fails_alone_has_failed(worker: Worker, graders: Graders, answ
 
 class FakeWatchdog(Watchdog):
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def expect(self, problem: Problem) -> None:
-        self.told.append(problem.slug)
+        self.calls.append(problem.slug)
 
     def reset(self) -> None:
-        self.told.append("reset")
+        self.calls.append("reset")
 
     def stop(self) -> None:
-        self.told.append("stop")
+        self.calls.append("stop")
 
 
 def test_the_watchdog_is_told_of_each_step_and_stopped_after_the_last(
@@ -441,13 +441,13 @@ def test_the_watchdog_is_told_of_each_step_and_stopped_after_the_last(
     worker.take(request("first", RUNS[0]))
     until(lambda: graders.at_once == 1)
     worker.take(request("second", RUNS[1]))
-    until(lambda: watchdog.told.count("double") == 2)
+    until(lambda: watchdog.calls.count("double") == 2)
     # Each arrives, each has a grader; the first makes progress.
-    assert Counter(watchdog.told) == {"reset": 3, "double": 2}
+    assert Counter(watchdog.calls) == {"reset": 3, "double": 2}
     goes_on.set()
     answers.take(2)
-    assert Counter(watchdog.told) == {"reset": 5, "double": 2, "stop": 1}
-    assert watchdog.told[-1] == "stop"
+    assert Counter(watchdog.calls) == {"reset": 5, "double": 2, "stop": 1}
+    assert watchdog.calls[-1] == "stop"
     worker.stop()
 
 

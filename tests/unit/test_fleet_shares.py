@@ -1,0 +1,105 @@
+"""How a machine is divided: processors among workers, and in a worker; and room on its GPU, in order and never more
+than there is.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.sandbox import Launch
+from harness.sandbox.processors import OnProcessors
+from kernelmark.grading.fleet.shares import Room, Share, divided, near, sandboxes_in
+
+GIB = 1 << 30
+
+
+def test_judge_and_runners_have_processors_of_their_own() -> None:
+    share = Share.of(range(16))
+    assert share == Share(judge=(0, 1, 2, 3), runners=tuple(range(4, 16)))
+
+
+def test_few_processors_are_shared() -> None:
+    assert Share.of({0, 1}) is None
+
+
+def test_workers_near_the_same_processors_get_half_each() -> None:
+    first, second = divided([{0, 1, 2, 3}, {0, 1, 2, 3}])
+    assert (first, second) == ((0, 2), (1, 3))
+
+
+def test_workers_of_two_sockets_keep_to_theirs() -> None:
+    assert divided([{0, 1}, {2, 3}]) == [(0, 1), (2, 3)]
+
+
+def test_a_device_that_the_kernel_does_not_know_is_near_to_all() -> None:
+    assert near("ffff:ff:1f.7") == os.sched_getaffinity(0)
+
+
+@pytest.mark.parametrize(("role", "cpus"), [("runner", (2, 3)), ("launcher", (0, 1))])
+def test_a_launch_gets_the_processors_of_its_role(role: str, cpus: tuple[int, ...], tmp_path: Path) -> None:
+    launches: list[Launch] = []
+
+    class Provider:
+        name = "bwrap"
+
+        def launch(self, launch: Launch) -> None:
+            launches.append(launch)
+
+    confined = OnProcessors(Provider(), {"runner": (2, 3), "launcher": (0, 1)})  # type: ignore[arg-type]
+    limits = {"memory_bytes": 1, "processes": 1, "disk_bytes": 1}
+    confined.launch(Launch(socket=tmp_path, device="cuda", role=role, **limits))  # type: ignore[arg-type]
+    assert [launch.cpus for launch in launches] == [cpus]
+
+
+@pytest.mark.parametrize(("free", "sandboxes"), [(78 * GIB, 46), (139 * GIB, 83), (24 * GIB, 14), (GIB, 2)])
+def test_contexts_get_half_of_the_memory(free: int, sandboxes: int) -> None:
+    assert sandboxes_in(free) == sandboxes
+
+
+def test_a_device_without_memory_has_no_bound() -> None:
+    assert sandboxes_in(0) == math.inf
+    with Room(math.inf).take(1000):
+        pass
+
+
+def test_no_more_than_there_is_and_all_get_theirs() -> None:
+    room, lock, used, most = Room(7), threading.Lock(), 0, 0
+
+    def work(wanted: int) -> None:
+        nonlocal used, most
+        with room.take(wanted):
+            with lock:
+                used += min(wanted, 7)
+                most = max(most, used)
+            time.sleep(0.002)
+            with lock:
+                used -= min(wanted, 7)
+
+    dice = random.Random(0)
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, [dice.choice((1, 2, 6, 9)) for _ in range(200)], timeout=60))
+    assert (used, most) == (0, 7)
+
+
+def test_one_that_wants_much_is_not_overtaken() -> None:
+    room, order = Room(4), list[str]()
+
+    def work(name: str, wanted: int) -> None:
+        with room.take(wanted):
+            order.append(name)
+
+    with ThreadPoolExecutor(3) as pool, room.take(3):
+        pool.submit(work, "much", 4)
+        time.sleep(0.1)
+        pool.submit(work, "little", 1)
+        time.sleep(0.1)
+        assert order == []
+    assert order == ["much", "little"]
