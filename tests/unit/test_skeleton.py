@@ -39,7 +39,7 @@ def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
         [schema.resolve(), *(path for path in directory.rglob("*") if path.is_file())]
     )
     assert "tensors" in json.loads(schema.read_text())["properties"]
-    assert [what.split("reference.py:8: ")[1] for what in errors(directory)] == [
+    assert [what.split("reference.py:8 ")[1] for what in errors(directory)] == [
         "raised NotImplementedError: compute y from x, and return it"
     ]
     reference = directory / "reference.py"
