@@ -70,13 +70,14 @@ def _one(form: str, name: str, checkout: Path, scratch: Path, effort: str, deadl
     project = {"KERNELMARK_PROBLEMS": str(scratch / "problems"), "KERNELMARK_REFERENCE": str(scratch / "reference")}
     project["KERNELMARK_" + form.upper().replace("-", "_") + "_CHECKOUT"] = str(checkout)
     kept = scratch / f"{form}_{name.replace('/', '_')}.txt"
-    if not kept.exists():
+    if kept.exists():
+        line = kept.read_text()
+    else:
         status, out, err = _run(["import", form, str(checkout), name], project, deadline)
         line = next((each for each in out.splitlines() if each.startswith(("imported", "left out"))), "")
         if status or not line.startswith("imported"):
             return (line.partition(": ")[2] or err.strip()[-300:] or f"import ended with {status}")[:300]
         kept.write_text(line)
-    line = kept.read_text()
     folder = Path(line.partition(" as ")[2].split("  (")[0]).name
     kernel = scratch / "reference" / folder / "eager.py"
     if not kernel.exists():

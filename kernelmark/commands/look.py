@@ -18,16 +18,16 @@ def board(problem: str | None, write: bool, form: str) -> None:
     """Print the standings of PROBLEM, or of every problem."""
     from kernelmark.record.publishing import publish_all
     from kernelmark.record.records import tables
-    from kernelmark.text import show
+    from kernelmark.text import standings
 
     if write:
         publish_all(load_settings())
-    standings = tables(load_settings(problem), problem)
+    found = tables(load_settings(problem), problem)
     if form == "json":
-        print_json([table.model_dump(mode="json") for table in standings])
+        print_json([table.model_dump(mode="json") for table in found])
     else:
-        print_lines(show.board(standings))
-        if standings:
+        print_lines(standings.board(found))
+        if found:
             say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 
 

@@ -30,13 +30,13 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
     @form_option
     def command(run: str, actor: str, reason: str, form: str, source: bool = False, author: bool = False) -> None:
         from kernelmark.record.recording import moderate
-        from kernelmark.text import show
+        from kernelmark.text import standings
 
         if source and author:
             raise UsageError("--source and --author", "cannot be given together", "give one of them")
         scope = "source" if source else "author" if author else "run"
         event = moderate(load_settings(), run, action, actor, reason, scope)  # type: ignore[arg-type]  # of those below
-        print_text(event.to_json()) if form == "json" else print_lines([event.run, *show.moderation([event])])
+        print_text(event.to_json()) if form == "json" else print_lines([event.run, *standings.moderation([event])])
 
     if scoped:
         command = click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.problem.schedule import shown
 from harness.verdict import Outcome
-from kernelmark.text import show
+from kernelmark.text import show, standings
 from kernelmark.text.terminal import labelled, visible
 from leaderboard.standings.pooling import NO_RANK, RowState, too_wide
 from leaderboard.text.interpreted import without_speedups
@@ -114,7 +114,7 @@ def _no_rank(graded: GradingResult) -> str:
     if verdict is None or verdict.score is None:
         return ""
     if graded.table is not None:
-        standing = show.standing(verdict, graded.table, for_author=True)
+        standing = standings.standing(verdict, graded.table, for_author=True)
         return standing.removeprefix("none: ") if standing.startswith("none: ") else ""
     state: RowState = verdict.no_rank or ("too_wide" if too_wide(verdict.score) else "ranks")
     return NO_RANK.get(state, "")

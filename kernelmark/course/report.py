@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from harness.errors import HarnessError, UsageError
 from harness.verdict import Outcome
-from kernelmark.text import show
+from kernelmark.text import show, standings
 from kernelmark.text.terminal import Line, visible
 from leaderboard.publishing.markdown import escape, grid
 from leaderboard.text.units import interval
@@ -127,7 +127,7 @@ def _kind(result: GradingResult) -> str:
 
 def _cells(result: GradingResult) -> tuple[str, ...]:
     score = result.verdict.score if result.verdict else None
-    standing = show.standing(result.verdict, result.table) if result.verdict and result.table else ""
+    standing = standings.standing(result.verdict, result.table) if result.verdict and result.table else ""
     run = result.verdict.run if result.verdict and result.recorded else ""
     return escape(result.path), result.outcome, interval(score) if score else "", escape(standing), run
 

@@ -1,4 +1,4 @@
-"""Formats verdicts, checks, problems and boards as plain text for a terminal.
+"""Formats verdicts, checks and problems as plain text for a terminal.
 
 The command line calls it and prints the lines; nothing here does I/O. Trusted code over untrusted text: everything from
 a participant goes through `visible`, so no escape sequence, carriage return or bidirectional override reaches the
@@ -8,16 +8,16 @@ terminal. The result is never parsed as markup.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.verdict import Outcome, Verdict
-from kernelmark.text import findings, times
+from kernelmark.text import findings, standings, times
 from kernelmark.text.problem import open_now
 from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labelled, visible
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
-from leaderboard.standings.pooling import COMPARABLE, NO_RANK, WIDEST
+from leaderboard.standings.pooling import NO_RANK
 from leaderboard.text.interpreted import without_speedups
 from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     from harness.verdict import (
         Check,
         Environment,
-        Interval,
         Speedup,
     )
     from harness.verdict.roofline import Calibration
     from leaderboard.record.moderation import Moderation
     from leaderboard.standings.pooling import PooledSource
-    from leaderboard.standings.ranking import Row, Table
+    from leaderboard.standings.ranking import Table
 
 NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
@@ -77,7 +76,7 @@ def verdict(
     `for_author` is for an author whom someone else graded: with the whole log, without advice to the person who grades.
     `profiled` is for `kernelmark profile`, which can show and measure less than `kernelmark bench`.
     """
-    result = without_speedups(with_own_name(result))
+    result = _presented(result)
     shown_by = f"kernelmark show {result.run}" if record else _BENCH if profiled else _DOCUMENT
     yield from _outcome(result, whole_log="" if for_author else shown_by)
     if result.score is not None:
@@ -90,7 +89,7 @@ def verdict(
         yield labelled("doubt", doubt)
     yield from _notes(result.environment, for_gpus, for_author=for_author)
     if table is not None:
-        yield labelled("standing", standing(result, table, for_author=for_author))
+        yield labelled("standing", standings.standing(result, table, for_author=for_author))
     if record:
         yield labelled("run", result.run)
     if left:
@@ -109,7 +108,7 @@ def compilation(found: Compilation) -> str:
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
-    result = without_speedups(with_own_name(result))
+    result = _presented(result)
     faster = next((_faster(result.submission.name, other.name, speedup) for speedup in result.speedups), None)
     if result.environment.interpreted and result.score is not None:
         what = "not compared: Triton's interpreter ran it, and such a time says nothing of its speed"
@@ -132,122 +131,9 @@ def _faster(name: str, other: str, speedup: Speedup) -> Line:
     return Line(text, f"bold {style}", hang=2)
 
 
-def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
-    """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or with which better source the author, or the team,
-    ranks; `for_author` as in `verdict`.
-    """
-    aside = next((run for run in table.set_aside if run.run == result.run), None)
-    if aside is not None:
-        return f"none: it is {aside.state}, and does not rank{_because(aside)}"
-    submission = result.submission
-    own = [row for row in table.rows if row.belongs_to(submission.author)]  # the best one, then one too wide
-    if result.no_rank is not None:
-        better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].state in COMPARABLE else ""
-        return f"none: {NO_RANK[result.no_rank]}{better}"
-    row = next((row for row in own if (row.author, row.sha256) == (submission.author, submission.sha256)), None)
-    if row is None:
-        best = own[0]
-        team = f" for {visible(best.team.name)}" if best.team and best.author != submission.author else ""
-        better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)}){team}"
-        return f"{better} {_keeps(best, table)}"
-    if row.rank is None:
-        return _too_wide(row, result, for_author=for_author) + (
-            f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""
-        )
-    return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
-
-
-def _because(aside: Row) -> str:
-    """The last event that decided its state."""
-    last = next(event for event in reversed(aside.moderation) if event.decides)
-    return f" ({last.subject}{visible(last.reason)})"
-
-
-def _keeps(row: Row, table: Table) -> str:
-    return f"does not rank either: {row.no_rank}" if row.rank is None else f"keeps {_place(row, table)}"
-
-
-def _place(row: Row, table: Table) -> str:
-    shared = ", shared" if sum(other.rank == row.rank for other in table.rows) > 1 else ""
-    return f"rank {row.rank} of {len(table.ranked)} on {visible(table.key.title)}{shared}"
-
-
-def _too_wide(row: Row, result: Verdict, *, for_author: bool) -> str:
-    """Why a source does not rank, and what the person who grades it can do."""
-    pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
-    why = f"none: {row.no_rank} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high)"
-    if result.environment.interpreted:
-        why += ", as is common in Triton's interpreter"
-        return why if for_author else f"{why}; grade it on a GPU"
-    apart = row.gradings > 1 and result.score is not None and _width(row.score) > _width(result.score)
-    disagree = "; its gradings disagree, so something else used the machine" if apart else ""
-    if for_author:
-        return why + disagree
-    thorough = "" if result.effort == "thorough" else " or with --thorough"
-    return f"{why}{disagree}; grade it again on a quiet machine{thorough}: gradings of one source are pooled"
-
-
-def _width(score: Interval) -> float:
-    return score.high_ns / score.low_ns
-
-
-def board(tables: Sequence[Table]) -> Iterator[str]:
-    """Every table with its rows; a mode and sandbox that all rows share are in the heading."""
-    if not tables:
-        yield "no submission has been accepted yet"
-    for number, table in enumerate(tables):
-        if number:
-            yield ""
-        key = table.key
-        device = ", ".join(filter(None, (f"{visible(key.device_name)} ({key.device_kind})", key.variant)))
-        hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
-        alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
-        title = f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
-        yield Line(title, "bold", hang=2)
-        if table.private and table.private.cases:
-            yield Line(f"{INDENT}{counted(table.private.cases, 'private case')}", "dim")
-        if key.interpreted:
-            yield Line(f"{INDENT}Triton's interpreter ran these: their times and ranks say nothing about speed", "dim")
-        baselines = table.baseline_names
-        over = [f"× {visible(name)}" for name in baselines]
-        how_names = () if alike else ("mode", "sandbox")
-        head, rows = ("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run"), []
-        for row in table.rows:
-            speedups = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
-            who = (visible(row.who), visible(row.submission))
-            when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
-            how = () if alike else (", ".join(row.modes), row.sandbox)
-            rank = "-" if row.rank is None else str(row.rank)
-            rows.append((rank, *who, *times.cells(row.score), *speedups, *how, when, row.run))
-        yield from columns(rows, head=head, right={0, 3})
-        yield from (Line(line, "dim", hang=4) for line in _notes_on(table))
-
-
-def moderation(events: Iterable[Moderation]) -> Iterator[str]:
-    """What organizers said about a run, one line per event."""
-    for event in events:
-        when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
-        yield labelled(event.action, f"{event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})")
-
-
-def _notes_on(table: Table) -> Iterator[str]:
-    """Notes below a table: rows that are pooled, without a rank, stale or moderated, and runs set aside."""
-    for row in table.rows:
-        pooled = f"{row.gradings} gradings pooled" if row.gradings > 1 else ""
-        if notes := [note for note in (pooled, row.no_rank) if note]:
-            yield f"{INDENT}{row.run} by {visible(row.author)}: {', '.join(notes)}"
-        if row.stale is not None:
-            again = f"; graded again as {row.stale.again}" if row.stale.again else ""
-            yield f"{INDENT}{row.run} by {visible(row.author)} is stale: {visible(row.stale.reason)}{again}"
-    for standing in (*table.rows, *table.set_aside):
-        if standing.moderation:
-            yield f"{INDENT}{standing.run} by {visible(standing.author)}: {standing.state.replace('_', ' ')}"
-            yield from (INDENT + line for line in moderation(standing.moderation))
-
-
 def run(result: Verdict, events: Sequence[Moderation] = (), source: PooledSource | None = None) -> Iterator[str]:
     """Everything in the stored document, after the pooled result of its source and the organizers' events."""
-    result = without_speedups(with_own_name(result))
+    result = _presented(result)
     yield from _headline(result)
     if source is not None and len(source.gradings) > 1:
         newest = "" if source.verdict.run == result.run else f"; the board shows {source.verdict.run}, the newest"
@@ -256,7 +142,7 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: PooledSource
         yield labelled("standing", f"none: {NO_RANK[source.state]}")
     if events:
         yield labelled("state", state(events))
-        yield from moderation(events)
+        yield from standings.moderation(events)
     yield from columns(list(_identity(result)), prose=True)
     for test in result.tests:
         yield ""
@@ -307,6 +193,11 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
     rows += [(f"{name} product", f"{rate / 1e12:,.2f} TFLOP/s") for name, rate in measured.flops_per_s.items()]
     yield from columns(rows, right={1})
     yield f"{INDENT}stored in {path}"
+
+
+def _presented(result: Verdict) -> Verdict:
+    """The result with its author's file name, and without speedups that say nothing."""
+    return without_speedups(with_own_name(result))
 
 
 def _outcome(result: Check, first: Line | None = None, whole_log: str = _DOCUMENT) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.verdict import Verdict
-from kernelmark.text import show
+from kernelmark.text.standings import standing
 from leaderboard.publishing.markdown import board
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Action, Moderation, Scope
@@ -270,4 +270,4 @@ def test_standing_says_that_a_source_that_was_disqualified_does_not_rank(ledger:
     ledger.append(COPY)
     ledger.moderate(about(FAST, "source"))
     (table,) = rank(ledger.read())
-    assert show.standing(COPY, table) == "none: it is disqualified, and does not rank (every run of this source: why)"
+    assert standing(COPY, table) == "none: it is disqualified, and does not rank (every run of this source: why)"

@@ -30,7 +30,7 @@ from harness.verdict import (
     TimedRound,
     Verdict,
 )
-from kernelmark.text import findings, problem, show
+from kernelmark.text import findings, problem, show, standings
 from kernelmark.text.terminal import visible
 from leaderboard.record.fields import Facts
 from leaderboard.record.ledger import JsonlLedger
@@ -116,8 +116,8 @@ def test_a_shared_rank_and_a_better_earlier_run_are_said() -> None:
     first, peer = accepted(score_ns=50_000), accepted(author="bob", score_ns=50_100)
     slower = accepted(score_ns=90_000, source="another")
     [table] = tables(first, slower, peer)
-    assert show.standing(peer, table) == "rank 1 of 2 on NVIDIA H200, plain calls, shared"
-    assert show.standing(slower, table).startswith(f"ada's better run {first.run} (50.0 µs [")
+    assert standings.standing(peer, table) == "rank 1 of 2 on NVIDIA H200, plain calls, shared"
+    assert standings.standing(slower, table).startswith(f"ada's better run {first.run} (50.0 µs [")
 
 
 def test_why_a_result_does_not_rank_is_said_with_the_remedy() -> None:
@@ -125,30 +125,36 @@ def test_why_a_result_does_not_rank_is_said_with_the_remedy() -> None:
     remedy = "grade it again on a quiet machine or with --thorough: gradings of one source are pooled"
     why = "none: interval too wide to rank (380 µs [31, 407], more than 1.5 × from low to high); "
     [table] = tables(wide)
-    assert show.standing(wide, table) == why + remedy
+    assert standings.standing(wide, table) == why + remedy
     assert f"standing    {why}" in "\n".join(show.verdict(wide, table))
     interpreted = accepted(score_ns=380_000, low_ns=31_000, high_ns=407_000, device_kind="cpu", interpreted=True)
-    assert show.standing(interpreted, tables(interpreted)[0]).endswith("Triton's interpreter; grade it on a GPU")
+    assert standings.standing(interpreted, tables(interpreted)[0]).endswith("Triton's interpreter; grade it on a GPU")
     thorough = wide.model_copy(update={"effort": "thorough"})
-    assert "; grade it again on a quiet machine: gradings" in show.standing(thorough, table)
+    assert "; grade it again on a quiet machine: gradings" in standings.standing(thorough, table)
     known = accepted(score_ns=500_000, source="known")
     [table] = tables(wide, known)
-    assert show.standing(wide, table) == f"{why}{remedy}; run {known.run} keeps rank 1 of 1 on NVIDIA H200, plain calls"
-    assert show.standing(known, table) == "rank 1 of 1 on NVIDIA H200, plain calls"
+    assert (
+        standings.standing(wide, table)
+        == f"{why}{remedy}; run {known.run} keeps rank 1 of 1 on NVIDIA H200, plain calls"
+    )
+    assert standings.standing(known, table) == "rank 1 of 1 on NVIDIA H200, plain calls"
 
 
 def test_the_standing_of_a_source_is_that_of_all_its_gradings() -> None:
     first, again = accepted(score_ns=50_000), accepted(score_ns=52_000, created_at=EPOCH + timedelta(hours=1))
     rival = accepted(author="bob", score_ns=40_000)
     [table] = tables(first, rival, again)
-    assert show.standing(again, table) == "rank 2 of 2 on NVIDIA H200, plain calls, by 2 gradings: 51.0 µs [49.1, 53.0]"
-    assert f"{again.run} by ada: 2 gradings pooled" in "\n".join(show.board([table]))
+    assert (
+        standings.standing(again, table)
+        == "rank 2 of 2 on NVIDIA H200, plain calls, by 2 gradings: 51.0 µs [49.1, 53.0]"
+    )
+    assert f"{again.run} by ada: 2 gradings pooled" in "\n".join(standings.board([table]))
 
 
 def test_gradings_that_disagree_are_said_to_where_together_they_are_wider_than_the_newest() -> None:
     runs = [accepted(score_ns=each, created_at=EPOCH + timedelta(hours=i)) for i, each in enumerate((30_000, 90_000))]
     [table] = tables(*runs)
-    assert "; its gradings disagree, so something else used the machine; grade" in show.standing(runs[1], table)
+    assert "; its gradings disagree, so something else used the machine; grade" in standings.standing(runs[1], table)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +173,7 @@ def test_what_limits_a_result_is_said_with_its_remedy(sandbox: str, interpreted:
 
 def test_a_kernel_that_the_interpreter_ran_has_no_speedup() -> None:
     slow = accepted(speedups={"eager": 0.01}, interpreted=True)
-    for lines in (show.verdict(slow), show.run(slow), show.board(tables(slow))):
+    for lines in (show.verdict(slow), show.run(slow), standings.board(tables(slow))):
         assert "× eager" not in text(lines)
     assert "× eager" in text(show.verdict(accepted(speedups={"eager": 0.01})))
 
@@ -331,7 +337,7 @@ def test_nothing_of_a_participant_reaches_the_terminal_raw() -> None:
         }
     )
     [table] = tables(accepted(name=HOSTILE.replace("\udc80", "")))
-    for lines in (show.check(evil), show.verdict(evil), show.run(evil), show.board([table])):
+    for lines in (show.check(evil), show.verdict(evil), show.run(evil), standings.board([table])):
         for line in lines:
             assert not any(c in line for c in "\x1b\r\n\x9b\u202e\udc80"), line
     assert "\\x1b[31m[red]evil[/red]" in text(show.verdict(evil))
@@ -363,7 +369,7 @@ def test_the_file_has_its_authors_name_in_every_text() -> None:
 
 def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
     verdicts = [accepted(author="ada", score_ns=4_130), accepted(author="a-very-long-name", score_ns=57_300)]
-    lines = list(show.board(tables(*verdicts, accepted(sandbox="process"), accepted(interpreted=True))))
+    lines = list(standings.board(tables(*verdicts, accepted(sandbox="process"), accepted(interpreted=True))))
     header = next(line for line in lines if "author" in line)
     row = next(line for line in lines if "a-very-long-name" in line)
     assert header.index("run") == row.index(verdicts[1].run)
@@ -375,7 +381,7 @@ def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
     ]
     assert lines.count("  Triton's interpreter ran these: their times and ranks say nothing about speed") == 1
     assert lines.count("") == 2
-    assert list(show.board([])) == ["no submission has been accepted yet"]
+    assert list(standings.board([])) == ["no submission has been accepted yet"]
 
 
 def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
@@ -670,7 +676,7 @@ def test_intervals_have_one_level_and_one_that_is_far_from_it_is_a_doubt(
 
 def test_a_board_has_a_column_for_every_baseline_of_its_rows() -> None:
     measured = accepted(author="ada", score_ns=50_000, speedups={"eager": 1.593, "torch\x1b[0m": 1.1})
-    head, ada, bob = list(show.board(tables(measured, accepted(author="bob"))))[1:]
+    head, ada, bob = list(standings.board(tables(measured, accepted(author="bob"))))[1:]
     assert head.index("× eager") == ada.index("1.593 [1.585, 1.601]")
     assert head.index("× torch\\x1b[0m") == ada.index("1.100 [1.095, 1.105]")
     assert bob[head.index("× eager") : head.index("date")].strip() == ""
@@ -678,11 +684,11 @@ def test_a_board_has_a_column_for_every_baseline_of_its_rows() -> None:
 
 def test_how_rows_were_graded_has_columns_only_where_they_differ() -> None:
     ada = accepted(author="ada", modes=REPLAYED)
-    title, head, *_ = show.board(tables(ada, accepted(author="bob", modes=REPLAYED)))
+    title, head, *_ = standings.board(tables(ada, accepted(author="bob", modes=REPLAYED)))
     assert title.endswith("; replayed, docker")
     assert "mode" not in head
     bob = accepted(author="bob", ranked_timing="replayed")
-    title, head, first, second, note = show.board(tables(ada, bob))
+    title, head, first, second, note = standings.board(tables(ada, bob))
     assert "docker" not in title
     assert first.index("replayed") == second.index("calls") == head.index("mode")
     assert second.split()[0] == "-"
@@ -692,12 +698,12 @@ def test_how_rows_were_graded_has_columns_only_where_they_differ() -> None:
 def test_what_was_not_replayed_is_told_that_it_has_no_rank_and_which_run_has() -> None:
     plain, why = accepted(score_ns=1000, ranked_timing="replayed"), NO_RANK["not_replayed"]
     [alone] = tables(plain, accepted(author="bob", modes=REPLAYED))
-    assert show.standing(plain, alone) == f"none: {why}"
+    assert standings.standing(plain, alone) == f"none: {why}"
     ranks = accepted(score_ns=2000, modes=REPLAYED)
     [both] = tables(plain, ranks)
     kept = "rank 1 of 1 on NVIDIA H200, replayed"
-    assert show.standing(plain, both) == f"none: {why}; run {ranks.run} keeps {kept}"
-    assert show.standing(ranks, both) == kept
+    assert standings.standing(plain, both) == f"none: {why}; run {ranks.run} keeps {kept}"
+    assert standings.standing(ranks, both) == kept
     source = pooled(Facts.of(chained(plain, ranks)), plain)
     assert lines_of(show.run(plain, (), source), "standing") == [f"standing    none: {why}"]
 
@@ -707,12 +713,12 @@ def test_of_before_protocol_5_replayed_and_sealed_results_stand_in_two_tables_th
     bob = accepted(author="bob", score_ns=1000, protocol=4, modes=("graphs",), timing="sealed")
     replayed, sealed = tables(bob, ada)
     problem = ada.problem.sha256[:12]
-    assert [line for line in show.board([replayed, sealed]) if line.startswith("softmax")] == [
+    assert [line for line in standings.board([replayed, sealed]) if line.startswith("softmax")] == [
         f"softmax on NVIDIA H200 (cuda), replayed, protocol 4, problem {problem}; replayed, docker",
         f"softmax on NVIDIA H200 (cuda), sealed rounds, protocol 4, problem {problem}; graphs, docker",
     ]
-    assert show.standing(ada, replayed) == "rank 1 of 1 on NVIDIA H200, replayed"
-    assert show.standing(bob, sealed) == "rank 1 of 1 on NVIDIA H200, sealed rounds"
+    assert standings.standing(ada, replayed) == "rank 1 of 1 on NVIDIA H200, replayed"
+    assert standings.standing(bob, sealed) == "rank 1 of 1 on NVIDIA H200, sealed rounds"
     for result, timed in ((ada, "4, replayed"), (bob, "4, sealed rounds"), (accepted(device_kind="cpu"), "1")):
         [line] = lines_of(show.run(result), "protocol")
         assert line == f"protocol     {timed}, schema 2, effort default, last stage {result.stage.value}"

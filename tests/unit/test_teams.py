@@ -6,7 +6,7 @@ import pytest
 
 from harness.submission import Submission
 from harness.verdict import Verdict
-from kernelmark.text import show
+from kernelmark.text import standings
 from leaderboard.publishing.markdown import board
 from leaderboard.record.entry import Entry
 from leaderboard.record.moderation import Moderation
@@ -63,7 +63,7 @@ def test_the_same_source_of_two_members_is_not_pooled() -> None:
     bob, ada = accepted(author="bob", source="x", score_ns=90), accepted(author="ada", source="x", score_ns=100)
     table = only_table(chained(bob, ada))
     assert [(row.who, row.gradings) for row in table.rows] == [("quickfix (bob)", 1)]
-    assert show.standing(ada, table).startswith("bob's better run")
+    assert standings.standing(ada, table).startswith("bob's better run")
 
 
 def test_moderation_by_author_hits_that_author_and_not_the_team() -> None:
@@ -79,11 +79,11 @@ def test_moderation_by_author_hits_that_author_and_not_the_team() -> None:
 def test_every_board_names_the_team_and_who_wrote_the_run() -> None:
     bob, ada = graded("bob", 90), graded("ada", 100)
     table = only_table(chained(bob, ada))
-    assert "quickfix (bob)" in "\n".join(show.board([table]))
+    assert "quickfix (bob)" in "\n".join(standings.board([table]))
     assert "quickfix \\(bob\\)" in board([table])
-    assert show.standing(bob, table) == "rank 1 of 1 on NVIDIA H200, plain calls"
-    assert show.standing(ada, table).startswith(f"bob's better run {bob.run} (")
-    assert show.standing(ada, table).endswith(") for quickfix keeps rank 1 of 1 on NVIDIA H200, plain calls")
+    assert standings.standing(bob, table) == "rank 1 of 1 on NVIDIA H200, plain calls"
+    assert standings.standing(ada, table).startswith(f"bob's better run {bob.run} (")
+    assert standings.standing(ada, table).endswith(") for quickfix keeps rank 1 of 1 on NVIDIA H200, plain calls")
 
 
 @pytest.mark.parametrize(("teams", "found"), [(NO_TEAMS, [("ada", "bob"), ("ada", "eve"), ("bob", "eve")]),

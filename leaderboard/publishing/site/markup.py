@@ -198,7 +198,7 @@ def _environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """A value as a template prints it: HTML from this module unchanged, other text made visible and cut."""
-    if type(value) is str or (isinstance(value, str) and not isinstance(value, Markup)):
+    if isinstance(value, str) and not isinstance(value, Markup):
         return visible(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
     return value
 

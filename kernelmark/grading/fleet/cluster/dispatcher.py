@@ -27,7 +27,7 @@ from ray.job_config import JobConfig
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, UsageError, said
 from harness.kinds import SandboxName
 from kernelmark.grading.fleet.cluster.access import refuse_if_open
 from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, MachineState, WorkerState
@@ -174,7 +174,7 @@ class Cluster:
         try:
             state = MachineState.model_validate_json(await actor.start.remote())
             if state.error:
-                raise HarnessError(f"{state.machine}: {state.error}")
+                raise HarnessError(said(state.machine, state.error))
             for number, worker in enumerate(state.workers):
                 workers.append(MachineWorker(self, actor, state.machine, number, worker))
                 self.pool.add(workers[-1])

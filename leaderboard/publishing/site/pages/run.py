@@ -99,11 +99,12 @@ def _page(site: Site, book: Book, run: str, row: Row | None, stand: AcceptedRun 
             state=row.state if row else verdict.no_rank or "ranks",
             **on_board,
         )
-        kernels = list(launched(verdict))
+        kernels, comparable = list(launched(verdict)), without_speedups(verdict)
         return document, {
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
-            "baselines": sorted({paired.name for b in without_speedups(verdict).benchmarks for paired in b.baselines}),
+            "speedups": comparable.speedups,
+            "baselines": sorted({paired.name for b in comparable.benchmarks for paired in b.baselines}),
             "metrics": _metrics(verdict),
             "replayed": list(_replayed(verdict)),
             "kernels": kernels[:_KERNELS],

@@ -1,0 +1,133 @@
+"""Formats boards, a result's place on its board and what organizers said about it, as plain text for a terminal.
+
+Trusted code over untrusted text, as in `show`: everything from a participant goes through `visible`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from kernelmark.text import times
+from kernelmark.text.terminal import INDENT, Line, columns, counted, labelled, visible
+from leaderboard.standings.pooling import COMPARABLE, NO_RANK, WIDEST
+from leaderboard.text.units import interval, ratio
+
+if TYPE_CHECKING:
+    from harness.verdict import Interval, Verdict
+    from leaderboard.record.moderation import Moderation
+    from leaderboard.standings.ranking import Row, Table
+
+
+def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
+    """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or with which better source the author, or the team,
+    ranks; `for_author` as in `verdict`.
+    """
+    aside = next((run for run in table.set_aside if run.run == result.run), None)
+    if aside is not None:
+        return f"none: it is {aside.state}, and does not rank{_because(aside)}"
+    submission = result.submission
+    own = [row for row in table.rows if row.belongs_to(submission.author)]  # the best one, then one too wide
+    if result.no_rank is not None:
+        better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].state in COMPARABLE else ""
+        return f"none: {NO_RANK[result.no_rank]}{better}"
+    row = next((row for row in own if (row.author, row.sha256) == (submission.author, submission.sha256)), None)
+    if row is None:
+        best = own[0]
+        team = f" for {visible(best.team.name)}" if best.team and best.author != submission.author else ""
+        better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)}){team}"
+        return f"{better} {_keeps(best, table)}"
+    if row.rank is None:
+        return _too_wide(row, result, for_author=for_author) + (
+            f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""
+        )
+    return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
+
+
+def _because(aside: Row) -> str:
+    """The last event that decided its state."""
+    last = next(event for event in reversed(aside.moderation) if event.decides)
+    return f" ({last.subject}{visible(last.reason)})"
+
+
+def _keeps(row: Row, table: Table) -> str:
+    return f"does not rank either: {row.no_rank}" if row.rank is None else f"keeps {_place(row, table)}"
+
+
+def _place(row: Row, table: Table) -> str:
+    shared = ", shared" if sum(other.rank == row.rank for other in table.rows) > 1 else ""
+    return f"rank {row.rank} of {len(table.ranked)} on {visible(table.key.title)}{shared}"
+
+
+def _too_wide(row: Row, result: Verdict, *, for_author: bool) -> str:
+    """Why a source does not rank, and what the person who grades it can do."""
+    pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
+    why = f"none: {row.no_rank} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high)"
+    if result.environment.interpreted:
+        why += ", as is common in Triton's interpreter"
+        return why if for_author else f"{why}; grade it on a GPU"
+    apart = row.gradings > 1 and result.score is not None and _width(row.score) > _width(result.score)
+    disagree = "; its gradings disagree, so something else used the machine" if apart else ""
+    if for_author:
+        return why + disagree
+    thorough = "" if result.effort == "thorough" else " or with --thorough"
+    return f"{why}{disagree}; grade it again on a quiet machine{thorough}: gradings of one source are pooled"
+
+
+def _width(score: Interval) -> float:
+    return score.high_ns / score.low_ns
+
+
+def board(tables: Sequence[Table]) -> Iterator[str]:
+    """Every table with its rows; a mode and sandbox that all rows share are in the heading."""
+    if not tables:
+        yield "no submission has been accepted yet"
+    for number, table in enumerate(tables):
+        if number:
+            yield ""
+        key = table.key
+        device = ", ".join(filter(None, (f"{visible(key.device_name)} ({key.device_kind})", key.variant)))
+        hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
+        alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
+        title = f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
+        yield Line(title, "bold", hang=2)
+        if table.private and table.private.cases:
+            yield Line(f"{INDENT}{counted(table.private.cases, 'private case')}", "dim")
+        if key.interpreted:
+            yield Line(f"{INDENT}Triton's interpreter ran these: their times and ranks say nothing about speed", "dim")
+        baselines = table.baseline_names
+        over = [f"× {visible(name)}" for name in baselines]
+        how_names = () if alike else ("mode", "sandbox")
+        head, rows = ("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run"), []
+        for row in table.rows:
+            speedups = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
+            who = (visible(row.who), visible(row.submission))
+            when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
+            how = () if alike else (", ".join(row.modes), row.sandbox)
+            rank = "-" if row.rank is None else str(row.rank)
+            rows.append((rank, *who, *times.cells(row.score), *speedups, *how, when, row.run))
+        yield from columns(rows, head=head, right={0, 3})
+        yield from (Line(line, "dim", hang=4) for line in _notes_on(table))
+
+
+def moderation(events: Iterable[Moderation]) -> Iterator[str]:
+    """What organizers said about a run, one line per event."""
+    for event in events:
+        when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
+        yield labelled(event.action, f"{event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})")
+
+
+def _notes_on(table: Table) -> Iterator[str]:
+    """Notes below a table: rows that are pooled, without a rank, stale or moderated, and runs set aside."""
+    for row in table.rows:
+        pooled = f"{row.gradings} gradings pooled" if row.gradings > 1 else ""
+        if notes := [note for note in (pooled, row.no_rank) if note]:
+            yield f"{INDENT}{row.run} by {visible(row.author)}: {', '.join(notes)}"
+        if row.stale is not None:
+            again = f"; graded again as {row.stale.again}" if row.stale.again else ""
+            yield f"{INDENT}{row.run} by {visible(row.author)} is stale: {visible(row.stale.reason)}{again}"
+    for standing in (*table.rows, *table.set_aside):
+        if standing.moderation:
+            yield f"{INDENT}{standing.run} by {visible(standing.author)}: {standing.state.replace('_', ' ')}"
+            yield from (INDENT + line for line in moderation(standing.moderation))
