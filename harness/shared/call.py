@@ -88,17 +88,15 @@ def check(form: Form) -> None:
 
 def settled(form: Form, params: Mapping[str, int | float | str], values: Mapping[str, Form] = {}) -> Form:
     """The form with each `param`, and each name that has a value in one case, replaced by this value."""
-    if isinstance(form, str):
-        return values.get(form, form)
-    if isinstance(form, list):
-        return [settled(member, params, values) for member in form]
-    if not isinstance(form, dict):
-        return form
-    kind, value = _only(form)
+    kind, value = _kind(form)
     match kind:
+        case "name":
+            return values.get(value, value)
         case "param":
             chosen = params[value]
             return {"dtype": chosen} if isinstance(chosen, str) else chosen
+        case "list":
+            return [settled(member, params, values) for member in value]
         case "tuple":
             return {kind: [settled(member, params, values) for member in value]}
         case "dict" | "fields":
@@ -108,14 +106,12 @@ def settled(form: Form, params: Mapping[str, int | float | str], values: Mapping
 
 def made(form: Form, named: Mapping[str, Any], dtype: Callable[[str], Any]) -> Any:
     """The Python value of a settled form; `dtype` gives the object for a dtype's name."""
-    if isinstance(form, str):
-        return named[form]
-    if isinstance(form, list):
-        return [made(member, named, dtype) for member in form]
-    if not isinstance(form, dict):
-        return form
-    kind, value = _only(form)
+    kind, value = _kind(form)
     match kind:
+        case "name":
+            return named[value]
+        case "list":
+            return [made(member, named, dtype) for member in value]
         case "tuple":
             return tuple(made(member, named, dtype) for member in value)
         case "dict":
@@ -124,48 +120,36 @@ def made(form: Form, named: Mapping[str, Any], dtype: Callable[[str], Any]) -> A
             return SimpleNamespace(**{key: made(member, named, dtype) for key, member in value.items()})
         case "dtype":
             return dtype(value)
-        case "text":
+        case "number" | "text":
             return value
-        case _:
-            return None
+    return None
 
 
 def written(form: Form) -> str:
     """The form as Python would write its value: `(x, {'w': w}, 3)`; a parameter by its name."""
-    if isinstance(form, str):
-        return form
-    if isinstance(form, list):
-        return f"[{', '.join(map(written, form))}]"
-    if not isinstance(form, dict):
-        return repr(form)
-    kind, value = _only(form)
+    kind, value = _kind(form)
     match kind:
+        case "list":
+            return f"[{', '.join(map(written, value))}]"
         case "tuple":
             return f"({', '.join(map(written, value))}{',' * (len(value) == 1)})"
         case "dict":
             return "{" + ", ".join(_written_entry(key, member) for key, member in value.items()) + "}"
         case "fields":
             return f"SimpleNamespace({', '.join(f'{key}={written(member)}' for key, member in value.items())})"
-        case "param":
+        case "name" | "param":
             return str(value)
         case "dtype":
             return f"torch.{value}"
-        case "text":
+        case "number" | "text":
             return repr(value)
     return "None"
 
 
 def places(form: Form, at: str) -> Iterator[tuple[str, str]]:
     """The names and parameters in a form, and the Python that takes each from a value `at` of that form."""
-    kind: str = "list"
-    inner: Any = form
-    if isinstance(form, str):
-        yield form, at
-    if isinstance(form, dict):
-        kind, inner = _only(form)
-    elif not isinstance(form, list):
-        return
-    if kind == "param":
+    kind, inner = _kind(form)
+    if kind in ("name", "param"):
         yield inner, at
     elif kind in ("list", "tuple"):
         for number, member in enumerate(inner):
@@ -182,13 +166,11 @@ def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
     Raises:
         FormError: the value does not have the form.
     """
-    if isinstance(form, str):
-        return {form: value}
-    if not isinstance(form, list | dict):
-        return {}
-    kind, inner = ("list", form) if isinstance(form, list) else _only(form)
+    kind, inner = _kind(form)
     found: dict[str, Any] = {}
-    if kind in ("list", "tuple"):
+    if kind == "name":
+        found[inner] = value
+    elif kind in ("list", "tuple"):
         if not isinstance(value, list | tuple) or len(value) != len(inner):
             got = f"{len(value)} values" if isinstance(value, list | tuple) else type(value).__name__
             raise FormError(f"{place} should be a {kind} of {len(inner)}, and is {got}")
@@ -259,10 +241,12 @@ def _written_entry(key: str, form: Form) -> str:
     return f"**{{{_f_string(key)}: each for index, each in enumerate({form})}}"
 
 
-def _only(form: dict[str, Any]) -> tuple[str, Any]:
-    """The one key of a table, and its value."""
-    [(kind, value)] = form.items()
-    return kind, value
+def _kind(form: Form) -> tuple[str, Any]:
+    """What a form is, and what it holds: for a table, its one key and the value."""
+    if isinstance(form, dict):
+        [(kind, value)] = form.items()
+        return kind, value
+    return "name" if isinstance(form, str) else "list" if isinstance(form, list) else "number", form
 
 
 def _leaves(form: Form, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -280,7 +264,7 @@ def _leaves(form: Form, place: str = "", depth: int = 0) -> Iterator[tuple[str, 
         for number, member in enumerate(form):
             yield from _leaves(member, f"{place}[{number}]", depth + 1)
     elif isinstance(form, dict) and len(form) == 1:
-        kind, value = _only(form)
+        kind, value = _kind(form)
         if kind == "tuple" and isinstance(value, list):
             yield from _leaves(value, f"{place}.tuple", depth + 1)
         elif kind in ("dict", "fields") and isinstance(value, dict):

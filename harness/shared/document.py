@@ -43,8 +43,6 @@ def parse_json(raw: bytes | str) -> Any:
             parse_float=_number,
             object_pairs_hook=_refuse_duplicates,
         )
-    except DocumentError:
-        raise
     except UnicodeDecodeError:
         raise DocumentError("not JSON (it is not UTF-8 text)") from None
     except RecursionError:
@@ -65,8 +63,6 @@ def parse_toml(raw: bytes) -> dict[str, Any]:
     """
     try:
         found = tomllib.loads(raw.decode("utf-8").replace("\r\n", "\n"))
-    except DocumentError:
-        raise
     except UnicodeDecodeError as error:
         raise DocumentError("is not UTF-8 text", raw[: error.start].count(b"\n") + 1) from None
     except tomllib.TOMLDecodeError as error:
