@@ -6,10 +6,7 @@ independent: they are skewed, have several modes where a chip changes its clock,
 temperature.
 """
 
-from harness.stats.estimate import Estimate, combine, estimate_median, geometric_mean
-from harness.stats.modes import two_modes
+from harness.stats.estimate import Estimate, combine, estimate_median, estimate_pseudomedian, geometric_mean
 from harness.stats.pool import pool
-from harness.stats.pseudomedian import estimate_pseudomedian
-from harness.stats.quantile import median, quantile
 from harness.stats.ratio import paired_ratio, steady_ratio
-from harness.stats.series import correlation_time, drift, looks
+from harness.stats.series import correlation_time, drift, looks, median, quantile, two_modes

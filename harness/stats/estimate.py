@@ -1,14 +1,19 @@
-"""Medians with their intervals, and the geometric mean of several. Called by the judge and the board. Trusted."""
+"""Medians and pseudomedians with their intervals, and the geometric mean of several. Called by the judge and the board.
+Trusted.
+"""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 
-from harness.stats.quantile import median
-from harness.stats.series import correlation_time
+from harness.stats.series import correlation_time, integrated_autocorrelation, median
+
+_FEWEST = 6  # with fewer no interval covers a pseudomedian with 95 %
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,36 @@ def estimate_median(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
         inner, share = divmod(centre - (centre - 1) / stretch, 1)
         covered = coverages[int(inner) - 1] * (1 - share) + coverages[int(inner)] * share
     return Estimate(median(ordered), ordered[rank - 1], ordered[n - rank], covered)
+
+
+def estimate_pseudomedian(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """The median of the means of all pairs of values, each with itself included, and its interval.
+
+    For a symmetric distribution this is its median, and outliers move it as little. But for normal values its error is
+    only 2 % above that of the mean, where the median's is 25 % above: Hodges and Lehmann, "Estimates of Location Based
+    on Rank Tests", The Annals of Mathematical Statistics 34 (1963).
+
+    The interval is between two of those means, of the same rank from either end: Wilcoxon's signed-rank test, whose
+    statistic has the mean n(n+1)/4 and the variance n(n+1)(2n+1)/24 and is approximated as normal. The rank is rounded
+    outwards. Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd edition (2014), sections 3.2, 3.3.
+
+    `xs` is in time order. If neighbours are correlated, the standard deviation grows by the root of the integrated
+    autocorrelation time of the values' ranks, which is what that test adds up. Fewer than ten values cannot show it. If
+    the rank would be beyond the extremes, the interval spans them, and has a lower confidence.
+
+    Raises:
+        ValueError: there are fewer than six values, or `confidence` is not between 0 and 1.
+    """
+    n = len(xs)
+    if n < _FEWEST or not 0 < confidence < 1:
+        raise ValueError(f"no interval of confidence {confidence} of {n} values")
+    means = sorted((a + b) / 2 for i, a in enumerate(xs) for b in xs[i:])
+    deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24 * integrated_autocorrelation(_ranks(xs)))
+    middle, normal = n * (n + 1) / 4, NormalDist()
+    rank = math.floor(middle - normal.inv_cdf((1 + confidence) / 2) * deviation)
+    if rank < 1:
+        rank, confidence = 1, min(confidence, 2 * normal.cdf((middle - 1) / deviation) - 1)
+    return Estimate(median(means), means[rank - 1], means[-rank], confidence)
 
 
 def geometric_mean(xs: Sequence[float], weights: Sequence[float] | None = None) -> float:
@@ -120,3 +155,9 @@ def _coverages(n: int) -> tuple[float, ...]:
         term = term * (n - depth + 1) // depth
         below += term
     return tuple(coverages)
+
+
+def _ranks(xs: Sequence[float]) -> list[float]:
+    """How many values are smaller than each one; equal ones count half."""
+    ordered = sorted(xs)
+    return [(bisect_left(ordered, x) + bisect_right(ordered, x)) / 2 for x in xs]

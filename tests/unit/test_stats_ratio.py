@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.stats import combine, estimate_median, looks, paired_ratio
-from harness.stats.bootstrap import lower_end, student
+from harness.stats.ratio import lower_end, student
 from tests.draws import DRAWS, at_most, stopped
 
 # Far enough from each other for no reciprocal or power to make two of them one.
