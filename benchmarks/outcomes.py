@@ -36,7 +36,7 @@ from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
-from harness.verdict.headline import outcome_of
+from harness.verdict.case import outcome_of
 from kernelmark.authoring.samples import as_submission, read_samples
 from kernelmark.diagnostics.selftest import PROBLEMS, honest
 from kernelmark.project.choice import providers

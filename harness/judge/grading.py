@@ -38,7 +38,7 @@ from harness.verdict import (
     SubmissionId,
     Verdict,
 )  # fmt: skip
-from harness.verdict.headline import outcome_of
+from harness.verdict.case import outcome_of
 from harness.wire import protocol
 
 

@@ -7,10 +7,9 @@ never NaN.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from harness.kinds import DeviceKind, Effort, SandboxName, Timing
 from harness.verdict.benchmark import (
@@ -77,7 +76,7 @@ class Verdict(Check):
 
     schema_version: SchemaVersion = SCHEMA_VERSION
     run: Annotated[str, StringConstraints(pattern=RUN_ID)]
-    created_at: datetime
+    created_at: AwareDatetime
     duration_ns: Nanoseconds
     effort: Effort = "default"
     timing: Timing = Field(description="how the benchmark cases were timed: all in one way")
@@ -106,8 +105,6 @@ class Verdict(Check):
             raise ValueError("a time of rounds comes with the error of their overhead")
         if self.timing == "replayed" and self.ranked_timing != "replayed":
             raise ValueError("calls are replayed only where that ranks")
-        if self.created_at.tzinfo is None:
-            raise ValueError("created_at carries its time zone")
         return self
 
     @model_validator(mode="before")

@@ -6,7 +6,7 @@ judge's clock bounded by a tolerance. The scores stay as they were found; the cl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 _CLAIMED = {"claimed_latency", "claimed_ns", "null_walls_ns", "noise_ns", "sealed_ns", "tolerance_ns"}
@@ -17,28 +17,24 @@ def upgraded(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """A document of version 1 in the form of version 2; any other as it is."""
     if document.get("schema_version") != 1:
         return document
-    timing = document.get("timing", "sealed")
-    stage = document.get("stage")
-    benchmarks = [_benchmark(case) for case in document.get("benchmarks", ())]
+    timing, stage = document.get("timing", "sealed"), document.get("stage")
     changed = {"timing": timing, "ranked_timing": timing, "stage": "time" if stage == "seal" else stage}
+    benchmarks = [
+        {
+            **_unclaimed(case, _CLAIMED),
+            "baselines": [
+                {**_unclaimed(baseline, {"claimed_ns"}), "time_ns": baseline.get("claimed_ns")}
+                for baseline in case.get("baselines", ())
+            ],
+        }
+        for case in document.get("benchmarks", ())
+    ]
     return {**document, **changed, "benchmarks": benchmarks, "schema_version": 2}
 
 
-def _benchmark(benchmark: Mapping[str, Any]) -> dict[str, Any]:
-    kept = _rounds({key: value for key, value in benchmark.items() if key not in _CLAIMED})
-    return {**kept, "baselines": [_baseline(baseline) for baseline in benchmark.get("baselines", ())]}
-
-
-def _baseline(baseline: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in baseline.items() if key != "claimed_ns"}
-    return {**_rounds(kept), "time_ns": baseline.get("claimed_ns")}
-
-
-def _rounds(timed: dict[str, Any]) -> dict[str, Any]:
-    if "rounds" not in timed:
-        return timed
-    return {**timed, "rounds": [_round(played) for played in timed["rounds"]]}
-
-
-def _round(played: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in played.items() if key not in _CLAIMED_OF_A_ROUND}
+def _unclaimed(timed: Mapping[str, Any], claims: Set[str]) -> dict[str, Any]:
+    """What was timed, without claims, and its rounds without theirs."""
+    kept = {key: value for key, value in timed.items() if key not in claims}
+    if "rounds" in kept:
+        kept["rounds"] = [_unclaimed(played, _CLAIMED_OF_A_ROUND) for played in kept["rounds"]]
+    return kept

@@ -8,10 +8,9 @@ measured on the device itself (`kernelmark calibrate`), never taken from a data 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AwareDatetime, Field
 
 from harness.verdict import Record, Roofline, Sha256
 
@@ -46,19 +45,13 @@ class Calibration(Record):
     device_uuid_sha256: Sha256 | None = None
     driver: str | None = None
     torch: str
-    created_at: datetime
+    created_at: AwareDatetime
     cache_bytes: int = Field(ge=0)
     copy_bytes_per_s: Rate = Field(description="bytes read and bytes written, together")
     read_bytes_per_s: Rate
     flops_per_s: dict[str, Rate] = Field(min_length=1)
     memory_spread: float = Field(ge=0, description="of the bandwidths: the larger (max - min) / median of repetitions")
     arithmetic_spread: float = Field(ge=0, description="of the products: the largest; chips at their power limit vary")
-
-    @model_validator(mode="after")
-    def _with_its_time_zone(self) -> Self:
-        if self.created_at.tzinfo is None:
-            raise ValueError("created_at carries its time zone")
-        return self
 
     def is_of(self, uuid_sha256: str | None) -> bool:
         """Whether it was measured on this same device, and so may reject a time; CPUs have no UUID and never match."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.verdict import Outcome
-from harness.verdict.headline import how_informative, most_informative
+from harness.verdict.case import how_informative, most_informative
 from kernelmark.text.terminal import INDENT, columns, counted, labelled, visible
 from leaderboard.text.visible import parameters
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.verdict import Budget, CaseResult, Mismatch, Outcome, OutputCheck
-from harness.verdict.headline import most_informative, outcome_of
+from harness.verdict.case import most_informative, outcome_of
 from kernelmark.text import show
 from tests.verdicts import failed
 
