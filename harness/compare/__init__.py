@@ -4,6 +4,5 @@ The judge calls `check_output` for every output of every call; the command line 
 untrusted values: `got` may hold any bit pattern.
 """
 
-from harness.compare.check import all_pass_fast_check, check_output, dtype_name, passes_fast_check
-from harness.compare.close import check_close, is_close
-from harness.compare.text import describe
+from harness.compare.check import all_pass_fast_check, check_close, check_output, is_close, passes_fast_check
+from harness.compare.mismatch import describe

@@ -9,7 +9,7 @@ import sys
 
 import torch
 
-from harness.problem.elements import limits
+from harness.problem.elements import info
 from harness.problem.spec import Tolerance
 from harness.verdict import Budget
 
@@ -34,7 +34,7 @@ CEILING = 0.5
 def maximum_floor(dtype: torch.dtype, tolerance: Tolerance) -> float:
     """The normalised maximum error that is always allowed, as a fraction of the element's scale."""
     ulps = tolerance.accumulation_ulps if dtype in ACCUMULATORS else tolerance.floor_ulps
-    return ulps * limits(dtype).eps
+    return ulps * info(dtype).eps
 
 
 def rms_floor(dtype: torch.dtype, tolerance: Tolerance) -> float:
@@ -46,15 +46,11 @@ def budget(error: float, reference_error: float, tolerance: Tolerance, floor: fl
     """Compare one metric of the submission with the same metric of the honest reference."""
     allowed = min(max(tolerance.factor * reference_error, floor), CEILING)
     return Budget(
-        error=_finite(error),
+        # If the metric itself overflows (1e300 where 1e-300 is expected) or is NaN, the output is as wrong as can be;
+        # JSON has neither. `min` gives its first argument unless another is smaller, which NaN never is.
+        error=min(sys.float_info.max, error),
         allowed=allowed,
-        reference_error=_finite(reference_error),
+        reference_error=min(sys.float_info.max, reference_error),
         factor=tolerance.factor,
         floor=floor,
     )
-
-
-def _finite(value: float) -> float:
-    # If the metric itself overflows (1e300 where 1e-300 is expected), the output is as wrong as can be; JSON has no
-    # infinity.
-    return value if value <= sys.float_info.max else sys.float_info.max

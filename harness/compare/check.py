@@ -1,12 +1,13 @@
-"""Checks one output: both metrics and the positions of NaN and infinity, or equality for integers.
+"""Checks one output: both metrics and the positions of NaN and infinity, equality for integers, or a fixed tolerance.
 
-The judge calls `check_output`. Trusted.
+The judge calls it. Trusted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -14,9 +15,9 @@ from torch import Tensor
 
 from harness.compare.budget import CEILING, budget, maximum_floor, rms_floor
 from harness.compare.field import BLOCK_ELEMENTS, Field, row_width
-from harness.compare.mismatch import Evidence, OutputType, explain, locate_floats, locate_integers
+from harness.compare.mismatch import Evidence, explain, locate_floats, worst_of
 from harness.errors import HarnessError
-from harness.problem.elements import has_budget, info, numbers, rounded, wide
+from harness.problem.elements import dtype_name, info, numbers, rounded, wide, widened
 from harness.problem.spec import Tolerance
 from harness.verdict import OutputCheck
 
@@ -52,14 +53,12 @@ def check_output(
     """
     _require_one_layout(name, got, truth, honest, poison)
     if not got.numel():
-        return OutputCheck(output=name, dtype=dtype_name(got), correct=True)
-    output = OutputType(name, got.dtype)
+        return OutputCheck(output=name, dtype=dtype_name(got.dtype), correct=True)
     held = None if poison is None else numbers(poison)
-    if not has_budget(got.dtype):
-        return _check_integers(output, numbers(got), expected_numbers(truth, got.dtype), held)
-    return _check_floats(
-        output, numbers(got), expected_numbers(truth, got.dtype), numbers(honest), tolerance, held, calls
-    )
+    evidence = Evidence(name, got.dtype, numbers(got), _expected(truth, got.dtype), held)
+    if not info(got.dtype).rounds:
+        return _check_integers(evidence)
+    return _check_floats(evidence, numbers(honest), tolerance, calls)
 
 
 def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> bool:
@@ -70,8 +69,8 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     """
     if not got.numel():
         return True
-    dtype, got, truth = got.dtype, numbers(got), expected_numbers(truth, got.dtype)
-    if not has_budget(dtype):
+    dtype, got, truth = got.dtype, numbers(got), _expected(truth, got.dtype)
+    if not info(dtype).rounds:
         return torch.equal(got, truth)
     width = row_width(truth.shape, tolerance.scale, calls)
     # Of two numbers of fewer bits the difference would be rounded to as few.
@@ -141,49 +140,33 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     return bool(right)
 
 
-def expected_numbers(truth: Tensor, dtype: torch.dtype) -> Tensor:
+def _expected(truth: Tensor, dtype: torch.dtype) -> Tensor:
     """The truth as numbers: in float64, or for outputs that must be equal, as those of the output itself."""
-    return numbers(truth if has_budget(dtype) else rounded(truth, dtype))
+    return numbers(truth if info(dtype).rounds else rounded(truth, dtype))
 
 
-def _check_integers(output: OutputType, got: Tensor, truth: Tensor, poison: Tensor | None) -> OutputCheck:
-    flat, expected = got.reshape(-1), truth.reshape(-1)
-    spans = range(0, flat.numel(), BLOCK_ELEMENTS)
-    counts = [(flat[at : at + BLOCK_ELEMENTS] != expected[at : at + BLOCK_ELEMENTS]).sum() for at in spans]
-    if not int(torch.stack(counts).sum()):
-        return OutputCheck(output=output.name, dtype=output.dtype_name, correct=True)
-    evidence = Evidence(output, got, truth, poison)
-    mismatch = explain(evidence, locate_integers(evidence))
-    return OutputCheck(output=output.name, dtype=output.dtype_name, correct=False, mismatch=mismatch)
+def _check_integers(evidence: Evidence) -> OutputCheck:
+    name, dtype = evidence.output, dtype_name(evidence.dtype)
+    if torch.equal(evidence.got, evidence.truth):
+        return OutputCheck(output=name, dtype=dtype, correct=True)
+    wrong = (evidence.got != evidence.truth).reshape(-1)
+    mismatch = explain(evidence, wrong, worst_of(evidence, wrong))
+    return OutputCheck(output=name, dtype=dtype, correct=False, mismatch=mismatch)
 
 
-def _check_floats(
-    output: OutputType,
-    got: Tensor,
-    truth: Tensor,
-    honest: Tensor,
-    tolerance: Tolerance,
-    poison: Tensor | None,
-    calls: int,
-) -> OutputCheck:
-    floor = maximum_floor(output.dtype, tolerance)
-    field = Field(truth, output.dtype, floor, tolerance.scale, calls)
-    own, reference = field.measure(got.reshape(-1)), field.measure(honest.reshape(-1))
+def _check_floats(evidence: Evidence, honest: Tensor, tolerance: Tolerance, calls: int) -> OutputCheck:
+    name, dtype, floor = evidence.output, dtype_name(evidence.dtype), maximum_floor(evidence.dtype, tolerance)
+    field = Field(evidence.truth, evidence.dtype, floor, tolerance.scale, calls)
+    own, reference = field.measure(evidence.got.reshape(-1)), field.measure(honest.reshape(-1))
     maximum = budget(own.maximum, reference.maximum, tolerance, floor)
-    rms = budget(own.rms, reference.rms, tolerance, rms_floor(output.dtype, tolerance))
-    name, dtype = output.name, output.dtype_name
+    rms = budget(own.rms, reference.rms, tolerance, rms_floor(evidence.dtype, tolerance))
     if own.misplaced == 0 and maximum.met and rms.met:
         return OutputCheck(output=name, dtype=dtype, correct=True, max_error=maximum, rms_error=rms)
     only_rms = own.misplaced == 0 and maximum.met
     threshold = min(reference.maximum, maximum.allowed) if only_rms else maximum.allowed
-    evidence = Evidence(output, got, truth, poison, field, rms.error, only_rms)
-    mismatch = explain(evidence, locate_floats(evidence, field, threshold))
+    evidence = replace(evidence, field=field, rms_error=rms.error, only_rms=only_rms)
+    mismatch = explain(evidence, *locate_floats(evidence, field, threshold))
     return OutputCheck(output=name, dtype=dtype, correct=False, max_error=maximum, rms_error=rms, mismatch=mismatch)
-
-
-def dtype_name(tensor: Tensor) -> str:
-    """`float32`, as problem.toml spells it."""
-    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _require_one_layout(name: str, got: Tensor, truth: Tensor, honest: Tensor, poison: Tensor | None) -> None:
@@ -198,3 +181,59 @@ def _require_one_layout(name: str, got: Tensor, truth: Tensor, honest: Tensor, p
 
 def _layout(tensor: Tensor) -> str:
     return f"{list(tensor.shape)} on {tensor.device}"
+
+
+def check_close(
+    name: str,
+    got: Tensor,
+    truth: Tensor,
+    honest: Tensor,
+    tolerance: Tolerance,
+    poison: Tensor | None = None,
+    *,
+    calls: int = 1,
+) -> OutputCheck:
+    """Decide, as `torch.allclose` does, whether |got - truth| <= atol + rtol * |truth| everywhere; NaN is never close.
+
+    Arguments as for `check_output`, which measures the error of a right answer.
+    """
+    wrong = _far(got, truth, tolerance)
+    if not bool(wrong.any()):
+        return check_output(name, got, truth, honest, tolerance, poison, calls=calls).accepted()
+    values, expected = numbers(got), _expected(truth, got.dtype)
+    field = rms_error = None
+    if info(got.dtype).rounds:
+        field = Field(expected, got.dtype, maximum_floor(got.dtype, tolerance), tolerance.scale, calls)
+        rms_error = field.measure(values.reshape(-1)).rms
+    if values.numel() > wrong.numel():  # complex and packed elements are shown part by part: those parts that differ
+        apart = values.reshape(wrong.numel(), -1) != expected.reshape(wrong.numel(), -1)
+        wrong = (wrong[:, None] & apart).reshape(-1)
+    held = None if poison is None else numbers(poison)
+    evidence = Evidence(name, got.dtype, values, expected, held, field, rms_error)
+    rule = f"{tolerance.atol:g} + {tolerance.rtol:g} × |expected|"
+    mismatch = explain(evidence, wrong, worst_of(evidence, wrong)).model_copy(update={"allowed": rule})
+    return OutputCheck(output=name, dtype=dtype_name(got.dtype), correct=False, mismatch=mismatch)
+
+
+def is_close(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
+    """Whether `check_close` accepts it."""
+    return not bool(_far(got, truth, tolerance).any())
+
+
+def _far(got: Tensor, truth: Tensor, tolerance: Tolerance) -> Tensor:
+    """Which elements are too far away: [elements] bool."""
+    assert tolerance.rtol is not None
+    assert tolerance.atol is not None
+    flat, expected = got.reshape(-1), truth.reshape(-1)
+    wrong = torch.empty(flat.shape, dtype=torch.bool, device=got.device)
+    for at in range(0, flat.numel(), BLOCK_ELEMENTS):
+        one, other = (_exact(values[at : at + BLOCK_ELEMENTS]) for values in (flat, expected))
+        near = torch.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol)
+        wrong[at : at + len(one)] = (~near).view(len(one), -1).any(dim=-1)
+    return wrong
+
+
+def _exact(tensor: Tensor) -> Tensor:
+    """In float64 or complex128, whose distance is that of the plane; packed values along one more axis."""
+    wide = widened(tensor)
+    return wide if wide.dtype in (torch.float64, torch.complex128) else numbers(wide).to(torch.float64)

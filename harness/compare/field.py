@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.problem.elements import FLOAT4, limits
+from harness.problem.elements import FLOAT4, info
 from harness.problem.spec import Scale
 
 BLOCK_ELEMENTS = 1 << 22
@@ -82,19 +82,18 @@ class Field:
     """
 
     def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row", calls: int = 1) -> None:
-        info = limits(dtype)
         self.dtype = dtype
         self._calls = calls
         self._flat = truth.reshape(-1)
         self._width = row_width(truth.shape, scale, calls)
-        self._largest = info.max
+        self._largest = info(dtype).high
         # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
-        self._surely_finite = info.max * (1 - min(floor, 0.5))
-        self._surely_infinite = info.max * (1 + min(floor, 0.5))
+        self._surely_finite = self._largest * (1 - min(floor, 0.5))
+        self._surely_infinite = self._largest * (1 + min(floor, 0.5))
         # NaN fails the comparison: a plain truth is finite throughout and far from overflow. By far the common case.
         self._plain = all(bool(self._true(block).abs().amax() < self._surely_finite) for block in self.blocks())
         self._unit = self._choose_unit()
-        self._smallest = max(info.tiny / self._unit, sys.float_info.min)
+        self._smallest = max(info(dtype).tiny / self._unit, sys.float_info.min)
         self._row_rms, self._norms = self._measure()
 
     def blocks(self) -> Iterator[Block]:

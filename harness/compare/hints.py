@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from harness.compare.field import BLOCK_ELEMENTS
-from harness.problem.elements import limits, parts
+from harness.problem.elements import info, parts
 
 SAMPLE_ELEMENTS = 1 << 16
 TILES = (128, 64, 32, 16)
@@ -151,7 +151,7 @@ def _precision(dtype: torch.dtype, sample: _Sample, clues: Clues) -> list[str]:
         return []
     error = clues.rms_error
     for name, eps, low, high in PRECISIONS:
-        if eps > limits(dtype).eps and low <= error <= high:
+        if eps > info(dtype).eps and low <= error <= high:
             return [
                 f"looks like lower precision ({name}): a relative RMS error of {error:.1e} in every part of the output"
             ]

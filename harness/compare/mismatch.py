@@ -1,12 +1,13 @@
 """Turns a wrong output into a record: how many elements are wrong, the first, the worst, and what it looks like.
 
-`check.py` calls it only for a wrong output. Trusted. Its largest temporary is a mask of one byte per element; only the
-few values that are shown leave the device.
+`check.py` calls it only for a wrong output, the command line to show a check in one line. Trusted. Its largest
+temporary is a mask of one byte per element; only the few values that are shown leave the device.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,31 +15,23 @@ from torch import Tensor
 
 from harness.compare.field import BLOCK_ELEMENTS, Field
 from harness.compare.hints import Clues, hints
-from harness.verdict import BadElement, Mismatch
+from harness.problem.dtypes import DTYPES
+from harness.problem.elements import dtype_name
+from harness.verdict import BadElement, Budget, Mismatch, OutputCheck
 
 SHOWN_ELEMENTS = 8
 
 
 @dataclass(frozen=True)
-class OutputType:
-    """An output by its name and its own dtype. Its values are compared as `elements.numbers` gives them."""
-
-    name: str
-    dtype: torch.dtype
-
-    @property
-    def dtype_name(self) -> str:
-        return str(self.dtype).removeprefix("torch.")
-
-
-@dataclass(frozen=True)
 class Evidence:
-    """A wrong output with what it was compared with; integers have no `field` and no RMS error.
+    """A wrong output of some dtype with what it was compared with, both as `elements.numbers` gives them.
 
-    `only_rms`: every element is within the maximum; only the overall relative RMS error is too large.
+    Integers have no `field` and no RMS error. `only_rms`: every element is within the maximum; only the overall
+    relative RMS error is too large.
     """
 
-    output: OutputType
+    output: str
+    dtype: torch.dtype
     got: Tensor
     truth: Tensor
     poison: Tensor | None
@@ -51,64 +44,49 @@ class Evidence:
         return truth if self.field is None else self.field.representable(truth.double())
 
 
-@dataclass(frozen=True)
-class Located:
-    """Where an output is wrong: a bool mask of the flattened output, and the flat index of its worst element."""
+def locate_floats(evidence: Evidence, field: Field, threshold: float) -> tuple[Tensor, int]:
+    """The elements whose normalised error exceeds `threshold`, as a mask [elements] bool, and the worst one's index.
 
-    wrong: Tensor
-    worst: int
-
-
-def locate_floats(evidence: Evidence, field: Field, threshold: float) -> Located:
-    """Mark the elements whose normalised error exceeds `threshold`, or the worst one if none does."""
+    The worst one is always marked: with a systematic loss of precision no single element may stand out.
+    """
     flat = evidence.got.reshape(-1)
     wrong = torch.empty(flat.shape, dtype=torch.bool, device=flat.device)
-    starts, peaks, places = [], [], []
+    starts, peaks = [], []
     for block in field.blocks():
         deviation = field.deviation(flat, block)
         block.of(wrong).copy_((deviation.error > threshold) | deviation.misplaced)
-        peak, place = deviation.error.masked_fill_(deviation.misplaced, math.inf).view(-1).max(0)
         starts.append(block.start)
-        peaks.append(peak)
-        places.append(place)
-    worst = _largest(starts, peaks, places)
-    # With a systematic loss of precision no single element may stand out.
+        peaks.append(deviation.error.masked_fill_(deviation.misplaced, math.inf).view(-1).max(0))
+    worst = _largest(starts, peaks)
     wrong[worst] = True
-    return Located(wrong, worst)
+    return wrong, worst
 
 
-def locate_integers(evidence: Evidence) -> Located:
-    """Mark the elements that differ."""
-    return locate_worst(evidence, evidence.got.reshape(-1) != evidence.truth.reshape(-1))
-
-
-def locate_worst(evidence: Evidence, wrong: Tensor) -> Located:
-    """Of the elements that are marked (`wrong`: [elements] bool), the one furthest from the truth."""
+def worst_of(evidence: Evidence, wrong: Tensor) -> int:
+    """Of the elements that are marked (`wrong`: [elements] bool), the index of the one furthest from the truth."""
     got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
-    starts, peaks, places = [], [], []
-    for start in range(0, got.numel(), BLOCK_ELEMENTS):
+    starts, peaks = range(0, got.numel(), BLOCK_ELEMENTS), []
+    for start in starts:
         span = slice(start, start + BLOCK_ELEMENTS)
         # One is added since neighbouring 64-bit integers may be equal as float64.
         distance = (got[span].double() - truth[span].double()).abs_().add_(1.0)
         distance.masked_fill_(distance.isnan(), math.inf)
-        peak, place = distance.masked_fill_(~wrong[span], 0.0).max(0)
-        starts.append(start)
-        peaks.append(peak)
-        places.append(place)
-    return Located(wrong, _largest(starts, peaks, places))
+        peaks.append(distance.masked_fill_(~wrong[span], 0.0).max(0))
+    return _largest(starts, peaks)
 
 
-def explain(evidence: Evidence, located: Located) -> Mismatch:
+def explain(evidence: Evidence, wrong: Tensor, worst: int) -> Mismatch:
     """The record of a wrong output: counts, the first and the worst elements, and hints.
 
-    What nothing was written to holds random bytes, of which none is shown.
+    `wrong` marks its wrong elements, [elements] bool, of which one is the worst. What nothing was written to holds
+    random bytes, of which none is shown.
     """
-    clues = _examine(evidence, located)
+    clues = _examine(evidence, wrong)
     written = clues.whole != "unwritten"
     return Mismatch(
-        output=evidence.output.name,
+        output=evidence.output,
         shape=tuple(evidence.got.shape),
-        dtype=evidence.output.dtype_name,
+        dtype=dtype_name(evidence.dtype),
         wrong=clues.wrong,
         total=clues.total,
         nan_got=clues.nan_got,
@@ -116,20 +94,20 @@ def explain(evidence: Evidence, located: Located) -> Mismatch:
         inf_got=clues.inf_got,
         inf_expected=clues.inf_expected,
         whole=clues.whole,
-        worst_index=_index(located.worst, evidence.got.shape) if written else None,
-        first=_first(evidence, located.wrong) if written else (),
-        hints=hints(evidence.output.dtype, evidence.got, evidence.truth, located.wrong, clues),
+        worst_index=_index(worst, evidence.got.shape) if written else None,
+        first=_first(evidence, wrong) if written else (),
+        hints=hints(evidence.dtype, evidence.got, evidence.truth, wrong, clues),
     )
 
 
-def _examine(evidence: Evidence, located: Located) -> Clues:
+def _examine(evidence: Evidence, marked: Tensor) -> Clues:
     """Count over the whole output, in blocks."""
     got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
     held = None if evidence.poison is None else _bits(evidence.poison)
     tallies, masks = [], dict[str, Tensor]()
     for start in range(0, got.numel(), BLOCK_ELEMENTS):
         span = slice(start, start + BLOCK_ELEMENTS)
-        value, expected, wrong = got[span].double(), evidence.expected(truth[span]).double(), located.wrong[span]
+        value, expected, wrong = got[span].double(), evidence.expected(truth[span]).double(), marked[span]
         untouched = _bits(got[span]) == held[span] if held is not None else torch.zeros_like(wrong)
         unwritten = wrong & untouched
         masks = {
@@ -167,9 +145,10 @@ def _first(evidence: Evidence, wrong: Tensor) -> tuple[BadElement, ...]:
     )
 
 
-def _largest(starts: list[int], peaks: list[Tensor], places: list[Tensor]) -> int:
-    block = int(torch.stack(peaks).argmax())
-    return starts[block] + int(places[block])
+def _largest(starts: Sequence[int], peaks: Sequence[tuple[Tensor, Tensor]]) -> int:
+    """The index of the largest element, from where each block starts, and its peak with the place in the block."""
+    block = int(torch.stack([peak for peak, _ in peaks]).argmax())
+    return starts[block] + int(peaks[block][1])
 
 
 def _bits(tensor: Tensor) -> Tensor:
@@ -194,3 +173,36 @@ def _distance(value: float | int, truth: float | int) -> str:
     if isinstance(value, float) or isinstance(truth, float):
         return f"{abs(value - truth):.3g}"
     return str(abs(int(value) - int(truth)))
+
+
+def describe(check: OutputCheck) -> str:
+    """One line: how far an output is from the truth and how far it may be, by the tighter of its two metrics."""
+    mismatch = check.mismatch
+    if mismatch and not mismatch.wrong:
+        return mismatch.hints[0]  # the problem's own `compare` counts nothing, and gives a reason, of any output
+    if mismatch and mismatch.whole:
+        return f"{check.output}: {'never written' if mismatch.whole == 'unwritten' else 'all zeros'}"
+    if mismatch and mismatch.allowed:
+        return f"{check.output}: {_wrong(mismatch)}: further from what is expected than {mismatch.allowed}"
+    if check.max_error is None or check.rms_error is None:
+        return f"{check.output}: " + (f"{_wrong(mismatch)}, but all must be equal" if mismatch else "equal")
+    tighter = max((check.max_error, check.rms_error), key=lambda budget: budget.error / budget.allowed)
+    if mismatch and tighter.met:
+        return f"{check.output}: NaN or infinity in the wrong place, {_wrong(mismatch)}"
+    metric = "relative RMS error" if tighter is check.rms_error else "relative error"
+    allowed = f"allowed {tighter.allowed:.2g} ({_reason(tighter, check.dtype)})"
+    line = f"{check.output}: your {metric} {tighter.error:.2g}, {allowed}"
+    return f"{line}, {_wrong(mismatch)}" if mismatch else line
+
+
+def _wrong(mismatch: Mismatch) -> str:
+    return f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %)"
+
+
+def _reason(budget: Budget, dtype: str) -> str:
+    if budget.allowed < max(budget.floor, budget.factor * budget.reference_error):
+        return "never more than half of the value"
+    if budget.allowed > budget.floor:
+        return f"{budget.factor:g} × the reference's own in {dtype}"
+    ulps = budget.floor / DTYPES[dtype].eps
+    return f"{f'{ulps:,.0f}' if ulps >= 10 else f'{ulps:.2g}'} ulps of {dtype}"

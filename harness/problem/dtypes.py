@@ -36,6 +36,11 @@ class DTypeInfo:
         return 2 / self.exact
 
     @property
+    def tiny(self) -> float:
+        """The smallest normal number."""
+        return 2.0**self.least_exponent
+
+    @property
     def rounds(self) -> bool:
         """Whether answers of this type may differ from the truth by rounding; others must be equal."""
         return self.family in ("float", "complex", "packed")
@@ -50,22 +55,20 @@ def _complex(part: DTypeInfo) -> DTypeInfo:
     return DTypeInfo(whole, "complex", part.low, part.high, part.exact, least_exponent=part.least_exponent)
 
 
-def _integer(bits: int) -> DTypeInfo:
-    return DTypeInfo(bits // 8, "integer", -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, 2 ** (bits - 1))
+def _integer(bits: int, *, signed: bool = True) -> DTypeInfo:
+    low = -(2 ** (bits - 1)) if signed else 0
+    high = low + 2**bits - 1
+    return DTypeInfo(bits // 8, "integer", low, high, max(-low, high))
 
 
-def _unsigned(bits: int) -> DTypeInfo:
-    return DTypeInfo(bits // 8, "integer", 0, 2**bits - 1, 2**bits - 1)
-
-
-_FLOAT64 = _float(8, 1.797e308, 2**53, -1022)
-_FLOAT32 = _float(4, 3.4028e38, 2**24, -126)
+_FLOAT64 = _float(8, 1.7976931348623157e308, 2**53, -1022)
+_FLOAT32 = _float(4, 3.4028234663852886e38, 2**24, -126)
 
 DTYPES: dict[str, DTypeInfo] = {
     "float64": _FLOAT64,
     "float32": _FLOAT32,
     "float16": _float(2, 65504.0, 2**11, -14),
-    "bfloat16": _float(2, 3.3895e38, 2**8, -126),
+    "bfloat16": _float(2, 3.3895313892515355e38, 2**8, -126),
     "float8_e4m3fn": _float(1, 448.0, 2**4, -6, infinities=False),
     "float8_e5m2": _float(1, 57344.0, 2**3, -14),
     "float8_e4m3fnuz": _float(1, 240.0, 2**4, -7, infinities=False),
@@ -77,9 +80,9 @@ DTYPES: dict[str, DTypeInfo] = {
     "int32": _integer(32),
     "int16": _integer(16),
     "int8": _integer(8),
-    "uint32": _unsigned(32),
-    "uint16": _unsigned(16),
-    "uint8": _unsigned(8),
+    "uint32": _integer(32, signed=False),
+    "uint16": _integer(16, signed=False),
+    "uint8": _integer(8, signed=False),
     "bool": DTypeInfo(1, "bool", 0, 1, 1),
 }
 FLOAT4_MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)

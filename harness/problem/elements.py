@@ -7,7 +7,6 @@ is more than a copy of memory ends in an assertion of the device. So elements ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -32,27 +31,9 @@ def info(dtype: torch.dtype) -> DTypeInfo:
     return _INFO[dtype]
 
 
-@dataclass(frozen=True)
-class FloatLimits:
-    """The distance from 1 to the next number, the largest number and the smallest normal one."""
-
-    eps: float
-    max: float
-    tiny: float
-
-
-@cache
-def limits(dtype: torch.dtype) -> FloatLimits:
-    """The limits of a type of family float, complex or packed; for a complex one, those of its parts."""
-    if dtype is FLOAT4:  # torch.finfo does not know it
-        return FloatLimits(info(dtype).eps, info(dtype).high, 2.0 ** info(dtype).least_exponent)
-    found = torch.finfo(dtype)
-    return FloatLimits(found.eps, found.max, found.tiny)
-
-
-def has_budget(dtype: torch.dtype) -> bool:
-    """Whether answers of this type may differ from the truth by rounding; others must be equal."""
-    return info(dtype).rounds
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float32`, as problem.toml spells it."""
+    return str(dtype).removeprefix("torch.")
 
 
 def parts(dtype: torch.dtype) -> int:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
+from harness.problem.elements import dtype_name
 from harness.problem.resolve import ResolvedCase, ResolvedTensor
 from harness.problem.spec import TensorSpec
 
@@ -103,7 +104,7 @@ def _input(tensor: Tensor, spec: ResolvedTensor, device: torch.device) -> Tensor
     if tensor.device.type != device.type:
         what = f"returned `{spec.name}` on {tensor.device.type} for a call on {device.type}"
         raise ReturnedFlaw(what, "make it with device=generator.device")
-    if (dtype := _dtype(tensor)) != spec.dtype:
+    if (dtype := dtype_name(tensor.dtype)) != spec.dtype:
         raise ReturnedFlaw(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}")
     if tensor.layout is not torch.strided:
         raise ReturnedFlaw(f"returned `{spec.name}` as a sparse tensor", "return a dense one")
@@ -111,9 +112,10 @@ def _input(tensor: Tensor, spec: ResolvedTensor, device: torch.device) -> Tensor
 
 
 def _output(tensor: Tensor, spec: ResolvedTensor, *, double: bool) -> Tensor:
-    what, family = f"returned `{spec.name}` as {_dtype(tensor)}", DTYPES[spec.dtype].family
+    dtype, family = dtype_name(tensor.dtype), DTYPES[spec.dtype].family
+    what = f"returned `{spec.name}` as {dtype}"
     if family not in ("float", "scale", "complex"):
-        if _dtype(tensor) != spec.dtype:
+        if dtype != spec.dtype:
             raise ReturnedFlaw(what, f"problem.toml says {spec.dtype}: cast the result")
         return tensor
     if not (tensor.dtype.is_complex if family == "complex" else tensor.dtype.is_floating_point):
@@ -122,7 +124,3 @@ def _output(tensor: Tensor, spec: ResolvedTensor, *, double: bool) -> Tensor:
         raise ReturnedFlaw(f"{what} for float64 inputs", "compute in the dtype of the inputs")
     tensor = tensor.resolve_conj()  # which torch may have put off
     return tensor if double else tensor.to(getattr(torch, spec.dtype))
-
-
-def _dtype(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

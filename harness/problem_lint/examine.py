@@ -22,7 +22,7 @@ from harness.judge.correctness.truth import Tensors, Truth
 from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
-from harness.problem.elements import has_budget, numbers, rounded, same_bits, wide, widened
+from harness.problem.elements import info, numbers, rounded, same_bits, wide, widened
 from harness.problem.other_values import other_values
 from harness.problem.reference import Reference
 from harness.problem_lint.finding import LintFinding, folded
@@ -69,7 +69,7 @@ class Examined:
         if self.scene.truth.reference.compares:
             return "mend `compare`, or fill inputs that the dtype can cope with"
         wrong = self._wrong(self.honest)
-        if wrong is not None and has_budget(self.honest[wrong].dtype):
+        if wrong is not None and info(self.honest[wrong].dtype).rounds:
             return "raise `tolerance`, or fill inputs that the dtype can cope with"
         return "fill inputs whose rounding does not change it, or define `compare`: integers have no tolerance"
 
@@ -81,7 +81,7 @@ class Examined:
         truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.case.tolerance
         if tolerance.rtol is not None:
             return is_close(got, truth, tolerance)
-        if has_budget(got.dtype) and got.numel() and _surely_wrong(got, truth, honest, tolerance):
+        if info(got.dtype).rounds and got.numel() and _surely_wrong(got, truth, honest, tolerance):
             return False
         return passes_fast_check(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
 

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from harness.errors import ProblemError
 from harness.judge.correctness.truth import Tensors, Truth, flatten
 from harness.problem import Problem, ResolvedCase
-from harness.problem.elements import has_budget, info, limits, numbers, of_numbers
+from harness.problem.elements import info, numbers, of_numbers
 from harness.shared.carrier import carrier
 
 # Lower precisions that a kernel may be tempted to use, by the widest type of a case. Below 16 bits only operands are
@@ -120,7 +120,7 @@ def _constant(scene: Scene) -> Tensors:
         if not seen.numel():
             values[name] = right
             continue
-        value = _mean(seen) if has_budget(right.dtype) else seen.to(torch.int64).mode().values.item()
+        value = _mean(seen) if info(right.dtype).rounds else seen.to(torch.int64).mode().values.item()
         filled = torch.full(numbers(right).shape, value, dtype=torch.float64)
         values[name] = of_numbers(filled, right.dtype)
     return values
@@ -203,7 +203,7 @@ def applies(low: str, scene: Scene) -> bool:
     """Whether `low` is the next lower precision of the case's widest float."""
     tensors = (*scene.given.values(), *scene.right.values())
     floats = {t.dtype for t in tensors if info(t.dtype).family in ("float", "complex")}
-    widest = min(floats, key=lambda d: limits(d).eps, default=None)
+    widest = min(floats, key=lambda d: info(d).eps, default=None)
     return widest is not None and low in LOWER[_PART.get(widest, widest)]
 
 
@@ -231,7 +231,7 @@ def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
 def _wider(tensor: Tensor, low: str) -> bool:
     """Whether a float or complex tensor loses digits in `low`; a scale loses nothing."""
     within = info(tensor.dtype).family in ("float", "complex")
-    return within and limits(tensor.dtype).eps < limits(getattr(torch, low)).eps
+    return within and info(tensor.dtype).eps < info(getattr(torch, low)).eps
 
 
 def _rounded(tensor: Tensor, low: str) -> Tensor:

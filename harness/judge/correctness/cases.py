@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.arena import give_back
-from harness.compare import all_pass_fast_check, check_close, check_output, describe, dtype_name, is_close
+from harness.compare import all_pass_fast_check, check_close, check_output, describe, is_close
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.failed_test import FailedTest, failed_test
 from harness.judge.correctness.graded_case import GradedCase
@@ -13,6 +13,7 @@ from harness.judge.correctness.truth import Expected, Tensors, Truth
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import ResolvedCase, Tolerance
+from harness.problem.elements import dtype_name
 from harness.shared.call import names
 from harness.verdict import CaseResult, Doubt, DoubtCode, Mismatch, Outcome, OutputCheck
 from harness.wire import commands, replies
@@ -265,7 +266,7 @@ def _own_compare(
                 values_, truth_, honest_ = got[output][k], expected.truth[output][k], honest[output][k]
                 yield check_output(output, values_, truth_, honest_, truth.case.tolerance).accepted()
             continue
-        shape, dtype = tuple(values[k].shape), dtype_name(values)
+        shape, dtype = tuple(values[k].shape), dtype_name(values.dtype)
         mismatch = Mismatch(output=name, shape=shape, dtype=dtype, wrong=0, total=values[k].numel(), hints=(why or "",))
         wrong = None if why is None else mismatch
         yield OutputCheck(output=name, dtype=dtype, correct=why is None, mismatch=wrong)
