@@ -1,7 +1,7 @@
 """Copies into the wheel what `kernelmark init` makes projects of, from its one place in this repository.
 
 Everything else about the package is in pyproject.toml. An editable install copies nothing: it reads the checkout
-(`kernelmark.project.shipped`).
+(`kernelmark.project.problems`).
 """
 
 from __future__ import annotations

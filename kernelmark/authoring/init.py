@@ -16,8 +16,8 @@ from harness.errors import UsageError, nearest
 from harness.files.outside import real
 from kernelmark import __version__
 from kernelmark.authoring.rendering import render
+from kernelmark.project.problems import shipped
 from kernelmark.project.settings import FILE_NAME
-from kernelmark.project.shipped import shipped
 
 DEFAULT = ("vector_add", "softmax")
 _LEFT_OUT = {"__pycache__", "leaderboard"}  # what a run of an example leaves there

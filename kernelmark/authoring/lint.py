@@ -1,4 +1,6 @@
-"""Lints problems: tries null kernels in this process, and checks the organizers' samples in sandboxes.
+"""Lints problems: null kernels are tried in this process, and the organizers' samples checked in sandboxes.
+
+Its README.md, which the site publishes, is compared with problem.toml.
 
 `kernelmark problems lint` calls it. Trusted. The samples go to the judge like any other submission.
 """
@@ -15,21 +17,24 @@ from typing import Any
 
 from harness import sandbox
 from harness.errors import ProblemError, UsageError
+from harness.files import outside
 from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
 from harness.problem import Problem, load
+from harness.problem.prototype import prototypes
 from harness.problem_lint.finding import LintFinding, cause
 from harness.sandbox import Provider
 from harness.verdict import Check, Outcome
+from kernelmark.authoring.rendering import unrendered
 from kernelmark.authoring.samples import EXPECTED, ProblemSample, as_submission, read_samples
-from kernelmark.authoring.statement import contradictions
+from kernelmark.authoring.skeleton import STATEMENT
 from kernelmark.grading.fleet import Job, JobResult
 from kernelmark.grading.fleet.job import prepared
 from kernelmark.grading.fleet.one_by_one import Grades, OneByOne, several
 from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.problems import private_folder
 from kernelmark.project.settings import Settings
-from kernelmark.text.batch import BatchReporter
+from kernelmark.text.progress import BatchReporter
 from kernelmark.text.terminal import INDENT, counted, visible
 
 _NAMED = 3  # cases on one line of the terminal; the JSON has all
@@ -307,3 +312,38 @@ def _wrong_elements(check: Check) -> float:
         return math.inf
     wrong = [output.mismatch.wrong for test in failed for output in test.outputs if output.mismatch is not None]
     return sum(wrong) if all(wrong) else math.inf
+
+
+_DECLARED = re.compile(r'extern\s+"C"\s+void\s+(?P<symbol>\w+)\s*\((?P<arguments>[^)]*)\)')
+_IGNORED = re.compile(r"(?<=cudaStream_t)\s+\w+|\s+|\b__restrict(__)?\b")
+_PLACEHOLDERS = [line for line in unrendered(STATEMENT).splitlines() if "…" in line]
+
+
+def contradictions(problem: Problem) -> Iterator[LintFinding]:
+    """What the README still has of its template, and where it declares a function otherwise than it is called."""
+    try:
+        text = outside.text(problem.directory / "README.md")
+    except FileNotFoundError:
+        return
+    except (OSError, UnicodeDecodeError) as error:
+        yield LintFinding("warning", (), "", f"README.md cannot be read ({error})", "save it as UTF-8 text")
+        return
+    lines = {line.strip() for line in text.splitlines()}
+    if left := [line for line in _PLACEHOLDERS if line in lines]:
+        what = f"README.md still says {', '.join(repr(line) for line in left)}, as the template does"
+        yield LintFinding("warning", (), "", what, "write what participants must know, or remove the line")
+    known = {suffix: prototypes(problem, suffix) for suffix in ("cu", "cpp")}
+    for declared in _DECLARED.finditer(text):
+        expected = known["cu" if "cudaStream_t" in declared["arguments"] else "cpp"].get(declared["symbol"])
+        if expected is None:
+            names = ", ".join(f"`{name}`" for name in sorted({*known["cu"], *known["cpp"]}))
+            what = f"README.md declares `{declared['symbol']}`, which no case calls"
+            yield LintFinding("warning", (), "", what, f"the functions are {names}")
+        elif _bare(declared[0]) != _bare(expected):
+            what = f"README.md declares `{' '.join(declared[0].split())}`, which differs from problem.toml"
+            yield LintFinding("warning", (), "", what, f"write `{expected}`")
+
+
+def _bare(declaration: str) -> str:
+    """Without what has no meaning to a caller: spaces, and the name of the stream."""
+    return _IGNORED.sub("", declaration)

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render(template: str, /, **context: Any) -> str:
@@ -19,10 +19,15 @@ def render(template: str, /, **context: Any) -> str:
     return _environment().get_template(template).render(**context)
 
 
+def unrendered(template: str) -> str:
+    """The text of a template as it is."""
+    return (_TEMPLATES / template).read_text("utf-8")
+
+
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader(_TEMPLATES),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -72,8 +72,8 @@ def audit(
 
 def _self_test(settings: Settings, only: Sequence[str], jobs: int | None, form: str) -> int:
     from kernelmark.diagnostics import selftest
-    from kernelmark.diagnostics.selftest.side_by_side import attempt_all
-    from kernelmark.text.batch import BatchReporter
+    from kernelmark.diagnostics.selftest import attempt_all
+    from kernelmark.text.progress import BatchReporter
 
     chosen = selftest.choose(settings, only)
     with BatchReporter(len(chosen)) as reporter:

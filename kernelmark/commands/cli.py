@@ -16,7 +16,6 @@ from kernelmark.commands import (
     exporting,
     fleet,
     importing,
-    init,
     look,
     organizers,
     problems,
@@ -79,8 +78,9 @@ def doctor(form: str, verbose: bool) -> int:
 
 
 for _command in (
-    *(submit, bench, check, look.board, *organizers.COMMANDS, problems.problems, importing.importing),
-    *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, init.init),
+    *(submit, bench, check, look.board, organizers.moderate, organizers.verify, organizers.grade, organizers.marks),
+    *(organizers.merge_ledger, organizers.regrade, organizers.similar, problems.problems, importing.importing),
+    *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
     *(profile.profile, look.runs, look.show, site.site, start.start, doctor),
 ):
     main.add_command(_command)

@@ -46,7 +46,7 @@ def compare(
     Triton's interpreter, for want of a GPU.
     """
     from harness.verdict import DoubtCode
-    from kernelmark.grading.admission import usual_s
+    from kernelmark.grading.recorder import usual_s
     from kernelmark.grading.setup import PreparedJob
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter

@@ -28,7 +28,7 @@ def problems(_context: click.Context, _parameter: click.Parameter, incomplete: s
 def shipped_problems(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The slugs of the problems that come with kernelmark."""
     try:
-        from kernelmark.project.shipped import shipped
+        from kernelmark.project.problems import shipped
 
         return _beginning(incomplete, (file.parent.name for file in shipped().glob("problems/*/problem.toml")))
     except (KernelmarkError, OSError):

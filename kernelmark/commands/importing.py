@@ -89,7 +89,7 @@ def _import(
 ) -> int:
     from harness.kinds import isolates
     from kernelmark.interop.importing import Importer
-    from kernelmark.interop.importing.named import NamedCheckout
+    from kernelmark.interop.importing.folder import NamedCheckout
     from kernelmark.project.choice import choose_device, choose_provider
 
     settings = load_settings(sandbox=sandbox, device=device)

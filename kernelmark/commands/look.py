@@ -42,14 +42,14 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
     A board shows the best submission of each author. This shows all of them, those that failed too.
     """
     from kernelmark.record.records import newest
-    from kernelmark.text import recorded
+    from kernelmark.text import standings
 
     settings = load_settings(problem)
     found, total = newest(settings, problem, author=author, last=last)
     if form == "json":
         print_json([run.document() for run in found])
     else:
-        print_lines(recorded.runs(found, total, author))
+        print_lines(standings.runs(found, total, author))
 
 
 @click.command("show")

@@ -127,7 +127,7 @@ def problems_lint(
     """
     from kernelmark.authoring import lint
     from kernelmark.project.problems import find_directory, problem_directories
-    from kernelmark.text.batch import BatchReporter
+    from kernelmark.text.progress import BatchReporter
 
     settings = load_settings(sandbox=sandbox, device=device)
     directories = [find_directory(settings, name) for name in problem] or problem_directories(settings)

@@ -1,7 +1,10 @@
-"""The commands `kernelmark site build` and `kernelmark site serve`."""
+"""`kernelmark site`: builds the site, and serves it on this machine only."""
 
 from __future__ import annotations
 
+import functools
+import http.server
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +21,7 @@ from kernelmark.text.terminal import visible
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings
+
 
 _POLL_S = 0.5
 
@@ -47,13 +51,12 @@ def build(out: Path) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
 def serve(out: Path, port: int) -> None:
     """Serve the site on this machine only; rebuild it when a ledger or a problem changes, and when a problem closes."""
-    from kernelmark.commands.serving import begin
     from kernelmark.record.site import state
 
     settings = load_settings()
     seen = state(settings)
     due = _build(settings, out)
-    server = begin(out, port)
+    server = _begin(out, port)
     say(f"http://127.0.0.1:{server.server_port}/ (end with Ctrl-C)")
     try:
         while True:
@@ -89,3 +92,29 @@ def _build(settings: Settings, out: Path) -> datetime | None:
     say(f"{out}: {counts} in {took:.2f} s; open {out / 'index.html'}")
     closings = (statement.rule.closes for statement in made_from.statements)
     return min((moment for moment in closings if moment is not None and moment >= made_from.now), default=None)
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files without logging requests, and keeps browsers from caching old pages."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that http.server gives it
+        pass
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+
+def _begin(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
+    """Serve a folder on 127.0.0.1 in threads of this process, until the server is shut down.
+
+    Raises:
+        UsageError: the port cannot be used.
+    """
+    handler = functools.partial(_Quiet, directory=str(folder))
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise UsageError(f"port {port}", f"cannot be used ({error.strerror})", "name another with --port") from error
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server

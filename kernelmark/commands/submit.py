@@ -1,9 +1,13 @@
-"""The commands that grade one file: `submit`, `bench` and `check`. Slow imports are done by those that need them."""
+"""The commands that grade one file: `submit`, `bench` and `check`, which can watch the file.
+
+Slow imports are done by the functions that need them.
+"""
 
 from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,17 +17,17 @@ import click
 from harness.errors import KernelmarkError, UsageError
 from harness.languages import LANGUAGES
 from kernelmark import __version__
-from kernelmark.commands import complete, watching
+from kernelmark.commands import complete
 from kernelmark.commands.boundary import Boundary
 from kernelmark.commands.options import beside_option, device_option, form_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_lines, print_text, say
-from kernelmark.text.terminal import counted, visible
-from kernelmark.text.unexpected import unexpected
+from kernelmark.text.printing import fail, print_lines, print_text, say
+from kernelmark.text.terminal import counted, unexpected, visible
 
 if TYPE_CHECKING:
     from harness.submission import Submission
     from harness.verdict import Check, Verdict
     from kernelmark.grading.setup import PreparedJob
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -154,7 +158,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
             print_compilation(job, result)
         return result.outcome.exit_code
 
-    return watching.repeated([Path(str(given["file"])), *given["beside"]], once) if watch else once()
+    return _repeated([Path(str(given["file"])), *given["beside"]], once) if watch else once()
 
 
 def _job(given: dict[str, Any]) -> PreparedJob:
@@ -186,14 +190,14 @@ def _source(file: str, language: str | None, author: str) -> Path | Submission:
 
 
 def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:
-    from kernelmark.grading import admission, recorder
+    from kernelmark.grading import recorder
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
-    remark = admission.admit(job, late) if record else None
+    remark = recorder.admit(job, late) if record else None
     if record:
         _say_whose(job)
-    with Reporter(usual_s=lambda: admission.usual_s(job)) as reporter:
+    with Reporter(usual_s=lambda: recorder.usual_s(job)) as reporter:
         result = job.grade(reporter.report)
     table, recorded = None, False
     try:
@@ -205,7 +209,7 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
         if form == "json":
             print_text(result.to_json())
         else:
-            left = admission.left_today(job) if recorded else ""
+            left = recorder.left_today(job) if recorded else ""
             lines = show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus)
             print_lines(lines)
             print_compilation(job, result)
@@ -225,7 +229,7 @@ def _say_whose(job: PreparedJob) -> None:
 
 def _profiled(job: PreparedJob, result: Verdict) -> str:
     """Profile what was recorded; returns a line about it, whatever happens: the record and the status stay."""
-    from kernelmark.diagnostics.profiling.recorded import profile_recorded
+    from kernelmark.diagnostics.profiling import profile_recorded
     from kernelmark.text.progress import Reporter
 
     try:
@@ -251,3 +255,49 @@ def print_compilation(job: PreparedJob, result: Check) -> None:
         found = job.compilation(reporter.report)
     if found is not None:
         print_lines([show.compilation(found)])
+
+
+_EVERY_S = 0.5
+_Stamp = tuple[int, int, int]
+
+
+def _repeated(files: Sequence[Path], once: Callable[[], int]) -> int:
+    """Run `once` now, and again whenever one of the files is saved, until Ctrl-C; returns the last status.
+
+    From the second time on, an error is printed, and does not end it: an editor may have written half of a file.
+    """
+    names = " or ".join(visible(file.name) for file in files)
+    seen = _stamps(files)
+    status = once()
+    try:
+        while True:
+            say(f"waiting until {names} is saved; Ctrl-C ends")
+            seen = _changed(files, seen)
+            say(f"──── {time.strftime('%H:%M:%S')} " + "─" * 40)
+            try:
+                status = once()
+            except KernelmarkError as error:
+                status = fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        say("")  # the terminal has written ^C
+        return status
+
+
+def _changed(files: Sequence[Path], seen: list[_Stamp | None]) -> list[_Stamp | None]:
+    """Wait until all files are there and differ from what was seen; returns what they are then."""
+    while None in (now := _stamps(files)) or now == seen:
+        time.sleep(_EVERY_S)
+    return now
+
+
+def _stamps(files: Sequence[Path]) -> list[_Stamp | None]:
+    return [_stamp(file) for file in files]
+
+
+def _stamp(file: Path) -> _Stamp | None:
+    """When it was written, its size, and which file it is, since editors replace files; None if it is not there."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

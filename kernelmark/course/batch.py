@@ -16,8 +16,7 @@ from kernelmark.course.marks import Marked
 from kernelmark.course.report import GradingResult
 from kernelmark.course.several import AdmittedJob, GradingRequest, InOrder, grade_all
 from kernelmark.course.submissions import CourseSubmission, marked, problem_of, submissions_in
-from kernelmark.grading.admission import admit, usual_s
-from kernelmark.grading.recorder import Remark
+from kernelmark.grading.recorder import Remark, admit, usual_s
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import Allowance
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from harness.problem.schedule import Delay
     from harness.submission import Submission
     from kernelmark.course.known import KnownVerdicts
-    from kernelmark.course.reports import Reports
+    from kernelmark.course.marks import Reports
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kernelmark.grading.setup import PreparedJob
 
-# What `admission.admit` remarks of a submission that was graded after the deadline.
+# What `recorder.admit` remarks of a submission that was graded after the deadline.
 _HANDED_IN = re.compile(
     r"(?:(?P<days>\d+) days? late(?:, factor (?P<factor>[\d.]+))?: handed in|.* handed in on time,)"
     r" (?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d) UTC(?P<offset>[+-]\d\d:\d\d)?.*"

@@ -1,7 +1,6 @@
 """Reports the results of several submissions: a summary in Markdown for people, and JUnit XML for a CI server.
 
-`kernelmark grade` calls it. Trusted over hostile text: file names, messages and logs are escaped for either
-format.
+`marks` writes the files. Trusted over hostile text: file names, messages and logs are escaped for either format.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from leaderboard.text.units import interval
 if TYPE_CHECKING:
     from harness.verdict import Verdict
     from leaderboard.standings.ranking import Table
+
 
 _UNSUPPORTED = Outcome.UNSUPPORTED.exit_code
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

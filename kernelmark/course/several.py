@@ -22,14 +22,14 @@ from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import Publisher, table_of
 from kernelmark.record.records import tables
 from kernelmark.text.printing import print_lines
-from kernelmark.text.unexpected import unexpected
+from kernelmark.text.terminal import unexpected
 
 if TYPE_CHECKING:
     from harness.verdict import Verdict
     from kernelmark.grading.fleet import JobResult
     from kernelmark.grading.recorder import Remark
     from kernelmark.grading.setup import PreparedJob
-    from kernelmark.text.batch import BatchReporter
+    from kernelmark.text.progress import BatchReporter
 
 
 class AdmittedJob(NamedTuple):
@@ -134,7 +134,7 @@ def _results(
     *,
     record: bool,
 ) -> Iterator[tuple[int, GradingResult]]:
-    from kernelmark.text.batch import BatchReporter
+    from kernelmark.text.progress import BatchReporter
 
     with BatchReporter(len(done) + sum(map(len, ready.values()))) as reporter, Publisher(settings) as publisher:
         yield from _reported(reporter, iter(done.items()))
@@ -179,8 +179,7 @@ def _graded(
 
 def _recorded(ready: AdmittedJob, result: JobResult, publisher: Publisher | None) -> GradingResult:
     """The result for the report; its verdict is recorded if there is a publisher."""
-    from kernelmark.grading.admission import left_today
-    from kernelmark.grading.recorder import record, recorded
+    from kernelmark.grading.recorder import left_today, record, recorded
 
     path, verdict, table, left = ready.path, result.verdict, None, ""
     if verdict is None:

@@ -11,7 +11,7 @@ import unicodedata
 from pathlib import Path, PurePosixPath
 
 from harness.errors import UsageError
-from kernelmark.course.branch import changes, git
+from kernelmark.course.changed import changes, git
 from kernelmark.project.settings import FILE_NAME, Settings
 from kernelmark.text.printing import say
 from kernelmark.text.terminal import counted, visible

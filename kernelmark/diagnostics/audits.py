@@ -25,7 +25,7 @@ from kernelmark.project.settings import Settings
 from kernelmark.record.recording import moderate
 from kernelmark.record.records import current, find_run, tables
 from kernelmark.text.printing import say
-from kernelmark.text.unexpected import unexpected
+from kernelmark.text.terminal import unexpected
 from leaderboard.record.archive import stored
 
 _ACTOR = "kernelmark audit"

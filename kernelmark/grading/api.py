@@ -10,8 +10,7 @@ from harness.judge.setup import ignore
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Effort, Verdict
-from kernelmark.grading.admission import admit
-from kernelmark.grading.recorder import publish
+from kernelmark.grading.recorder import admit, publish
 from kernelmark.grading.recorder import record as record_verdict
 from kernelmark.grading.setup import ExtraFiles, OnProgress, PreparedJob
 from kernelmark.project.project import Project, settings_for

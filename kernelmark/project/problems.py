@@ -1,4 +1,4 @@
-"""Finds the project's problems, their private cases and the organizers' kernels by name. Trusted."""
+"""Finds the project's problems, their private cases, the organizers' kernels, and what kernelmark ships. Trusted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
-from harness.errors import UsageError, nearest
+from harness.errors import HarnessError, UsageError, nearest
 from harness.files.outside import real
 from harness.languages import LANGUAGES
 from harness.problem import Case, Problem, load
@@ -129,3 +129,19 @@ def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> 
             known = sorted({file.stem for file in folder.glob("*") if file.suffix[1:] in LANGUAGES})
             raise UsageError(f"baseline {name}", f"is not in {folder}", nearest(name, known) if known else "")
     return kernels
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def shipped() -> Path:
+    """The folder with `problems/`, `reference/` and `examples/`.
+
+    Raises:
+        HarnessError: this copy of kernelmark has none.
+    """
+    checkout = _PACKAGE.parent
+    for folder, mark in ((_PACKAGE / "shipped", "problems"), (checkout, "setup.py")):
+        if (folder / mark).exists():
+            return folder
+    raise HarnessError(f"{_PACKAGE} has no problems to copy", "install kernelmark's wheel, or run it from its clone")

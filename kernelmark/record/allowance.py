@@ -1,6 +1,6 @@
 """The limits a day: refuses a grading to be recorded whose author, or team, has had enough of them.
 
-`grading.admission` asks it, and a fleet. Trusted. It counts what the record has of the last 24 hours, in all ledgers,
+`grading.recorder` asks it, and a fleet. Trusted. It counts what the record has of the last 24 hours, in all ledgers,
 and what was admitted through the same `Allowance` since, or is in flight in the same fleet. Gradings that other
 commands have under way are not in the record yet, so each command that begins meanwhile may admit as much as is left:
 this spares a machine, and keeps no secret.

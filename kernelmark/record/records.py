@@ -24,7 +24,7 @@ from harness.wire.protocol import PROTOCOL
 from kernelmark.project.choice import device_name
 from kernelmark.project.problems import find_problem, private_folder, problem_directories, refuse_without_project
 from kernelmark.project.settings import Settings
-from kernelmark.text.recorded import RecordedRun
+from kernelmark.text.standings import RecordedRun
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry

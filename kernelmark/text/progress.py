@@ -1,14 +1,16 @@
-"""Shows progress on stderr: a bar on a terminal, otherwise one plain line per stage.
+"""Shows progress on stderr: a bar on a terminal, otherwise one plain line per stage or per submission.
 
-The command line makes one reporter per grading and passes its `report` to the judge. Trusted; labels come from the
-organizer's problem, but control characters in them are still made visible.
+The command line makes one reporter per command and passes its `report` to the judge. Trusted; labels and names may be
+hostile text, so control characters in them are made visible.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from harness.judge import Progress
+
 
 _PER_SECOND = 4  # how often the bar is drawn: on a CPU, calls are being timed at the same time
 
@@ -120,3 +123,56 @@ def _bar(stream: TextIO, clock: Callable[[], str]) -> Bar:
 
 def _minutes(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+class BatchReporter(Reporter):
+    """A reporter of `total` submissions; the total may grow. Any thread may call it."""
+
+    def __init__(self, total: int = 0, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self._total, self._done = total, 0
+        self._lock = threading.RLock()
+
+    def expect(self, more: int) -> None:
+        """Add submissions to the total."""
+        with self._lock:
+            self._total += more
+            self._count()
+
+    def report(self, step: Progress) -> None:
+        """Show a step of the only submission that is being graded."""
+        with self._lock:
+            if self._bar is None:
+                super().report(step)
+            else:
+                self._count(f": {describe(step)}")
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        with self._lock, self.hidden():
+            self._print(visible(line))
+
+    def finished(self, name: str, result: str) -> None:
+        """Print what became of one submission."""
+        with self._lock:
+            self._done += 1
+            self._last = ""
+            self.say(f"{self._done}/{self._total} {name}: {result}")
+            self._count()
+
+    @contextlib.contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Take the bar away, so that something can be printed."""
+        if self._bar is not None:
+            self._bar.stop()
+        try:
+            yield
+        finally:
+            if self._bar is not None:
+                self._bar.start()
+
+    def _count(self, step: str = "") -> None:
+        minutes = (time.monotonic() - self._started) / 60
+        left = self._total - self._done
+        rate = f"{self._done / minutes if minutes else 0:.1f} a minute"
+        self._show(f"{self._done} done, {rate}, {left} left{step}", self._done, self._total)

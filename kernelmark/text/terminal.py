@@ -1,4 +1,4 @@
-"""Lines of text for terminals: their styles, where a narrow terminal wraps them, and tables.
+"""Lines of text for terminals: their styles, where a narrow terminal wraps them, tables, and warnings.
 
 Everything that `kernelmark` prints uses it. Trusted code over hostile text, which goes through `visible` before it is a
 part of a line. A line is a plain string in a pipe or a file.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sys
+import tempfile
 import textwrap
+import traceback
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from typing import Self, TextIO
@@ -134,3 +137,21 @@ def columns(
 def warn(text: str) -> None:
     """Log a warning; without a logging configuration it goes to stderr."""
     _log.warning("kernelmark: warning: %s", visible(text))
+
+
+def unexpected(error: Exception) -> str:
+    """An unexpected error in one line; its traceback is saved to a file."""
+    text = "".join(traceback.format_exception(error))
+    if os.environ.get("KERNELMARK_DEBUG"):
+        with suppress(BrokenPipeError):  # the reader is gone; the work goes on
+            print(text.rstrip("\n"), file=sys.stderr, flush=True)
+        where = "the traceback is above"
+    else:
+        try:
+            descriptor, name = tempfile.mkstemp(prefix="kernelmark-", suffix=".txt")
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            where = f"traceback in {name}"
+        except OSError as unwritten:
+            where = f"its traceback cannot be written ({unwritten.strerror}); KERNELMARK_DEBUG=1 prints it"
+    return " ".join(f"unexpected {type(error).__name__}: {error}; {where}".split())

@@ -15,7 +15,7 @@ from harness.profiling.nsight import KernelMetrics, NsightMetric, NsightProfile
 from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
 from kernelmark.diagnostics.profiling import CaseProfile, folder
-from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile
+from kernelmark.diagnostics.profiling.views import KernelProfile
 from tests.browser.conftest import HOSTILE
 from tests.verdicts import accepted
 

@@ -15,8 +15,7 @@ from torch.cuda._memory_viz import segsum
 from harness.audit.tools import program
 from harness.profiling import nsight
 from kernelmark.diagnostics.profiling import profile
-from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile
-from kernelmark.diagnostics.profiling.views import Part
+from kernelmark.diagnostics.profiling.views import KernelProfile, Part
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.settings import Settings
 from tests.gpu.test_audit import HONEST, LAUNCH, PAST_THE_END, TRITON

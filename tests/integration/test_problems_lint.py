@@ -11,7 +11,7 @@ import pytest
 from kernelmark.authoring import lint
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.settings import Settings
-from kernelmark.text.batch import BatchReporter
+from kernelmark.text.progress import BatchReporter
 from tests.command import kernelmark
 from tests.shipped import ROOT, SLUGS
 

@@ -18,7 +18,7 @@ from harness.problem import Problem, load
 from harness.problem.foreign_files import foreign_files
 from harness.sandbox import provider
 from harness.shared.foreign import ForeignForm
-from kernelmark.interop.importing import Importer, baselines, folder, gpu_mode, kernelbench, task_file
+from kernelmark.interop.importing import Importer, baselines, folder, gpu_mode, kernelbench
 from kernelmark.interop.importing.answer import Answer, check
 from kernelmark.interop.importing.checkout import (
     Candidate,
@@ -29,7 +29,7 @@ from kernelmark.interop.importing.checkout import (
     slug_of,
 )
 from kernelmark.interop.importing.draft import draft
-from kernelmark.interop.importing.named import NamedCheckout
+from kernelmark.interop.importing.folder import NamedCheckout
 from kernelmark.interop.importing.toml import written
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import Settings
@@ -272,7 +272,7 @@ BAD_TASKS = [
 def test_a_task_file_that_is_not_plain_is_refused_soon(raw: bytes, why: str) -> None:
     begun = time.process_time()
     with pytest.raises(NotImportedError, match=why):
-        task_file.parse(raw)
+        gpu_mode.parse_task(raw)
     assert time.process_time() - begun < 20
 
 

@@ -12,7 +12,7 @@ import yaml
 from harness.errors import HarnessError, UsageError
 from kernelmark import Project, __version__
 from kernelmark.authoring import init
-from kernelmark.project import shipped
+from kernelmark.project import problems as projects
 from tests.unit.conftest import ROOT, Command
 
 pytestmark = pytest.mark.usefixtures("no_settings")
@@ -127,6 +127,6 @@ def test_a_project_that_fails_half_way_leaves_nothing(here: Path, name: str) -> 
 
 
 def test_a_copy_without_problems_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipped, "_PACKAGE", tmp_path / "kernelmark")
+    monkeypatch.setattr(projects, "_PACKAGE", tmp_path / "kernelmark")
     with pytest.raises(HarnessError, match="has no problems to copy"):
-        shipped.shipped()
+        projects.shipped()

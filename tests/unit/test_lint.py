@@ -23,7 +23,7 @@ from kernelmark.authoring import lint
 from kernelmark.authoring.samples import as_submission, read_samples
 from kernelmark.commands import cli
 from kernelmark.project.settings import Settings
-from kernelmark.text.batch import BatchReporter
+from kernelmark.text.progress import BatchReporter
 
 ROOT = Path(__file__).resolve().parents[2]
 TOML = """

@@ -15,7 +15,7 @@ from harness.problem.load import identify
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import PrivateId, ProblemId, Verdict
-from kernelmark.grading.admission import admit
+from kernelmark.grading.recorder import admit
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.problems import find_problem, private_folder
 from kernelmark.project.settings import Settings

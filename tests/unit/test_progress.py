@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from harness.verdict import Stage
-from kernelmark.text.batch import BatchReporter
-from kernelmark.text.progress import Reporter, describe
+from kernelmark.text.progress import BatchReporter, Reporter, describe
 
 
 def step(stage: Stage, done: int = 0, total: int = 0, label: str = "") -> Any:
@@ -121,8 +120,7 @@ def test_of_several_submissions_a_file_gets_a_line_each() -> None:
 def test_a_terminal_shows_how_many_are_done_and_how_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     now = 0.0
-    for module in ("batch", "progress"):
-        monkeypatch.setattr(f"kernelmark.text.{module}.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("kernelmark.text.progress.time", SimpleNamespace(monotonic=lambda: now))
     stream = Terminal()
     with BatchReporter(3, stream) as reporter:
         now = 30.0

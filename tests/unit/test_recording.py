@@ -22,8 +22,8 @@ from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
 from harness.verdict import Verdict
 from kernelmark.commands.cli import submit
-from kernelmark.diagnostics.profiling import recorded as profiling
-from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile
+from kernelmark.diagnostics import profiling
+from kernelmark.diagnostics.profiling.views import KernelProfile
 from leaderboard.record.profile import fitted
 from tests.unit.conftest import Command, Judge, recorded
 from tests.verdicts import accepted, failed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelmark.text.recorded import RecordedRun, runs
+from kernelmark.text.standings import RecordedRun, runs
 from kernelmark.text.terminal import rendered
 from leaderboard.record.ledger import JsonlLedger
 from tests.unit.conftest import Command

@@ -18,8 +18,7 @@ from harness.submission import Submission
 from harness.verdict import Check, Outcome, Stage, Verdict
 from kernelmark.course.report import GradingResult
 from kernelmark.course.several import InOrder
-from kernelmark.diagnostics.selftest import PROBLEMS, SelfTest, Trial, attacks, honest
-from kernelmark.diagnostics.selftest.side_by_side import attempt_all
+from kernelmark.diagnostics.selftest import PROBLEMS, SelfTest, Trial, attacks, attempt_all, honest
 from kernelmark.grading.fleet import Job, JobResult, fleet, one_by_one
 from kernelmark.grading.fleet.fleet import Fleet
 from kernelmark.grading.fleet.one_by_one import TESTED_AT_A_TIME, OneByOne, several

@@ -15,7 +15,7 @@ from harness.problem_lint.examine import examine
 from harness.shared.call import STYLES, Style
 from kernelmark.authoring import lint, skeleton
 from kernelmark.project.settings import Settings
-from kernelmark.text.batch import BatchReporter
+from kernelmark.text.progress import BatchReporter
 
 
 @pytest.fixture

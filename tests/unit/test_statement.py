@@ -8,7 +8,7 @@ import pytest
 
 from harness.problem import load
 from kernelmark.authoring import skeleton
-from kernelmark.authoring.statement import contradictions
+from kernelmark.authoring.lint import contradictions
 from kernelmark.project.settings import Settings
 from tests.shipped import ROOT, SLUGS
 

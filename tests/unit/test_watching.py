@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from kernelmark.commands import watching
+from kernelmark.commands import submit as watching
 
 
 def replaced(file: Path) -> None:
@@ -71,7 +71,7 @@ def watch(
         return status
 
     monkeypatch.setattr(watching.time, "sleep", sleep)
-    return watching.repeated([file], once), ran
+    return watching._repeated([file], once), ran
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_is_saved_while_it_runs_is_not_missed(file: Path, monkeypatch: pyte
         raise KeyboardInterrupt
 
     monkeypatch.setattr(watching.time, "sleep", interrupted)
-    assert watching.repeated([file], once) == 2
+    assert watching._repeated([file], once) == 2
 
 
 def test_the_last_status_counts_and_a_later_error_is_told_in_a_line(
@@ -141,4 +141,4 @@ def test_files_beside_it_are_watched_too(file: Path, monkeypatch: pytest.MonkeyP
         saved(header)
 
     monkeypatch.setattr(watching.time, "sleep", sleep)
-    assert watching.repeated([file, header], once) == 2
+    assert watching._repeated([file, header], once) == 2

@@ -11,8 +11,16 @@ from harness.problem.expression import parse
 from harness.problem.spec import TensorSpec
 from kernelmark.authoring.expressions import place, python
 from kernelmark.authoring.rendering import render
-from kernelmark.authoring.start.calling import Calling, calling
-from kernelmark.authoring.start.source import OutputGroup, call, free_names, output_groups, refuse_taken, table
+from kernelmark.authoring.start.source import (
+    Calling,
+    OutputGroup,
+    call,
+    calling,
+    free_names,
+    output_groups,
+    refuse_taken,
+    table,
+)
 
 _BITS = ("float8_e8m0fnu", "float4_e2m1fn_x2")
 """Triton has no such types."""

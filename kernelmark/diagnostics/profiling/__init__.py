@@ -7,6 +7,7 @@ submission could forge it, and it is labelled as such.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +16,17 @@ from harness.errors import SubmissionError, UsageError, nearest
 from harness.judge.setup import ignore
 from harness.languages import LANGUAGES
 from harness.problem import Problem
+from harness.profiling.stacks import collapse, stacks_of
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Verdict
-from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile, kernel_profile
-from kernelmark.diagnostics.profiling.views import Part
+from kernelmark.diagnostics.profiling.views import KernelProfile, Part, kernel_profile, parts
 from kernelmark.diagnostics.profiling.views import parts as parts_of
 from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.choice import choose_provider
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import Settings
+from kernelmark.text.terminal import counted
+from leaderboard.record.profile import Rows, StoredProfile, archive_profile, fitted
 
 
 @dataclass(frozen=True)
@@ -86,3 +89,44 @@ def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Probl
         raise UsageError(f"case {name!r}", f"is not a benchmark of {problem.slug}", nearest(name, list(cases)))
     chosen = cases[name] if name else max(cases.values(), key=lambda case: problem.resolve(case).minimum_bytes)
     return problem.model_copy(update={"benchmarks": (chosen,)})
+
+
+_LETTERS = 300  # of a line about what is missing, or of a cell
+_LINES = 100
+
+
+def profile_recorded(job: PreparedJob, verdict: Verdict, on_progress: OnProgress = ignore) -> str:
+    """Profile a recorded run; returns a line that says where the profile is, or why there is none.
+
+    Raises:
+        UsageError: the problem has changed since.
+        HarnessError: we failed.
+    """
+    problem, device = of_one_case(job.problem, None, job.device), job.device
+    made = kernel_profile(job.submission, problem, device, choose_provider(job.settings), parts(device), on_progress)
+    whole = to_store(made, verdict, problem.benchmarks[0].name)
+    if not (whole.stacks or whole.rows or whole.tables or whole.files):
+        return f"no profile: {'; '.join(whole.missing) or 'nothing was reported'}"
+    stored = fitted(whole)
+    path = archive_profile(job.settings.locate("archive"), job.problem.slug, job.submission.author, stored)
+    missing = f"; missing or cut: {counted(len(stored.missing), 'part')}" if stored.missing else ""
+    return f"profile in {os.path.relpath(path)}{missing}"
+
+
+def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfile:
+    """The sections as they are kept, under the names that pages show."""
+    sections, rows = list(profile.sections()), dict[str, Rows]()
+    for section in sections:
+        if section.rows:
+            rows[section.title] = tuple(tuple(cell[:_LETTERS] for cell in row) for row in section.rows)
+    missing = [*(f"{name}: {why}" for name, why in profile.missing.items()), *profile.unreadable]
+    return StoredProfile(
+        run=verdict.run,
+        sha256=verdict.submission.sha256,
+        case=case,
+        stacks={name: collapse(stacks_of(root)) for section in sections for name, root in section.stacks.items()},
+        rows=rows,
+        tables={section.title: section.text for section in sections if section.text},
+        files={name: text for section in sections for name, text in section.kept.items()},
+        missing=tuple(line[:_LETTERS] for line in missing)[:_LINES],
+    )

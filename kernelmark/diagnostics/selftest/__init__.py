@@ -12,7 +12,7 @@ import re
 import threading
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast
@@ -26,7 +26,7 @@ from harness.kinds import Effort, isolates
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Interval, SandboxName, Verdict
 from kernelmark.grading.fleet import Job
-from kernelmark.grading.fleet.one_by_one import Grades, OneByOne
+from kernelmark.grading.fleet.one_by_one import Grades, OneByOne, several
 from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import columns, visible
@@ -300,3 +300,42 @@ def _failure(case: KnownSubmission, verdict: Verdict | None, ending: Ending, mes
 def _timed_as_expected(case: KnownSubmission, verdict: Verdict) -> bool:
     captures = DEVICES[verdict.environment.device_kind].captures
     return not (captures and verdict.score) or (verdict.timing == "replayed") == case.replays
+
+
+Chosen = tuple[KnownSubmission, DeviceKind, SandboxName]
+
+
+def attempt_all(
+    settings: Settings, chosen: Sequence[Chosen], jobs: int | None, on_trial: Callable[[Trial], None]
+) -> list[Trial]:
+    """Try all cases, `jobs` at a time on a GPU; `on_trial` is called with each result, in any order and any thread.
+
+    On a CPU it is one after the other: some cases use up its time or look for what others have left on the machine.
+    Only the first of several GPUs is used: two differ by more than an attack may differ from its honest twin.
+
+    Raises:
+        UsageError: several at a time were asked for on a CPU.
+        HarnessError: the GPU's worker did not start.
+    """
+    _, device, isolation = chosen[0]
+    if device == "cpu" and jobs not in (None, 1):
+        what = "the self-test tries one case at a time on a CPU, since cases would disturb each other"
+        raise UsageError(f"--jobs {jobs}", what, "leave it out")
+    own = settings.model_copy(update={"sandbox": isolation})
+    with several(own, device, jobs, count=len(chosen), devices=1) as grades:
+        selftest = SelfTest(lambda *_: grades)
+
+        def attempt(case: Chosen) -> Trial:
+            trial = selftest.attempt(*case)
+            on_trial(trial)
+            return trial
+
+        if isinstance(grades, OneByOne):
+            return list(map(attempt, chosen))
+        # As many threads as the fleet has room for jobs: what a case asks for next is soon graded. After an
+        # interruption the fleet is closed without waiting for them, and then they end.
+        threads = ThreadPoolExecutor(grades.capacity)
+        try:
+            return list(threads.map(attempt, chosen))
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)

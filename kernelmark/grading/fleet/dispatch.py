@@ -17,11 +17,10 @@ from harness.files.outside import real
 from harness.submission import Submission
 from harness.verdict import RUN_ID, Verdict
 from kernelmark.grading import recorder
-from kernelmark.grading.admission import admit, usual_s
 from kernelmark.grading.fleet.job import Job, JobResult, prepared
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
-from kernelmark.grading.recorder import Remark
+from kernelmark.grading.recorder import Remark, admit, usual_s
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight

@@ -21,9 +21,8 @@ from harness.sandbox import choose
 from kernelmark.grading.fleet.cluster.access import find_address, require_token
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.local import local_workers
 from kernelmark.grading.fleet.pool import WorkerPool
-from kernelmark.grading.fleet.process import WorkerProcess
+from kernelmark.grading.fleet.process import WorkerProcess, local_workers
 from kernelmark.project.choice import providers, refuse_without_torch
 from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings

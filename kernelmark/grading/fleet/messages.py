@@ -16,7 +16,7 @@ from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.kinds import DeviceKind, Effort, SandboxName
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
-from kernelmark.text.unexpected import unexpected
+from kernelmark.text.terminal import unexpected
 
 DeviceWish = Literal["auto", DeviceKind]
 AHEAD = 4

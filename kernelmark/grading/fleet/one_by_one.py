@@ -22,8 +22,7 @@ from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.choice import providers
 from kernelmark.project.project import Project
 from kernelmark.project.settings import Settings
-from kernelmark.text.terminal import warn
-from kernelmark.text.unexpected import unexpected
+from kernelmark.text.terminal import unexpected, warn
 
 TESTED_AT_A_TIME = min(8, len(os.sched_getaffinity(0)))
 """How many submissions are tested at a time on a CPU where nothing is timed."""

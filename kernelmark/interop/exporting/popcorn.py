@@ -12,8 +12,8 @@ from harness.files.outside import real
 from harness.problem import Problem
 from kernelmark.interop.exporting.adapter import python_of
 from kernelmark.interop.exporting.request import Exported, ExportFormat, Request
-from kernelmark.interop.importing import task_file
 from kernelmark.interop.importing.checkout import NotImportedError
+from kernelmark.interop.importing.gpu_mode import parse_task
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _BYTES = 1_000_000
@@ -91,6 +91,6 @@ def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
 def _listed(file: Path) -> object:
     """The problems that the file of a set lists; nothing if it cannot be read."""
     try:
-        return task_file.parse(outside.read(file, outside.TEXT_BYTES)).get("problems")
+        return parse_task(outside.read(file, outside.TEXT_BYTES)).get("problems")
     except (OSError, NotImportedError):
         return None

@@ -14,8 +14,7 @@ from typing import Any
 from harness.shared.foreign import FORMS
 from kernelmark.interop.importing.answer import Answer, TensorFacts
 from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
-from kernelmark.interop.importing.forms import constant, data_form, result_form
-from kernelmark.interop.importing.problem_draft import DraftedTensor, ProblemDraft, valid
+from kernelmark.interop.importing.forms import DraftedTensor, ProblemDraft, constant, data_form, result_form, valid
 
 _KERNELBENCH_TOLERANCE = 1e-4  # its get_tolerance_for_precision, for float32
 _SMALL_BYTES = 1 << 20

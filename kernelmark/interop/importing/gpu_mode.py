@@ -1,4 +1,7 @@
-"""Finds the problems of a checkout of gpu-mode's reference-kernels, and reads what their files state. Trusted."""
+"""Finds the problems of a checkout of gpu-mode's reference-kernels, and reads what their files state.
+
+Trusted, over untrusted files: of a `task.yml` only plain values within bounds are read.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from harness.files.outside import real
-from kernelmark.interop.importing import task_file
 from kernelmark.interop.importing.checkout import (
     Candidate,
     ForeignFile,
@@ -48,7 +52,7 @@ def read(root: Path, candidate: Candidate) -> ForeignProblem:
     Raises:
         NotImportedError: they state what cannot be graded here.
     """
-    task = task_file.parse(read_file(root, candidate.file, "task.yml")[1])
+    task = parse_task(read_file(root, candidate.file, "task.yml")[1])
     if (language := task.get("lang", "py")) != "py":
         raise NotImportedError(f"its submissions are in {str(language)[:20]!r}, not in Python")
     if task.get("multi_gpu"):
@@ -126,3 +130,46 @@ def _limits(task: Mapping[str, Any]) -> dict[str, float]:
         if not isinstance(seconds, bool) and isinstance(seconds, int | float) and seconds > 60:
             limits[ours] = min(float(seconds), most_s)
     return limits
+
+
+_BYTES = 1 << 20
+_EVENTS = 50_000
+_DEPTH = 20
+
+
+def parse_task(raw: bytes) -> dict[str, Any]:
+    """The document as plain values.
+
+    Raises:
+        NotImportedError: it is too large or too deep, has tags or aliases, or is not a table.
+    """
+    if len(raw) > _BYTES:
+        raise NotImportedError(f"its task.yml is larger than {_BYTES >> 20} MiB")
+    try:
+        text = raw.decode("utf-8")
+        _refuse_what_is_not_plain(text)
+        document = yaml.safe_load(text)
+    except UnicodeDecodeError:
+        raise NotImportedError("its task.yml is not UTF-8 text") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # ValueError: a number of 5,000 digits, a wrong date
+        where = f" at line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
+        why = getattr(error, "problem", None) or type(error).__name__
+        raise NotImportedError(f"its task.yml is not YAML{where} ({why})") from None
+    if not isinstance(document, dict):
+        raise NotImportedError("its task.yml is not a table")
+    return document
+
+
+def _refuse_what_is_not_plain(text: str) -> None:
+    """Events come one by one and nothing is made of them, so that a bomb is refused before it goes off."""
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+        if number > _EVENTS:
+            raise NotImportedError(f"its task.yml has more than {_EVENTS:,} values")
+        if isinstance(event, yaml.AliasEvent):
+            raise NotImportedError("its task.yml has an alias (*), which no task needs")
+        if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None) is not None:
+            raise NotImportedError("its task.yml has a tag (!), which no task needs")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEPTH:
+            raise NotImportedError(f"its task.yml is nested more than {_DEPTH} deep")

@@ -18,12 +18,11 @@ from harness import sandbox as sandboxes
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.kinds import SandboxName
 from harness.wire.protocol import PROTOCOL
-from kernelmark.grading.fleet.local import local_workers
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, Message
-from kernelmark.grading.fleet.process import WorkerProcess
+from kernelmark.grading.fleet.process import WorkerProcess, local_workers
 from kernelmark.project.choice import cuda_is_here, providers
 from kernelmark.project.settings import Settings
-from kernelmark.text.unexpected import unexpected
+from kernelmark.text.terminal import unexpected
 
 VERSION = f"{version('kernelmark')}, protocol {PROTOCOL}"
 """The version of this machine's kernelmark; all machines of a fleet must have the same."""
