@@ -24,7 +24,7 @@ from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
 from harness.problem import ResolvedCase
-from harness.problem.prototype import prototypes
+from harness.problem.signature import prototypes
 from harness.submission import Submission
 from harness.verdict import (
     CaseResult,

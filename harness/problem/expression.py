@@ -12,8 +12,9 @@ import ast
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from harness.problem.dtypes import DTYPES
 
@@ -27,8 +28,8 @@ class ExpressionError(ValueError):
 
 
 Parameters = Mapping[str, int | str]
-Whole = Callable[[Parameters], int]
-Real = Callable[[Parameters], float]
+Compute = Callable[[Parameters], Any]
+"""The value of a parsed expression, or of a part: a whole number, and where fractions are allowed also a float."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Expression:
 
     text: str
     names: frozenset[str]
-    compute: Real
+    compute: Callable[[Parameters], float]
 
     def value(self, parameters: Parameters) -> int:
         """Its value, at most 2⁶³ - 1 in magnitude at every step.
@@ -78,10 +79,10 @@ def parse(text: str, *, real: bool = False) -> Expression:
         raise ExpressionError(f"`{shown}` is not an expression ({_reason(error)})") from None
     names: set[str] = set()
     try:
-        compute = _real(tree, names) if real else _whole(tree, names)
+        compute = _compiled(tree, names, real=real)
     except ExpressionError as error:
         raise ExpressionError(f"`{shown}`: {error}") from None
-    return Expression(shown, frozenset(names), compute)
+    return Expression(shown, frozenset(names), (lambda parameters: float(compute(parameters))) if real else compute)
 
 
 def evaluate(text: str | int, parameters: Parameters) -> int:
@@ -97,51 +98,41 @@ def _reason(error: Exception) -> str:
     return error.msg if isinstance(error, SyntaxError) and error.msg else str(error) or "nested too deeply"
 
 
-def _whole(node: ast.expr, names: set[str]) -> Whole:
-    """A function that computes the value of a node, whose names are collected; refuses what is not in the language."""
+def _compiled(node: ast.expr, names: set[str], *, real: bool) -> Compute:
+    """A function that computes the value of a node, whose names are collected; refuses what is not in the language.
+
+    Where fractions are allowed (`real`), the operands of `//`, `%` and all functions but `sqrt` are whole numbers.
+    """
     match node:
-        case ast.Constant(value=number) if type(number) is int:
-            bounded = _bounded(number)
-            return lambda _: bounded
+        case ast.Constant(value=number) if type(number) is int or (real and type(number) is float):
+            constant = _bounded(number) if type(number) is int else _finite(number)
+            return lambda _: constant
         case ast.Name(id=name):
             if name in FUNCTIONS:
                 raise ExpressionError(f"`{name}` is a function: write `{name}(…)`")
             names.add(name)
             return lambda parameters: _number(name, parameters)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            positive = _whole(operand, names)
+            positive = _compiled(operand, names, real=real)
             return lambda parameters: -positive(parameters)
         case ast.BinOp(left=left, op=op, right=right):
-            if type(op) not in _OPERATORS:
+            fractions = real and type(op) in _REAL_OPERATORS
+            if not fractions and type(op) not in _OPERATORS:
                 slash = "; write `//` for whole-number division" if isinstance(op, ast.Div) else ""
                 raise ExpressionError(f"only + - * // % ** are allowed{slash}")
-            combine, one, other = _OPERATORS[type(op)], _whole(left, names), _whole(right, names)
-            return lambda parameters: _bounded(combine(one(parameters), other(parameters)))
+            one, other = (_compiled(side, names, real=fractions) for side in (left, right))
+            if fractions:
+                return lambda parameters: _computed(_REAL_OPERATORS[type(op)], one(parameters), other(parameters))
+            return lambda parameters: _bounded(_OPERATORS[type(op)](one(parameters), other(parameters)))
+        case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]) if real:
+            square = _compiled(argument, names, real=True)
+            return lambda parameters: _computed(math.sqrt, square(parameters))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
             return _call(name, args, names)
     raise ExpressionError(f"only whole numbers, names, + - * // % ** and {', '.join(FUNCTIONS)} are allowed")
 
 
-def _real(node: ast.expr, names: set[str]) -> Real:
-    """The same where fractions are allowed; the operands of `//`, `%` and the other functions are whole numbers."""
-    match node:
-        case ast.Constant(value=number) if type(number) is float:
-            finite = _finite(number)
-            return lambda _: finite
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            positive = _real(operand, names)
-            return lambda parameters: -positive(parameters)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _REAL_OPERATORS:
-            combine, one, other = _REAL_OPERATORS[type(op)], _real(left, names), _real(right, names)
-            return lambda parameters: _computed(combine, one(parameters), other(parameters))
-        case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]):
-            square = _real(argument, names)
-            return lambda parameters: _computed(math.sqrt, square(parameters))
-    whole = _whole(node, names)
-    return lambda parameters: float(whole(parameters))
-
-
-def _call(name: str, args: list[ast.expr], names: set[str]) -> Whole:
+def _call(name: str, args: list[ast.expr], names: set[str]) -> Compute:
     named = args[0].id if len(args) == 1 and isinstance(args[0], ast.Name) else None
     if name == "elements":
         if named is None:
@@ -160,16 +151,16 @@ def _call(name: str, args: list[ast.expr], names: set[str]) -> Whole:
         raise ExpressionError("`ceil_div` takes two arguments")
     if len(args) < 2:
         raise ExpressionError(f"`{name}` takes two or more arguments")
-    values = [_whole(arg, names) for arg in args]
+    values = [_compiled(arg, names, real=False) for arg in args]
     if name == "ceil_div":
         return lambda parameters: -_floor(-values[0](parameters), values[1](parameters))
-    chosen: Callable[[Iterable[int]], int] = min if name == "min" else max
+    chosen = min if name == "min" else max
     return lambda parameters: chosen(value(parameters) for value in values)
 
 
 def _computed(combine: Callable[..., float], *operands: float) -> float:
     try:
-        value = combine(*operands)
+        value = combine(*map(float, operands))
     except ZeroDivisionError:
         raise ExpressionError("division by zero") from None
     except OverflowError:

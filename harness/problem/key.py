@@ -1,20 +1,27 @@
-"""A key of a problem's file, as `checks` and `resolve` pass it on: it evaluates what the key holds, or refuses it.
+"""A key of a problem's file, which says what is wrong with it: by itself in one line, or by pydantic's errors.
 
+`load` calls `validated`; `checks` and `resolve` pass a `ProblemKey` on, which evaluates what it holds, or refuses it.
 Trusted; no torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, get_args
 
-from harness.errors import ProblemError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from harness.errors import ProblemError, nearest, said
 from harness.problem.expression import ExpressionError, evaluate, parse
 from harness.problem.spec import Case, ProblemSpec
 
 N = TypeVar("N", int, float)
+M = TypeVar("M", bound=BaseModel)
+_KINDS = {"tuple_type": "should be a list", "dict_type": "should be a table", "model_type": "should be a table"}
 
 
 @dataclass(frozen=True)
@@ -78,3 +85,79 @@ def case_key(problem: ProblemSpec, case: Case) -> ProblemKey:
             if own is case:  # itself, not one like it
                 return ProblemKey(file, f"{kind}[{number}]")
     return ProblemKey(public, f"case {case.name!r}")
+
+
+def validated(model: type[M], data: Mapping[str, Any], path: Path) -> M:
+    """The model of a parsed file.
+
+    Raises:
+        ProblemError: the first key that is wrong.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise _flaw(path, data, error, model) from None
+
+
+def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: type[BaseModel]) -> ProblemError:
+    """The first flaw; unknown keys come first, since a misspelt key is also a missing one."""
+    errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+    loc, value = _existing(data, errors[0])
+    key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")
+    if errors[0]["type"] == "extra_forbidden":
+        remedy = nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
+        if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end is part of the last table
+            remedy = f"`{loc[-1]}` belongs above the first table: move the line there"
+        return ProblemError(str(path), f"key `{key}` is unknown", remedy)
+    if errors[0]["type"] == "missing":
+        field = _model(loc[:-1], whole).model_fields.get(str(loc[-1]))
+        return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
+    # A key that may have one of several types gives an error for each of them.
+    messages = [_KINDS.get(e["type"]) or _message(e["msg"]) for e in errors if _existing(data, e)[0] == loc]
+    what = said(f"key `{key}`", ", or ".join(dict.fromkeys(messages)))
+    if errors[0]["type"] == "tuple_type" and isinstance(value, str):
+        return ProblemError(str(path), what, f"write [{json.dumps(value, ensure_ascii=False)}]")
+    quoted = isinstance(value, str) and any(f"{q}{' '.join(value.split())}{q}" in what for q in "`'")
+    return ProblemError(str(path), what, "" if quoted else _shown(value))
+
+
+def _existing(data: Any, error: ErrorDetails) -> tuple[tuple[int | str, ...], Any]:
+    """The part of pydantic's location that is in the file or is a missing key, and the value that is there.
+
+    pydantic appends the types that it tried.
+    """
+    path: list[int | str] = []
+    for step in error["loc"]:
+        path.append(step)
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return tuple(path if error["type"] == "missing" and isinstance(data, dict) else path[:-1]), data
+    return tuple(path), data
+
+
+def _model(loc: Sequence[int | str], whole: type[BaseModel]) -> type[BaseModel]:
+    """The model of the table at `loc`."""
+    for step in loc:
+        if isinstance(step, str) and step in whole.model_fields:
+            whole = next(_models_in(whole.model_fields[step].annotation), whole)
+    return whole
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in a type such as `tuple[TensorSpec, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
+
+
+def _message(text: str) -> str:
+    text = text.removeprefix("Value error, ").removeprefix("Input ")
+    return text[:1].lower() + text[1:] if not text.startswith("-") else text
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and value.bit_length() > 1000:
+        return "it has hundreds of digits"  # Python prints at most 4,300 digits; a hexadecimal one may have more
+    return f"it is {value!r}" if isinstance(value, str) else f"it is {value}" if isinstance(value, int | float) else ""

@@ -21,7 +21,7 @@ from harness.files import outside
 from harness.files.identity import length_prefixed_sha256, with_private_cases
 from harness.files.outside import real
 from harness.problem.foreign_files import Checkouts, foreign_files, located
-from harness.problem.invalid import validated
+from harness.problem.key import validated
 from harness.problem.problem import Problem
 from harness.problem.schedule import Schedule
 from harness.problem.spec import Case, Private, PrivateFile, ProblemFile

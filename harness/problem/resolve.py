@@ -13,7 +13,7 @@ from harness.errors import nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import elements_key
 from harness.problem.key import ProblemKey, case_key
-from harness.problem.signature import settled_forms
+from harness.problem.signature import settled_forms, symbol
 from harness.problem.spec import Case, Fill, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
 from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms
 
@@ -150,17 +150,6 @@ def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
     return counts
 
 
-def dtype_parameters(problem: ProblemSpec) -> list[str]:
-    """The parameters that hold the dtype of a tensor, in order."""
-    dtypes = {spec.dtype for spec in problem.tensors}
-    return [name for name in problem.parameters if name in dtypes]
-
-
-def symbol(problem: ProblemSpec, case: Case) -> str:
-    """The C entry point: the entry's name, with the case's dtypes in the order of the parameters."""
-    return "_".join([problem.entry, *(str(case.params[name]) for name in dtype_parameters(problem))])
-
-
 def _check_parameters(problem: ProblemSpec, case: Case, key: ProblemKey) -> None:
     params = key.at("params")
     for name in case.params:
@@ -205,10 +194,10 @@ def _tensors(spec: TensorSpec, case: Case, key: ProblemKey) -> list[ResolvedTens
 def _tensor(spec: TensorSpec, dtype: str, fill: Fill, key: ProblemKey) -> ResolvedTensor:
     shape = _shape(spec, key)
     strides = _strides(spec, shape, key)
-    if spec.count is None:
-        return ResolvedTensor(spec.name, spec.role, shape, dtype, fill, None, strides, spec.memory)
-    name = f"{spec.name}[{key.parameters['index']}]"
-    return ResolvedTensor(name, spec.role, shape, dtype, fill, spec.name, strides, spec.memory)
+    in_list = spec.count is not None
+    name = f"{spec.name}[{key.parameters['index']}]" if in_list else spec.name
+    list_name = spec.name if in_list else None
+    return ResolvedTensor(name, spec.role, shape, dtype, fill, list_name, strides, spec.memory)
 
 
 def _dtype(spec: TensorSpec, key: ProblemKey) -> str:

@@ -21,7 +21,7 @@ from harness.files import outside
 from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
 from harness.problem import Problem, load
-from harness.problem.prototype import prototypes
+from harness.problem.signature import prototypes
 from harness.problem_lint.finding import LintFinding, cause
 from harness.sandbox import Provider
 from harness.verdict import Check, Outcome

@@ -11,7 +11,7 @@ from harness.errors import LedgerError
 from harness.files import outside
 from harness.languages import LANGUAGES
 from harness.problem import Problem
-from harness.problem.prototype import prototypes
+from harness.problem.signature import prototypes
 from harness.stats import geometric_mean
 from harness.verdict import Verdict
 from kernelmark.project.choice import device_name

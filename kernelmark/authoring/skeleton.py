@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harness.errors import ProblemError, UsageError
 from harness.problem import load
-from harness.problem.prototype import prototypes
 from harness.problem.schema import document
+from harness.problem.signature import prototypes
 from harness.shared.call import Style
 from kernelmark.authoring.rendering import render
 from kernelmark.project.settings import Settings

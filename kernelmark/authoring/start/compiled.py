@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from harness.errors import UsageError
 from harness.languages import Language
-from harness.problem import Problem, prototype
+from harness.problem import Problem, signature
 from kernelmark.authoring.expressions import place, product
 from kernelmark.authoring.rendering import render
 from kernelmark.authoring.start.source import (
@@ -42,22 +42,22 @@ def source(problem: Problem, language: Language) -> str:
         UsageError: the problem has no case where this language runs, or one of its names means something else there.
     """
     suffix = language.suffix
-    symbols = prototype.symbols(problem, suffix)
+    symbols = signature.symbols(problem, suffix)
     if not symbols:
         what = f"has no case for {' or '.join(language.devices)}, where a .{suffix} file runs"
         raise UsageError(problem.slug, what, "choose another --lang")
     refuse_taken(problem, _RESERVED, "one of CUDA's or of this file's")
-    types, dtypes = prototype.TYPES[suffix], list(next(iter(symbols.values())))
-    own, groups, sizes = free_names(problem, _OWN, *symbols), output_groups(problem), prototype.sizes(problem)
+    types, dtypes = signature.TYPES[suffix], list(next(iter(symbols.values())))
+    own, groups, sizes = free_names(problem, _OWN, *symbols), output_groups(problem), signature.sizes(problem)
     stream = [own["stream"]] if suffix == "cu" else []
 
     def parameters(chosen: dict[str, str]) -> list[str]:
         """Those of an entry point; `chosen` says what stands for the dtypes that are parameters."""
-        return [*prototype.arguments(problem, {**types, **chosen}), *(f"cudaStream_t {name}" for name in stream)]
+        return [*signature.arguments(problem, {**types, **chosen}), *(f"cudaStream_t {name}" for name in stream)]
 
     def kernel_parameters(group: OutputGroup) -> list[str]:
-        pointers = [f"{prototype.pointer(tensor, types)} {tensor.name}" for tensor in group.passed]
-        return [*pointers, *prototype.numbers(problem), *["int64_t index"] * (group.count is not None)]
+        pointers = [f"{signature.pointer(tensor, types)} {tensor.name}" for tensor in group.passed]
+        return [*pointers, *signature.numbers(problem), *["int64_t index"] * (group.count is not None)]
 
     def kernel_arguments(group: OutputGroup) -> list[str]:
         tensors = [tensor.name + "[index]" * (tensor.count is not None) for tensor in group.passed]

@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.problem.dtypes import DTYPES
-from harness.problem.prototype import sizes
-from harness.problem.resolve import dtype_parameters
-from harness.problem.signature import forms
+from harness.problem.signature import dtype_parameters, forms, sizes
 from harness.problem.spec import TensorSpec
 from harness.shared.call import Form, places, written
 from kernelmark.authoring.expressions import python

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.problem.prototype import numbers, sizes, symbols
-from harness.problem.resolve import dtype_parameters
+from harness.problem.signature import dtype_parameters, numbers, sizes, symbols
 from kernelmark.interop.exporting.request import Request
 
 _PRELUDE = '''\
