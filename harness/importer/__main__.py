@@ -31,7 +31,7 @@ def main(address: str) -> None:
 def look(request: dict[str, Any]) -> dict[str, Any]:
     """The sizes of every case, and the host memory that it took to find them; or {"refused": why}."""
     from harness.importer import gpu_mode, kernelbench
-    from harness.importer.files import Files, in_one_line
+    from harness.importer.loaded import Files, in_one_line
     from harness.importer.values import Refusal
 
     # A process boundary: whatever untrusted code raises, SystemExit too, ends here as a line of text.

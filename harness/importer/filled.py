@@ -11,18 +11,19 @@ import contextlib
 import copy
 import math
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.importer.files import in_one_line
-from harness.importer.loaded import LoadedReference, generated
-from harness.importer.overwritten import overwritten
+from harness.importer.loaded import LoadedReference, generated, in_one_line
 from harness.importer.values import Describer, Tree, same_bits, tensor_facts, tensors_in
 
 _LIMIT_S = 40
 _FILLS = (1, 0)
+_OVERWRITE = (torch.ops.aten.copy_, torch.ops.aten.fill_, torch.ops.aten.zero_)
 
 
 def filled(
@@ -43,7 +44,7 @@ def filled(
         watched = dict.fromkeys(candidates, in_one_line(error)[:160])
     for name in candidates:
         with contextlib.suppress(Exception), loaded["meta"].here() as module:
-            if overwritten(module, generated(module, least, 1), name):
+            if _overwritten(module, generated(module, least, 1), name):
                 watched[name] = "yes"
     return watched
 
@@ -118,3 +119,44 @@ def limited() -> Iterator[None]:
         yield
     finally:
         signal.alarm(0)
+
+
+def _overwritten(module: ModuleType, data: Any, name: str) -> bool:
+    """Whether the reference reads nothing of the tensor with this id, nor returns what it was given in it."""
+    describer = Describer()
+    describer.describe(data)
+    tensor = describer.tensors[name]
+    with _Watch(tensor) as watch:
+        result = module.ref_kernel(data)
+    storage = tensor.untyped_storage()._cdata
+    returned = any(made.untyped_storage()._cdata == storage for made in tensors_in(result))
+    return not watch.read and (watch.written >= tensor.numel() or not returned)
+
+
+class _Watch(TorchDispatchMode):
+    """Sees every operation on the tensor and on its views, which share its storage."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
+        self._storage = tensor.untyped_storage()._cdata
+        self.read = False
+        self.written = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        for place, value in enumerate((*args, *(kwargs or {}).values())):
+            stated = func._schema.arguments[place] if place < len(args) else None
+            alias = stated.alias_info if stated is not None else None
+            for tensor in self._own(value):
+                if alias is not None and alias.is_write and func.overloadpacket in _OVERWRITE:
+                    self.written += tensor.numel()
+                elif alias is None or alias.is_write:  # else it becomes a view
+                    self.read = True
+        call: Callable[..., Any] = func
+        return call(*args, **(kwargs or {}))
+
+    def _own(self, value: Any) -> Iterator[torch.Tensor]:
+        for member in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(member, torch.Tensor) and member.untyped_storage()._cdata == self._storage:
+                yield member

@@ -11,9 +11,8 @@ from typing import Any
 
 from harness.importer.drawn import fixed, seed_bits
 from harness.importer.elsewhere import on_first
-from harness.importer.files import Files
 from harness.importer.filled import filled, limited, smallest
-from harness.importer.loaded import LoadedReference, generated
+from harness.importer.loaded import Files, LoadedReference, generated
 from harness.importer.numbered import check_result, folded
 from harness.importer.values import Describer, Refusal, Tree, structure
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.importer.drawn import fixed
 from harness.importer.elsewhere import elsewhere, on_first
-from harness.importer.files import Files, defined
-from harness.importer.repeatable import Repeatable
+from harness.importer.loaded import Files, defined
 from harness.importer.values import Describer, Refusal, tensor_facts
 
 _DRAWN_ELEMENTS = 1 << 26  # drawn twice in a few seconds
@@ -50,11 +51,10 @@ def _on(device: str, files: Files, cases: int) -> dict[str, Any]:
         arguments = tuple(_listed(inputs(), "get_inputs"))
         describer = Describer()
         data = describer.describe(arguments)
-        with Repeatable():  # type: ignore[no-untyped-call]  # of torch's base class
+        with _Repeatable():  # type: ignore[no-untyped-call]  # of torch's base class
             returned = model(*arguments)
         result = describer.describe(returned, "result")
-        del returned
-        del arguments, describer
+        del returned, arguments, describer
         torch.manual_seed(2)
         if data != Describer().describe(tuple(_listed(inputs(), "get_inputs"))):
             raise Refusal("the sizes or numbers of its inputs are random")
@@ -71,3 +71,18 @@ def _listed(value: Any, function: str) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise Refusal(f"{function}() returns a {type(value).__name__}, not a list")
     return list(value)
+
+
+class _Repeatable(TorchDispatchMode):
+    """Refuses operators that draw random numbers, as dropout does in training: two right kernels would disagree."""
+
+    def __torch_dispatch__(
+        self,
+        operator: Any,
+        types: tuple[type, ...],
+        arguments: tuple[Any, ...] = (),
+        named: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if torch.Tag.nondeterministic_seeded in operator.tags:
+            raise Refusal(f"its result is random: forward() calls {operator.name()}")
+        return operator(*arguments, **(named or {}))

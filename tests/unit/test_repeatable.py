@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.importer.files import Files
 from harness.importer.kernelbench import look
+from harness.importer.loaded import Files
 from harness.importer.values import Refusal
 
 SOURCE = """
