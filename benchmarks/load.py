@@ -36,7 +36,7 @@ def cases(gradings: int, seed: int) -> list[KnownSubmission]:
     hostile = [
         attack for attack in attacks()
         if "cpu" in attack.devices and "bwrap" in attack.sandboxes
-        and attack.problem == "double" and not attack.open and not attack.name
+        and attack.problem == "double" and not attack.name
     ]  # fmt: skip
     return [draw.choice(hostile if number % 3 == 2 else kind) for number in range(gradings)]
 

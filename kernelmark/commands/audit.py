@@ -56,13 +56,13 @@ def audit(
     if problem and not top:
         raise UsageError("--problem", "needs --top", "say how many authors of its boards")
     from harness.verdict import Outcome
-    from kernelmark.diagnostics.audits import prepare
+    from kernelmark.diagnostics import audits as auditing
 
     audits = []
-    for audited in prepare(settings, runs, top, problem):
-        audits.append(audited.document(record=not no_record))
+    for document in auditing.audits(settings, runs, top, problem, record=not no_record):
+        audits.append(document)
         if form == "table":
-            print_lines(_lines(audits[-1]))
+            print_lines(_lines(document))
     if form == "json":
         print_json(audits)
     states = {finding["state"] for document in audits for finding in document["findings"]}

@@ -5,7 +5,7 @@ Whatever is wrong with the project, nothing is completed, and nothing is printed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,54 +13,58 @@ from click.shell_completion import CompletionItem
 from harness.errors import KernelmarkError
 from kernelmark.commands.options import load_settings
 
+Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
-def problems(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+
+def _one_of(find: Callable[[click.Context], Iterable[str]]) -> Completion:
+    """Completes the names that `find` gives."""
+
+    def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        try:
+            return [CompletionItem(name) for name in sorted(find(context)) if name.startswith(incomplete)]
+        except (KernelmarkError, OSError, ValueError):
+            return []
+
+    return complete
+
+
+@_one_of
+def _slugs(_context: click.Context) -> Iterable[str]:
+    from kernelmark.project.problems import problem_directories
+
+    return (directory.name for directory in problem_directories(load_settings()))
+
+
+def problems(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The slugs; folders, if what was typed leads to another one."""
-    try:
-        from kernelmark.project.problems import problem_directories
-
-        found = _beginning(incomplete, (directory.name for directory in problem_directories(load_settings())))
-    except (KernelmarkError, OSError):
-        found = []
-    return found or [CompletionItem(incomplete, type="dir")]
+    return _slugs(context, parameter, incomplete) or [CompletionItem(incomplete, type="dir")]
 
 
-def shipped_problems(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+@_one_of
+def shipped_problems(_context: click.Context) -> Iterable[str]:
     """The slugs of the problems that come with kernelmark."""
-    try:
-        from kernelmark.project.problems import shipped
+    from kernelmark.project.problems import shipped
 
-        return _beginning(incomplete, (file.parent.name for file in shipped().glob("problems/*/problem.toml")))
-    except (KernelmarkError, OSError):
-        return []
+    return (file.parent.name for file in shipped().glob("problems/*/problem.toml"))
 
 
-def baselines(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+@_one_of
+def baselines(context: click.Context) -> Iterable[str]:
     """The organizers' kernels of the problem that was typed before, or of all."""
-    try:
-        from harness.languages import LANGUAGES
+    from harness.languages import LANGUAGES
 
-        folder = load_settings().locate("reference")
-        files = folder.glob(f"{context.params.get('problem') or '*'}/*")
-        return _beginning(incomplete, {"none", *(file.stem for file in files if file.suffix[1:] in LANGUAGES)})
-    except (KernelmarkError, OSError, ValueError):
-        return []
+    files = load_settings().locate("reference").glob(f"{context.params.get('problem') or '*'}/*")
+    return {"none", *(file.stem for file in files if file.suffix[1:] in LANGUAGES)}
 
 
-def runs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+@_one_of
+def runs(_context: click.Context) -> Iterable[str]:
     """The ids of recorded runs."""
-    try:
-        from kernelmark.record.records import run_ids
+    from kernelmark.record.records import run_ids
 
-        return _beginning(incomplete, run_ids(load_settings()))
-    except (KernelmarkError, OSError):
-        return []
+    return run_ids(load_settings())
 
 
 def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Any file."""
     return [CompletionItem(incomplete, type="file")]
-
-
-def _beginning(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]

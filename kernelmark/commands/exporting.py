@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -46,17 +46,7 @@ RECORD = "parquet"
 )
 @click.option("--gpu", "gpus", multiple=True, metavar="NAME", help="popcorn: on which GPU it is to run; repeatable.")
 @form_option
-def export(
-    problem: str | None,
-    file: Path | None,
-    wanted: str,
-    out: Path | None,
-    force: bool,
-    case: str | None,
-    leaderboard: str | None,
-    gpus: Sequence[str],
-    form: str,
-) -> int:
+def export(problem: str | None, file: Path | None, wanted: str, out: Path | None, form: str, **given: Any) -> int:
     """Write the record as Parquet and JSON lines, or FILE as a file that another project takes.
 
     The record is that of PROBLEM, or of every problem, with a schema. With --form popcorn or kernelbench, FILE is a
@@ -73,7 +63,7 @@ def export(
     elif problem is None or file is None:
         raise UsageError(f"--form {wanted}", "is for a kernel", "name PROBLEM and FILE")
     else:
-        _kernel(problem, file, wanted, out, force=force, case=case, leaderboard=leaderboard, gpus=tuple(gpus))
+        _kernel(problem, file, wanted, out, **given)
     return 0
 
 
@@ -94,17 +84,7 @@ def _record(problem: str | None, out: Path, form: str) -> None:
     print_json(document) if form == "json" else print_lines([f"{verdicts} verdicts and {cases} cases in {out}"])
 
 
-def _kernel(
-    problem: str,
-    file: Path,
-    wanted: str,
-    out: Path | None,
-    *,
-    force: bool,
-    case: str | None,
-    leaderboard: str | None,
-    gpus: tuple[str, ...],
-) -> None:
+def _kernel(problem: str, file: Path, wanted: str, out: Path | None, *, force: bool, **given: Any) -> None:
     from harness.submission import Submission
     from kernelmark.interop import exporting
     from kernelmark.project.problems import find_problem
@@ -115,7 +95,7 @@ def _kernel(
     settings = load_settings(problem)
     submission = Submission.read(file, settings.author_or_default())
     found = find_problem(settings, problem)
-    exported = exporting.export(found, submission, wanted, case=case, leaderboard=leaderboard, gpus=gpus)
+    exported = exporting.export(found, submission, wanted, **given)
     if out is None:
         print_text(exported.text.rstrip("\n"))
     else:

@@ -108,9 +108,7 @@ def profile(
     measured = list(profiles.measured(verdict)) if verdict is not None else []
     if verdict is None:
         say(f"{file.name} cannot run on this machine, so there are no times, only its compiled code")
-    if verdict is not None:
-        print_lines(measured)
-    lines = list(profiles.counted([(kernel.name, kernel.nsight) for kernel in found.profiles]))
+    lines = [*measured, *profiles.counted([(kernel.name, kernel.nsight) for kernel in found.profiles])]
     lines += profiles.claimed([(kernel.name, kernel.torch) for kernel in found.profiles])
     for kernel in found.profiles:
         lines += profiles.sanitized(kernel.sanitized)

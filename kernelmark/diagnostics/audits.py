@@ -7,7 +7,6 @@ annotation: it changes no rank, and the organizers decide what to do about it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from harness.audit import tools
@@ -32,47 +31,17 @@ _ACTOR = "kernelmark audit"
 _REASON = 1000  # maximum length of an annotation
 
 
-@dataclass(frozen=True)
-class Audit:
-    """One run to audit, and everything that this needs."""
+def audits(
+    settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None, *, record: bool
+) -> Iterator[dict[str, Any]]:
+    """Run every tool on each of the named runs; yields what they reported, which is appended to the ledger if `record`.
 
-    settings: Settings
-    run: str
-    problem: Problem
-    submission: Submission
-    tools: Sequence[Tool]
-    provider: Provider
-
-    def document(self, *, record: bool) -> dict[str, Any]:
-        """Run every tool; returns what each reported, and appends it to the ledger if `record`."""
-        by_tool = {tool.name: self._watch(tool) for tool in self.tools}
-        if record:
-            said = "; ".join(f"{name}: {report.text}" for name, report in by_tool.items())
-            moderate(self.settings, self.run, "annotate", _ACTOR, said[:_REASON])
-        findings = [{"tool": name, "state": report.state, "text": report.text} for name, report in by_tool.items()]
-        return {"run": self.run, "problem": self.problem.slug, "findings": findings}
-
-    def _watch(self, tool: Tool) -> ToolReport:
-        def report(what: str) -> None:
-            say(f"{self.run} {tool.name}: {what}")
-
-        try:
-            with lock_alone("cuda", lambda: report("waiting: another grading is using this GPU")):
-                return tools.audit(
-                    self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=report
-                )
-        except KernelmarkError as error:
-            return ToolReport("failed", str(error))
-        except Exception as error:  # noqa: BLE001  # the other tools and runs still get their turn
-            return ToolReport("failed", unexpected(error))
-
-
-def prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[Audit]:
-    """Find the named runs; every usage error is raised before the first tool starts."""
+    Raises:
+        UsageError: before the first tool starts, a run is unknown or cannot be audited here.
+    """
     if choose_device(settings.device, "py") != "cuda":
         raise UsageError("kernelmark audit", "its tools need a GPU", "run it on a machine that has one")
-    provider, watchers, now = choose_provider(settings), tools.find(), current(settings)
-    audits = []
+    provider, watchers, now, found = choose_provider(settings), tools.find(), current(settings), []
     for prefix in (*prefixes, *(first(settings, top, problem) if top else ())):
         verdict = find_run(settings, prefix)[1].verdict
         if verdict.environment.device_kind != "cuda":
@@ -80,9 +49,27 @@ def prepare(settings: Settings, prefixes: Sequence[str], top: int | None, proble
         graded = find_problem(settings, verdict.problem.slug)
         if now.sha256(verdict.problem) != verdict.problem.sha256:
             raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")
-        submission = stored(settings.locate("archive"), graded.slug, verdict.submission)
-        audits.append(Audit(settings, verdict.run, graded, submission, watchers, provider))
-    return audits
+        found.append((verdict.run, graded, stored(settings.locate("archive"), graded.slug, verdict.submission)))
+    for run, graded, submission in found:
+        by_tool = {tool.name: _watch(tool, run, graded, submission, provider) for tool in watchers}
+        if record:
+            said = "; ".join(f"{name}: {report.text}" for name, report in by_tool.items())
+            moderate(settings, run, "annotate", _ACTOR, said[:_REASON])
+        findings = [{"tool": name, "state": report.state, "text": report.text} for name, report in by_tool.items()]
+        yield {"run": run, "problem": graded.slug, "findings": findings}
+
+
+def _watch(tool: Tool, run: str, problem: Problem, submission: Submission, provider: Provider) -> ToolReport:
+    def report(what: str) -> None:
+        say(f"{run} {tool.name}: {what}")
+
+    try:
+        with lock_alone("cuda", lambda: report("waiting: another grading is using this GPU")):
+            return tools.audit(problem, submission, tool, provider=provider, device="cuda", on_case=report)
+    except KernelmarkError as error:
+        return ToolReport("failed", str(error))
+    except Exception as error:  # noqa: BLE001  # the other tools and runs still get their turn
+        return ToolReport("failed", unexpected(error))
 
 
 def first(settings: Settings, count: int, problem: str | None) -> Iterator[str]:

@@ -16,7 +16,7 @@ from harness.problem import load
 from harness.sandbox import Watcher, provider
 from harness.submission import Submission
 from kernelmark.diagnostics import audits
-from kernelmark.diagnostics.audits import Audit, first
+from kernelmark.diagnostics.audits import first
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.settings import Settings
 from leaderboard.record.current import Current
@@ -43,11 +43,10 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
     monkeypatch.setattr(audits, "lock_alone", lambda device, wait: nullcontext())
     tools = [Tool(name, Watcher((name,), Path("/")), "tests", sanitized) for name in says]
     submission = Submission.of("def twice(x, y): ...", "py", author="ada")
-    audited = Audit(Settings(), "0123456789abcdef", DOUBLE, submission, tools, provider("process"))
-    found = audited.document(record=False)["findings"]
-    assert [finding["state"] for finding in found] == ["failed", "failed", "clean"]
-    assert found[0]["text"].startswith("the container did not start")
-    assert "ZeroDivisionError" in found[1]["text"]
+    found = [audits._watch(tool, "0123456789abcdef", DOUBLE, submission, provider("process")) for tool in tools]
+    assert [report.state for report in found] == ["failed", "failed", "clean"]
+    assert found[0].text.startswith("the container did not start")
+    assert "ZeroDivisionError" in found[1].text
 
 
 def test_the_first_of_both_tables_are_audited_and_a_file_in_both_once(monkeypatch: pytest.MonkeyPatch) -> None:

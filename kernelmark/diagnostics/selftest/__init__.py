@@ -72,8 +72,6 @@ class KnownSubmission(BaseModel):
     author: str = "attacker"
     name: str = ""
     """The file name to submit, if the name is the attack."""
-    open: str = ""
-    """Why it cannot be stopped yet, if so: it is tried and shown, but counted separately."""
     often: bool = False
     """Whether `make test` runs it too."""
 
@@ -119,7 +117,7 @@ class Trial(NamedTuple):
     def result(self) -> str:
         """For people."""
         if self.failure:
-            return f"{'OPEN' if self.case.open else 'FAILED'}: {visible(self.failure)}"
+            return f"FAILED: {visible(self.failure)}"
         return "held" if self.case.surface else "accepted"
 
 
@@ -245,16 +243,13 @@ def lines(trials: Sequence[Trial]) -> list[str]:
         times = [duration(ns) if ns is not None else "" for ns in (t.score_ns, t.twin_ns)]
         rows.append((t.case.surface or "honest", t.case.label, t.device, t.sandbox, t.ending, *times, t.result))
     tried = sum(t.case.surface is not None for t in trials)
-    still_open = sum(bool(t.failure and t.case.open) for t in trials)
-    total = (
-        f"attacks: {tried}, honest kernels: {len(trials) - tried}, failed: {len(failed(trials))}, open: {still_open}"
-    )
+    total = f"attacks: {tried}, honest kernels: {len(trials) - tried}, failed: {len(failed(trials))}"
     return [*columns(rows, head=head, right={5, 6}), total]
 
 
 def failed(trials: Iterable[Trial]) -> list[Trial]:
-    """The failed trials, except for those of cases that are known to be open."""
-    return [trial for trial in trials if trial.failure and not trial.case.open]
+    """The failed trials."""
+    return [trial for trial in trials if trial.failure]
 
 
 def document(trials: Sequence[Trial]) -> dict[str, Any]:
@@ -262,7 +257,6 @@ def document(trials: Sequence[Trial]) -> dict[str, Any]:
     kept = ("device", "sandbox", "ending", "message", "score_ns", "twin_ns", "failure")
     rows = [
         {"surface": t.case.surface or "honest", "case": t.case.label, **{key: getattr(t, key) for key in kept}}
-        | ({"open": t.case.open} if t.case.open else {})
         for t in trials
     ]
     facts = DEVICES[trials[0].device].facts().known()

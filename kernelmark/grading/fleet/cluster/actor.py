@@ -10,7 +10,7 @@ import asyncio
 import os
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
@@ -58,7 +58,8 @@ class MachineActor:
     def __init__(self, version: str, sandbox: SandboxName, slots: int | None, gpus: int) -> None:
         """Nothing is started. `gpus` is the number that Ray counted on this machine; 0: its CPU grades."""
         self._version, self._sandbox, self._slots, self._gpus = version, sandbox, slots, gpus
-        self._workers: list[_CountingWorker] = []
+        self._workers: list[WorkerProcess] = []
+        self._done, self._in_flight, self._first = Counter[int](), Counter[int](), dict[int, float]()
         self._error = ""
 
     async def start(self) -> bytes:
@@ -84,16 +85,37 @@ class MachineActor:
             what = "is outside of the project's problems, and the other machines do not have it"
             error = UsageError(request.problem, what, "move it there, and name it by its slug")
             return JobAnswer.failed(request.run, error).line()
-        return (await self._workers[worker].grade(request)).line()
+        self._first.setdefault(worker, time.monotonic())
+        self._in_flight[worker] += 1
+        try:  # the pipe to a worker may be full, and writing then waits
+            answer = await asyncio.wrap_future(await asyncio.to_thread(self._workers[worker].submit, request))
+            self._done[worker] += 1
+        except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
+            answer = JobAnswer.failed(request.run, error)
+        finally:
+            self._in_flight[worker] -= 1
+        return answer.line()
 
     async def state(self) -> bytes:
         """What the workers have done and are doing; returns a `MachineState`."""
-        workers = tuple(worker.state() for worker in self._workers)
+        workers = tuple(self._state(number, worker) for number, worker in enumerate(self._workers))
         return MachineState(machine=socket.gethostname(), workers=workers, error=self._error).line()
+
+    def _state(self, number: int, worker: WorkerProcess) -> WorkerState:
+        done, in_flight = self._done[number], self._in_flight[number]
+        working = min(worker.slots, in_flight)
+        return WorkerState(
+            device=worker.device,
+            slots=worker.slots,
+            done=done,
+            working=working,
+            waiting=in_flight - working,
+            a_minute=round(60 * done / (time.monotonic() - self._first[number]), 1) if done else 0.0,
+        )
 
     async def close(self) -> None:
         """End the worker processes and their sandboxes."""
-        await asyncio.gather(*(asyncio.to_thread(worker.process.close) for worker in self._workers))
+        await asyncio.gather(*(asyncio.to_thread(worker.close) for worker in self._workers))
 
     def _start(self) -> None:
         if self._version != VERSION:
@@ -105,46 +127,11 @@ class MachineActor:
         found = local_workers(settings.root, "cuda" if self._gpus else "cpu", self._slots, environment)
         if self._gpus and not (cuda_is_here() and len(found) >= self._gpus):
             raise HarnessError(f"not all of its {self._gpus} GPUs can be used", "run `kernelmark doctor` there")
-        self._workers = [_CountingWorker(process) for process in found]
+        self._workers = found
         for process in found:
             process.start()
         for process in found:
             process.wait()
-
-
-class _CountingWorker:
-    """A worker process, with its number of jobs."""
-
-    def __init__(self, process: WorkerProcess) -> None:
-        self.process = process
-        self._submitting = ThreadPoolExecutor(1)  # the pipe to a worker may be full, and writing then waits
-        self._done, self._in_flight, self._first = 0, 0, 0.0
-
-    async def grade(self, request: JobRequest) -> JobAnswer:
-        self._first = self._first or time.monotonic()
-        self._in_flight += 1
-        try:
-            submitted = asyncio.get_running_loop().run_in_executor(self._submitting, self.process.submit, request)
-            answer = await asyncio.wrap_future(await submitted)
-            self._done += 1
-        except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
-            answer = JobAnswer.failed(request.run, error)
-        finally:
-            self._in_flight -= 1
-        return answer
-
-    def state(self) -> WorkerState:
-        slots = self.process.slots
-        working = min(slots, self._in_flight)
-        a_minute = 60 * self._done / (time.monotonic() - self._first) if self._done else 0.0
-        return WorkerState(
-            device=self.process.device,
-            slots=slots,
-            done=self._done,
-            working=working,
-            waiting=self._in_flight - working,
-            a_minute=round(a_minute, 1),
-        )
 
 
 def node_environment(initial: bytes) -> dict[str, str]:

@@ -89,8 +89,10 @@ class Cluster:
     ) -> None:
         self._address, self._device, self._device_name = address, device, device_name and device_name.casefold()
         self._sandbox, self._slots = sandbox, slots
-        self._machines: dict[str, asyncio.Task[None]] = {}
-        self._up: set[str] = set()
+        self._machines: dict[
+            str, asyncio.Task[None]
+        ] = {}  # also of those that cannot be used, which are not tried again
+        self._up, self._errors = set[str](), list[HarnessError]()
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
@@ -119,7 +121,7 @@ class Cluster:
         until = time.monotonic() + _START_S
         while time.monotonic() < until:
             self._look()
-            for error in self._errors():
+            for error in self._errors:
                 raise error
             if self._machines and self._up == self._machines.keys():
                 self._watch = asyncio.create_task(self._look_on())
@@ -140,35 +142,21 @@ class Cluster:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look_on(self) -> None:
-        warned = set[BaseException]()
         while True:
             await asyncio.sleep(_LOOK_S)
             with suppress(RayError):  # a later look may succeed
                 self._look()
-            for error in self._errors() - warned:
-                warned.add(error)
-                warn(f"a worker of the fleet did not start: {error}")
+            while self._errors:
+                warn(f"a worker of the fleet did not start: {self._errors.pop()}")
 
     def _look(self) -> None:
         """Use the machines that are new, and those whose actor was lost."""
-        for node_id, machine in list(self._machines.items()):
-            if machine.done() and machine.exception() is None:
-                del self._machines[node_id]
         for node_id, gpus in self._chosen():
             if node_id not in self._machines:
                 self._machines[node_id] = asyncio.create_task(self._use(node_id, gpus))
 
-    def _errors(self) -> set[BaseException]:
-        """Why machines could not be used; it is not tried again."""
-        ended = [machine.exception() for machine in self._machines.values() if machine.done()]
-        return {error for error in ended if error is not None}
-
     async def _use(self, node_id: str, gpus: int) -> None:
-        """Have the workers of a machine in the pool until its actor is lost.
-
-        Raises:
-            HarnessError: they could not be started.
-        """
+        """Have the workers of a machine in the pool until its actor is lost."""
         actor = _made(node_id, gpus, VERSION, self._sandbox, self._slots)
         workers: list[MachineWorker] = []
         try:
@@ -180,10 +168,12 @@ class Cluster:
                 self.pool.add(workers[-1])
             self._up.add(node_id)
             await actor.live.remote()
+        except HarnessError as error:
+            self._errors.append(error)
         except (RayTaskError, ValidationError) as error:
-            raise HarnessError(f"an actor failed ({_last_line(error)})") from error
-        except RayError:
-            pass  # it was lost
+            self._errors.append(HarnessError(f"an actor failed ({_last_line(error)})"))
+        except RayError:  # it was lost
+            del self._machines[node_id]
         except asyncio.CancelledError:
             if workers:
                 with suppress(RayError, TimeoutError):
