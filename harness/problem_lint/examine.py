@@ -17,7 +17,7 @@ from torch import Tensor
 from harness.compare import check_output, is_close, passes_fast_check
 from harness.compare.budget import budget, rms_floor
 from harness.errors import ProblemError
-from harness.judge.correctness.bounds import poison
+from harness.judge.correctness.arenas import poison
 from harness.judge.correctness.truth import Tensors, Truth
 from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, ResolvedCase, Tolerance

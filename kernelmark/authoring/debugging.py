@@ -31,7 +31,7 @@ from kernelmark.project.problems import find_problem, visible_test
 from kernelmark.project.settings import Settings
 
 if TYPE_CHECKING:
-    from harness.judge.correctness.failed_test import FailedTest
+    from harness.judge.correctness.graded_case import FailedTest
 
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 _SHOWN_FRAMES = 3

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness import judge
-from harness.judge.correctness.failed_test import FailedTest
+from harness.judge.correctness.graded_case import FailedTest
 from harness.problem import Problem, load
 from harness.sandbox import provider
 from harness.submission import Submission

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from harness.compare import check_output
-from harness.judge.correctness.bounds import poison
+from harness.judge.correctness.arenas import poison
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import widened
 from harness.problem.spec import Tolerance

@@ -21,8 +21,15 @@ import torch
 from harness.arena import Arena
 from harness.arena.shapes import viewed
 from harness.device import DEVICES
-from harness.judge.correctness.arenas import arenas, descriptors, dtype_of, placed
-from harness.judge.correctness.bounds import OutOfBoundsWrite, poison, written_to
+from harness.judge.correctness.arenas import (
+    OutOfBoundsWrite,
+    arenas,
+    descriptors,
+    dtype_of,
+    placed,
+    poison,
+    written_to,
+)  # fmt: skip
 from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
 from harness.judge.correctness.truth import Expected, Truth
 from harness.problem import Fill, ResolvedCase
@@ -185,7 +192,11 @@ class Batch:
             return None
         for k, tensors in enumerate(self._given(1)):
             for slot, tensor in zip(self._layout.slots, tensors, strict=True) if k in idle else ():
-                kept = slot.tensor.role != "inout" or tensor is None or same_bits(self._got(slot, [k]), tensor)
+                kept = (
+                    slot.tensor.role != "inout"
+                    or tensor is None
+                    or same_bits(self._stacked(self._snapshot, slot, [k]), tensor)
+                )
                 if not kept:
                     return OutOfBoundsWrite(k, f"wrote to `{slot.tensor.name}` of a call that was not made")
         return None
@@ -216,7 +227,7 @@ class Batch:
                     for s, t in zip(self._layout.slots, tensors, strict=True)
                     if t is not None
                 }
-                got = {s.tensor.name: self._got(s, here) for s in self._layout.outputs}
+                got = {s.tensor.name: self._stacked(self._snapshot, s, here) for s in self._layout.outputs}
                 yield here[0], truth(given, len(here)), got
             first += chunk
 
@@ -330,9 +341,6 @@ class Batch:
         """The memory of call k in one arena."""
         stride = self._layout.strides[place]
         return self._arenas[place].bytes[k * stride : (k + 1) * stride]
-
-    def _got(self, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
-        return self._stacked(self._snapshot, slot, sets)
 
     def _stacked(self, memory: torch.Tensor, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
         """One tensor of several calls, from memory with one region per call: `[c, *shape]`."""

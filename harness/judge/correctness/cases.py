@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from harness.arena import give_back
 from harness.compare import all_pass_fast_check, check_close, check_output, describe, is_close
 from harness.judge.correctness.batch import Batch
-from harness.judge.correctness.failed_test import FailedTest, failed_test
-from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.correctness.graded_case import FailedTest, GradedCase
 from harness.judge.correctness.truth import Expected, Tensors, Truth
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
@@ -89,7 +88,7 @@ class Correctness:
 
     def _tell(self, case: GradedCase, label: str, batch: Batch) -> None:
         if self._on_failure is not None and not case.hidden:
-            self._on_failure(failed_test(case, label, batch))
+            self._on_failure(case.failed_test(label, batch))
 
     def rehearse(self, case: GradedCase) -> None:
         """Check a case without a call: this loads the judge's own device code while the runner is still starting."""

@@ -12,12 +12,36 @@ from harness.device import DEVICES
 from harness.judge.correctness.arenas import bind
 from harness.judge.correctness.batch import Batch, Generate
 from harness.judge.correctness.layout import Layout
-from harness.judge.correctness.truth import Answers, Truth
+from harness.judge.correctness.oracle import Oracle
+from harness.judge.correctness.truth import Tensors, Truth
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.other_values import other_values
+from harness.problem.reference import Reference
 from harness.verdict import DeviceKind
+
+
+@dataclass(frozen=True)
+class FailedTest:
+    """The one call of a failed test, for its author's debugger; a hidden test has none.
+
+    Its sizes, the seed of its inputs on this device, and its tensors by name, on the host.
+    """
+
+    problem: str
+    test: str
+    params: dict[str, int | str]
+    device: DeviceKind
+    seed: int
+    inputs: Tensors
+    """What the call got, an `inout` included."""
+    outputs: Tensors
+    """What the call left there; random bytes where it wrote nothing."""
+    expected: Tensors
+    """What the reference gives for these inputs: in float64, where an output is not of integers and the reference is
+    exact.
+    """
 
 
 @dataclass(frozen=True)
@@ -25,7 +49,7 @@ class GradedCase:
     """A case with its problem, the problem's reference, and the device."""
 
     problem: Problem
-    reference: Answers
+    reference: Reference | Oracle
     device: DeviceKind
     resolved: ResolvedCase
     seed: int | None = None
@@ -94,3 +118,15 @@ class GradedCase:
     def time_limit(self) -> TimeLimit:
         """The time limit for all timing of the case."""
         return TimeLimit(self.problem.limits.time_s)
+
+    def failed_test(self, label: str, batch: Batch) -> FailedTest:
+        """The tensors of the first call of a batch, whose arenas are still open."""
+        batch.snapshot()
+        _, expected, outputs = next(batch.judge(self.truth, [0]))
+        inputs, outputs, truth = (
+            # Clones: views of one memory with several dtypes cannot be saved.
+            {name: stacked[0].cpu().clone() for name, stacked in tensors.items()}
+            for tensors in (expected.given, outputs, expected.truth)
+        )
+        params = dict(self.resolved.params)
+        return FailedTest(self.problem.slug, label, params, self.device, batch.seed, inputs, outputs, truth)

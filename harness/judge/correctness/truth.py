@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -16,8 +16,11 @@ from torch import Tensor
 from harness.errors import ProblemError
 from harness.problem import ResolvedCase
 from harness.problem.elements import widened
-from harness.problem.returned import Value
 from harness.shared.carrier import carrier
+
+if TYPE_CHECKING:
+    from harness.judge.correctness.oracle import Oracle
+    from harness.problem.reference import Reference
 
 Tensors = dict[str, Tensor]
 _VMAP_FROM = 4  # calls; below this the loop is cheaper than tracing
@@ -36,31 +39,10 @@ class Expected:
     honest: Callable[[], Tensors]
 
 
-class Answers(Protocol):
-    """What knows the answers of a problem: a `Reference` in this process, or an `Oracle` in a sandbox."""
-
-    weights_seed: int
-
-    @property
-    def exact(self) -> bool: ...
-    @property
-    def compares(self) -> bool: ...
-    @property
-    def generates(self) -> bool: ...
-    def generate(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, Tensor]: ...
-    def __call__(
-        self, tensors: Mapping[str, Value], scalars: Mapping[str, int | float], case: ResolvedCase
-    ) -> dict[str, Value]: ...
-    def compare(
-        self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value], case: ResolvedCase
-    ) -> str | None: ...
-    def close(self) -> None: ...
-
-
 class Truth:
     """The reference applied to one case."""
 
-    def __init__(self, reference: Answers, case: ResolvedCase) -> None:
+    def __init__(self, reference: Reference | Oracle, case: ResolvedCase) -> None:
         self.reference, self.case = reference, case
         self._scalars = {s.name: s.value for s in case.scalars}
         self._lists = {t.list_name for t in case.tensors if t.list_name}
