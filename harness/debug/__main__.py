@@ -16,29 +16,39 @@ import pdb
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import TracebackType
+from typing import cast
 
-from harness.debug.in_process import DebuggedCall, run_test
-from harness.debug.request import DebugRequest
+import torch
+
+from harness.arena.shapes import copied
+from harness.debug import DebugRequest
 from harness.errors import KernelmarkError
 from harness.files.outside import real
+from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.oracle import load_reference
-from harness.judge.session import Handover
+from harness.judge.session import Handover, Session
+from harness.judge.session.time_limit import TimeLimit
 from harness.languages import LANGUAGES
 from harness.problem import load
 from harness.runner.build import CompileError, add_extra_file, build, import_python
 from harness.runner.device import RunnerDevice
 from harness.runner.devices import open_device
 from harness.runner.kernel import BuiltKernel, CallError
+from harness.runner.serve import Server
 from harness.sandbox import provider
 from harness.submission import Submission
-from harness.verdict import Outcome
+from harness.verdict import CaseResult, Outcome
+from harness.wire import commands, replies
+
+Tensors = dict[str, torch.Tensor]
 
 IN_MODULE = "kernelmark_test"
 """The name in a Python submission's module that holds the `DebuggedCall`, for `breakpoint()`."""
@@ -73,7 +83,7 @@ def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
     home = tempfile.TemporaryDirectory()  # as long as the process: it contains what is compiled
     try:
         kernel = _kernel(path, others, graded, device, home.name)
-        result, call = run_test(graded, kernel, device, about_to_call)
+        result, call = _run_test(graded, kernel, device, about_to_call)
     except CompileError as error:
         print(error.log or error.message, file=sys.stderr)
         return Outcome.COMPILE_ERROR.exit_code
@@ -95,6 +105,71 @@ def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
         names = {"inputs": call.inputs, "outputs": call.outputs, "expected": call.expected}
         code.interact(f"names: {', '.join(names)} (tensors by name); Ctrl-D ends", local=names, exitmsg="")
     return result.outcome.exit_code
+
+
+@dataclass
+class DebuggedCall:
+    """The tensors of the call, by name."""
+
+    inputs: Tensors = field(default_factory=dict)
+    """Copies: as the call gets them, an `inout` included."""
+    expected: Tensors = field(default_factory=dict)
+    """What the reference gives for them, in float64, where an output is not of integers."""
+    outputs: Tensors = field(default_factory=dict)
+    """As the call left them; empty before it."""
+
+
+def _run_test(
+    case: GradedCase, kernel: BuiltKernel, device: RunnerDevice, about_to_call: Callable[[DebuggedCall], None]
+) -> tuple[CaseResult, DebuggedCall]:
+    """Make the call and check it as the judge does; `about_to_call` gets the tensors before.
+
+    Raises:
+        Exception: whatever the submission raises.
+    """
+    here = _Here(case, Server(device, kernel), about_to_call)
+    result = Correctness().run(cast(Session, here), case, case.name)  # what it raises keeps the tensors, for a debugger
+    here.server.obey(commands.Release(), ())
+    return result, here.call
+
+
+class _Here:
+    """Stands for a session with a runner: its commands are carried out in this process, however long they take."""
+
+    def __init__(self, case: GradedCase, server: Server, about_to_call: Callable[[DebuggedCall], None]) -> None:
+        self._case, self.server, self._about_to_call = case, server, about_to_call
+        self.call = DebuggedCall()
+
+    def ask(
+        self,
+        command: commands.Command,
+        expect: type[replies.Reply],
+        *,
+        limit: TimeLimit,
+        doing: str,
+        descriptors: Sequence[int] = (),
+    ) -> replies.Reply:
+        """Carry out a command as a runner does; a call is announced first, and its tensors are copied."""
+        if not isinstance(command, commands.Call):
+            return self.server.obey(command, descriptors)
+        tensors = self._tensors()
+        given = {slot.tensor.name for slot in self._case.layout.slots if slot.tensor.role != "output"}
+        self.call.inputs = {name: copied(tensor) for name, tensor in tensors.items() if name in given}
+        stacked = {name: tensor[None] for name, tensor in self.call.inputs.items()}
+        self.call.expected = {name: truth[0] for name, truth in self._case.truth(stacked, 1).truth.items()}
+        self._about_to_call(self.call)
+        try:
+            return self.server.obey(command, ())
+        finally:
+            written = {slot.tensor.name for slot in self._case.layout.outputs}
+            self.call.outputs = {name: copied(tensor) for name, tensor in tensors.items() if name in written}
+
+    def _tensors(self) -> Tensors:
+        """The tensors that the kernel is about to get."""
+        [arguments] = self.server.bound.arguments
+        given = (argument for argument in arguments if argument is not None)
+        flat = [tensor for argument in given for tensor in (argument if isinstance(argument, list) else [argument])]
+        return dict(zip((slot.tensor.name for slot in self._case.layout.slots), flat, strict=True))
 
 
 class _OtherFiles(MetaPathFinder):

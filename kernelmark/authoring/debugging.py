@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.debug.request import DebugRequest
+from harness.debug import DebugRequest
 from harness.device import DEVICES
 from harness.errors import SubmissionError, UsageError
 from harness.files.outside import real
