@@ -1,6 +1,6 @@
 """Combines several estimates of one positive quantity: the repeated gradings of a source. Trusted, pure.
 
-The ranking calls it, through `leaderboard.standings.pooling`.
+The ranking calls it, through `leaderboard.record.pooling`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from kernelmark.text import show, standings
 from kernelmark.text.printing import say
 from kernelmark.text.terminal import counted, labelled, visible
 from leaderboard.record.durable import write_whole
-from leaderboard.standings.pooling import NO_RANK, RowState, too_wide
+from leaderboard.record.pooling import NO_RANK, RowState, too_wide
 from leaderboard.text.interpreted import without_speedups
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, find_run, ledgers
 from leaderboard.record.archive import stored
+from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.gradings import RecordedGrading, gradings, newest
-from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import newest_environment
 from leaderboard.text.units import interval
@@ -156,7 +156,7 @@ def _by_place(
 ) -> dict[Place, list[tuple[Kind, Row | RecordedGrading, str]]]:
     """The candidates of a ledger by where they were graded, each source once: due rows, then the others."""
     tables: dict[Place, list[Table]] = {}
-    for table in rank(ledger.facts(), known, settings.teams):
+    for table in rank(ledger, known, settings.teams):
         tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
     graded: dict[Place, list[RecordedGrading]] = {}
     for grading in gradings(ledger.facts(), known):

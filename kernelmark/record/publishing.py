@@ -144,7 +144,7 @@ def publish_all(settings: Settings) -> list[Table]:
 def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: dict[str, Rule]) -> list[Table]:
     """Write one problem's page; returns its tables."""
     slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
-    standings, moment = rank(ledger.facts(), now, settings.teams), datetime.now(UTC)
+    standings, moment = rank(ledger, now, settings.teams), datetime.now(UTC)
     links, rule = {}, allowed.get(slug)
     if rule is not None and not rule.hidden(moment):
         for row in (row for table in standings if table.key.problem == slug for row in table.rows):

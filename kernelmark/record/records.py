@@ -95,7 +95,7 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
         LedgerError: a ledger is broken.
     """
     now = current(settings)
-    ranked = [rank(ledger.facts(), now, settings.teams) for ledger in ledgers(settings, problem)]
+    ranked = [rank(ledger, now, settings.teams) for ledger in ledgers(settings, problem)]
     return [table for tables in ranked for table in tables]
 
 

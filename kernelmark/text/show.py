@@ -17,7 +17,7 @@ from kernelmark.text.problem import open_now
 from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labelled, visible
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
-from leaderboard.standings.pooling import NO_RANK
+from leaderboard.record.pooling import NO_RANK
 from leaderboard.text.interpreted import without_speedups
 from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from harness.verdict.roofline import Calibration
     from leaderboard.record.moderation import Moderation
-    from leaderboard.standings.pooling import PooledSource
+    from leaderboard.record.pooling import PooledSource
     from leaderboard.standings.ranking import Table
 
 NOT_ISOLATED = (

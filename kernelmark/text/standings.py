@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.verdict import Verdict
 from kernelmark.text import times
 from kernelmark.text.terminal import INDENT, Line, columns, counted, labelled, visible
-from leaderboard.standings.pooling import COMPARABLE, NO_RANK, WIDEST
+from leaderboard.record.pooling import COMPARABLE, NO_RANK, WIDEST
 from leaderboard.text.units import interval, ratio
 
 if TYPE_CHECKING:

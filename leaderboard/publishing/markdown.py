@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.errors import HarnessError
 from leaderboard.record.durable import write_whole
 from leaderboard.record.moderation import Moderation
-from leaderboard.standings.pooling import WIDEST
+from leaderboard.record.pooling import WIDEST
 from leaderboard.standings.ranking import Row, Table
 from leaderboard.text.plural import counted
 from leaderboard.text.units import date, interval, ratio

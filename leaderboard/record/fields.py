@@ -6,7 +6,7 @@ hashes were checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -173,8 +173,18 @@ class VerdictFields(NamedTuple):
         return self.created_at, self.run
 
 
+class LastSeen(NamedTuple):
+    """A setting, and when the newest verdict in it was made."""
+
+    setting: Setting
+    at: datetime
+
+
 class Facts(NamedTuple):
-    """The facts that the standings of one problem follow from, oldest first: events, and the fields of verdicts."""
+    """The facts that the standings of one problem follow from, oldest first: events, and the fields of verdicts.
+
+    The ranking asks them what it asks the lines of an index, where the sources are pooled already.
+    """
 
     events: Sequence[Entry]
     verdicts: Sequence[VerdictFields]
@@ -188,7 +198,9 @@ class Facts(NamedTuple):
         """
         held = sorted(entries, key=lambda entry: entry.seq)
         events = [entry for entry in held if entry.kind in (MODERATION, EXEMPT)]
-        return cls(events, [fields_of(entry) for entry in held if entry.kind == VERDICT])
+        verdicts = [fields_of(entry) for entry in held if entry.kind == VERDICT]
+        settings = {verdict.setting: verdict.setting for verdict in verdicts}
+        return cls(events, [verdict._replace(setting=settings[verdict.setting]) for verdict in verdicts])
 
     def moderation(self) -> Events:
         """The moderation events among them.
@@ -201,6 +213,28 @@ class Facts(NamedTuple):
             if entry.kind == MODERATION:
                 events.add(entry.seq, entry.moderation)
         return events
+
+    def sources(self, events: Events) -> tuple[()]:
+        """None is pooled yet."""
+        return ()
+
+    def concerned(self, events: Events) -> Iterator[VerdictFields]:
+        """The accepted verdicts, oldest first."""
+        return (verdict for verdict in self.verdicts if verdict.accepted)
+
+    def last_seen(self) -> list[LastSeen]:
+        """Each setting, in the order of its first verdict."""
+        seen: dict[int, LastSeen] = {}
+        for verdict in self.verdicts:
+            known = seen.get(id(verdict.setting))
+            if known is None or known.at < verdict.created_at:
+                seen[id(verdict.setting)] = LastSeen(verdict.setting, verdict.created_at)
+        return [*seen.values()]
+
+    def newest_of_files(self, settings: Iterable[Setting]) -> Iterator[VerdictFields]:
+        """The verdicts in each of these settings."""
+        wanted = {id(setting) for setting in settings}
+        return (verdict for verdict in self.verdicts if id(verdict.setting) in wanted)
 
 
 class _Doubt(BaseModel):

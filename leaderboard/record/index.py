@@ -1,4 +1,4 @@
-"""An index of ledgers in SQLite: where each line is, and what is ranked by. Trusted.
+"""An index of ledgers in SQLite: where each line is, and what the standings follow from. Trusted.
 
 **The ledger stays the truth.** The index is derived from ledgers and can be deleted at any time. Before each use it is
 brought up to the end of its ledger: the last line that it knows must still be there, byte for byte, and since lines are
@@ -6,131 +6,73 @@ chained by hashes that line stands for all before it. Then only what was appende
 shorter one, one that was written to in the middle) the whole ledger is read again, which checks the whole chain. One
 case is left to `kernelmark verify`: a line in the middle that was changed in place, with lines appended after it.
 
+**What a ranking reads.** When lines are inserted, the gradings of their sources are pooled anew (`record.pooling`), as
+if there were no moderation. So a ranking reads one row of each source, and single gradings only of the sources that a
+moderation event concerns. The schema has the hash of the code that pools: an index that other code made is replaced.
+
 **What can go wrong costs time alone.** A file that is no database, is damaged or has another schema is replaced. Where
 nothing can be written, or somebody keeps the database locked, an index in memory is made from the ledger. A process
 that is killed leaves a ledger that is ahead of its index, which is what an append leaves, too.
 
-Each use has a connection of its own, so that threads and forked processes share none; it takes some 0.1 ms. SQLite's
-rollback journal needs no shared memory, so the file may be on a network file system.
+Each use has a connection of its own, so that threads and forked processes share none; it takes some 0.1 ms. What it
+reads is of one moment, and while it reads others wait to write: nothing else is to be done meanwhile. SQLite's rollback
+journal needs no shared memory, so the file may be on a network file system.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
+from harness import stats
 from harness.errors import LedgerError
-from harness.verdict import Effort, Outcome
-from leaderboard.record import chain
+from harness.files.identity import length_prefixed_sha256
+from leaderboard.record import chain, fields, pooling
 from leaderboard.record.chain import LinePlace
 from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
-from leaderboard.record.fields import Facts, Setting, VerdictFields, fields_of
+from leaderboard.record.fields import Setting, fields_of
+from leaderboard.record.lines import ACCEPTED, EPOCH, GRADINGS, MICROSECOND, Lines
+from leaderboard.record.pooling import PooledSource, pooled
 
-_TABLES = """
+_CODE = (*sorted(Path(stats.__file__).parent.glob("*.py")), Path(fields.__file__), Path(pooling.__file__))
+_TABLES = f"""
 CREATE TABLE ledger (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, device INTEGER NOT NULL, inode INTEGER NOT NULL,
   size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL
 );
 CREATE TABLE setting (id INTEGER PRIMARY KEY, json TEXT NOT NULL UNIQUE);
+CREATE TABLE seen (  -- settings in ledgers
+  ledger INTEGER NOT NULL, setting INTEGER NOT NULL, since INTEGER NOT NULL, latest INTEGER NOT NULL,
+  PRIMARY KEY (ledger, setting)
+) WITHOUT ROWID;
 CREATE TABLE line (
   ledger INTEGER NOT NULL, seq INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, hash TEXT NOT NULL,
   kind TEXT NOT NULL, event TEXT, fault TEXT, remedy TEXT,
   run TEXT, author TEXT, name TEXT, language TEXT, sha256 TEXT,
   median_ns INTEGER, low_ns INTEGER, high_ns INTEGER, confidence REAL, share REAL, doubts TEXT, effort TEXT,
   duration_ns INTEGER, modes TEXT, cases INTEGER, speedups_json TEXT, outcome TEXT, created_at TEXT,
-  setting INTEGER,
+  setting INTEGER, moment INTEGER,
   PRIMARY KEY (ledger, seq)
 ) WITHOUT ROWID;
-CREATE INDEX line_run ON line (ledger, run) WHERE run IS NOT NULL;
+CREATE INDEX line_run ON line (ledger, run);
+CREATE INDEX line_source ON line (ledger, author, sha256);
+CREATE TABLE source (  -- pooled by {length_prefixed_sha256(*(file.read_bytes() for file in _CODE))}
+  ledger INTEGER NOT NULL, author TEXT NOT NULL, sha256 TEXT NOT NULL, newest INTEGER NOT NULL,
+  first_at TEXT NOT NULL, first_run TEXT NOT NULL, since INTEGER NOT NULL, gradings TEXT NOT NULL,
+  pooled_ns INTEGER NOT NULL, low_ns INTEGER NOT NULL, high_ns INTEGER NOT NULL, confidence REAL NOT NULL,
+  PRIMARY KEY (ledger, author, sha256, newest)
+) WITHOUT ROWID;
 """
 _WAIT_S = 30.0  # for another process that reads a large ledger into the index
 _AT_ONCE = 1000  # lines that are inserted together
-_FIELDS = ", ".join(VerdictFields._fields)  # the columns have their names
-_COLUMNS = 28
-
-
-class Lines:
-    """The indexed lines of one ledger, as they were when `Index.lines` was asked."""
-
-    def __init__(self, database: sqlite3.Connection, ledger: int, upto: int) -> None:
-        self._database, self._ledger, self._upto = database, ledger, upto
-
-    def last(self) -> tuple[LinePlace, str] | None:
-        """The last line and its hash; None if there is none."""
-        rows = self._rows("seq, start, length, hash", "", "ORDER BY seq DESC LIMIT 1")
-        return next(((LinePlace(*row[:3]), row[3]) for row in rows), None)
-
-    def places(self, run_prefix: str) -> list[LinePlace]:
-        """Where the verdicts are whose run begins so (hexadecimal digits), oldest first.
-
-        Raises:
-            LedgerError: there is none, but a verdict whose run cannot be read.
-        """
-        between = (run_prefix, f"{run_prefix}g")  # "g" comes after all hexadecimal digits
-        rows = self._rows("seq, start, length", "AND run >= ? AND run < ?", "", *between, by="INDEXED BY line_run")
-        if not (found := sorted(LinePlace(*row) for row in rows)):
-            self._refuse_unreadable()
-        return found
-
-    def at(self, numbers: Iterable[int]) -> list[LinePlace]:
-        """Where the lines of these numbers are, in order."""
-        wanted = json.dumps([*numbers])
-        rows = self._rows("seq, start, length", "AND seq IN (SELECT value FROM json_each(?))", "ORDER BY seq", wanted)
-        return [LinePlace(*row) for row in rows]
-
-    def events(self) -> list[Entry]:
-        """The moderation events and exemptions, oldest first; the index does not keep what they follow (`prev`)."""
-        rows = self._rows("seq, hash, kind, event", "AND event IS NOT NULL", "ORDER BY seq")
-        return [Entry(seq, "", digest, kind, document.encode()) for seq, digest, kind, document in rows]
-
-    def facts(self) -> Facts:
-        """The facts that the standings follow from.
-
-        Raises:
-            LedgerError: a verdict was written by a version whose verdicts this one cannot read.
-        """
-        return Facts(self.events(), [*self.verdicts()])
-
-    def verdicts(self, since: int = 0) -> Iterator[VerdictFields]:
-        """The fields of the verdicts after line `since`, oldest first.
-
-        Raises:
-            LedgerError: one was written by a version whose verdicts this one cannot read.
-        """
-        self._refuse_unreadable()
-        return self._made(self._rows(_FIELDS, "AND run IS NOT NULL AND seq > ?", "ORDER BY seq", since))
-
-    def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:
-        """The newest verdicts of this kind, newest first, and no more than `most`."""
-        where, kind = "AND outcome = ? AND language = ? AND effort = ?", (outcome.value, language, effort)
-        return [*self._made(self._rows(_FIELDS, where, "ORDER BY seq DESC LIMIT ?", *kind, most))]
-
-    def _made(self, rows: sqlite3.Cursor) -> Iterator[VerdictFields]:
-        outcomes, moment = {str(outcome): outcome for outcome in Outcome}, datetime.fromisoformat
-        settings = self._settings()
-        for row in rows:
-            yield VerdictFields._make((*row[:-3], outcomes[row[-3]], moment(row[-2]), settings[row[-1]]))
-
-    def _refuse_unreadable(self) -> None:
-        for fault, remedy in self._rows("fault, remedy", "AND fault IS NOT NULL", "LIMIT 1"):
-            raise LedgerError(fault, remedy or "")
-
-    def _rows(self, columns: str, where: str, then: str, *values: object, by: str = "") -> sqlite3.Cursor:
-        query = f"SELECT {columns} FROM line {by} WHERE ledger = ? AND +seq <= ? {where} {then}"
-        return self._database.execute(query, (self._ledger, self._upto, *values))
-
-    def _settings(self) -> dict[int, Setting]:
-        rows = self._database.execute("SELECT id, json FROM setting")
-        return {number: Setting.model_validate_json(document) for number, document in rows}
+_COLUMNS = 29
 
 
 class Index:
@@ -157,11 +99,15 @@ class Index:
                     connection = opened.enter_context(closing(_connected(self._file)))
                     return _Update(connection, ledger).lines()
                 except sqlite3.OperationalError:  # it cannot be written, or somebody keeps it locked
+                    opened.close()
                     break
                 except sqlite3.Error:  # it is damaged, or no database
+                    opened.close()
                     with suppress(OSError):
                         self._file.unlink()
-        return _Update(self._in_memory(), ledger).lines()
+        memory = self._in_memory()
+        opened.callback(memory.rollback)
+        return _Update(memory, ledger).lines()
 
     def _in_memory(self) -> sqlite3.Connection:
         if getattr(self._own, "memory", None) is None:
@@ -222,18 +168,17 @@ class _Update:
         try:
             file = chain.opened(self._ledger)
         except FileNotFoundError:
-            return Lines(self._database, 0, 0)
+            return Lines(self._database, 0)
         with file:
-            if (current := self._current(file)) is not None:
-                return current
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                current = self._current(file) or self._read(file)  # another process may have read it meanwhile
-            except BaseException:
+            while True:
+                self._database.execute("BEGIN")  # what is read from here on is of one moment
+                if (current := self._current(file)) is not None:
+                    return current
                 self._database.execute("ROLLBACK")
-                raise
-            self._database.execute("COMMIT")
-            return current
+                self._database.execute("BEGIN IMMEDIATE")
+                if self._current(file) is None:  # otherwise another process was quicker
+                    self._read(file)
+                self._database.execute("COMMIT")
 
     def _current(self, file: BinaryIO) -> Lines | None:
         """The lines that are indexed, if they are up to date; else None."""
@@ -242,23 +187,22 @@ class _Update:
             return None
         return self._of(row[0])
 
-    def _read(self, file: BinaryIO) -> Lines:
+    def _read(self, file: BinaryIO) -> None:
         """Read what was appended, or else everything, and remember the state of the file."""
         state, whole, row = _state(file), chain.end(file), self._row()
         last = self._of(row[0]).last() if row is not None else None
         if row is not None and last is not None and row[1:3] == state[:2]:
             place, prev = last
             appended = whole > place.start + place.length and self._stands(file, row[0])
-            if appended and self._insert(row[0], chain.walk(self._ledger, file, place, prev)):
+            if appended and self._insert(row[0], chain.walk(self._ledger, file, place, prev), place.seq):
                 self._database.execute("UPDATE ledger SET size = ?, mtime_ns = ? WHERE id = ?", (*state[2:], row[0]))
-                return self._of(row[0])
+                return
         if row is not None:
-            self._database.execute("DELETE FROM line WHERE ledger = ?", (row[0],))
-            self._database.execute("DELETE FROM ledger WHERE id = ?", (row[0],))
+            for table, key in (("line", "ledger"), ("source", "ledger"), ("seen", "ledger"), ("ledger", "id")):
+                self._database.execute(f"DELETE FROM {table} WHERE {key} = ?", (row[0],))
         columns = "INSERT INTO ledger (path, device, inode, size, mtime_ns) VALUES (?, ?, ?, ?, ?)"
         number = int(self._database.execute(columns, (self._name, *state)).lastrowid or 0)
         self._insert(number, chain.walk(self._ledger, file, None, NO_HASH))
-        return self._of(number)
 
     def _row(self) -> tuple[int, ...] | None:
         """The ledger's number, and the state of its file when it was read."""
@@ -267,8 +211,7 @@ class _Update:
         return row
 
     def _of(self, number: int) -> Lines:
-        upto = self._database.execute("SELECT max(seq) FROM line WHERE ledger = ?", (number,)).fetchone()[0]
-        return Lines(self._database, number, upto or 0)
+        return Lines(self._database, number)
 
     def _stands(self, file: BinaryIO, number: int) -> bool:
         """Whether the last line that is known is where it was, byte for byte, as far as its hash tells."""
@@ -281,13 +224,31 @@ class _Update:
             return False
         return (entry.seq, entry.hash) == (place.seq, digest)
 
-    def _insert(self, number: int, walked: Iterator[tuple[Entry, LinePlace]]) -> int:
-        """Insert lines; returns how many."""
+    def _insert(self, number: int, walked: Iterator[tuple[Entry, LinePlace]], since: int = 0) -> int:
+        """Insert the lines after line `since`; returns how many."""
         insert, count = f"INSERT INTO line VALUES ({', '.join('?' * _COLUMNS)})", 0
         while rows := [(number, *self._values(*found)) for found in itertools.islice(walked, _AT_ONCE)]:
             self._database.executemany(insert, rows)
             count += len(rows)
+        if count:
+            self._derive(number, since)
         return count
+
+    def _derive(self, number: int, since: int) -> None:
+        """Bring up to date what follows from lines, of which those after line `since` are new."""
+        self._database.execute(
+            """INSERT INTO seen SELECT ledger, setting, min(seq), max(moment) FROM line
+            WHERE ledger = ? AND seq > ? AND run IS NOT NULL GROUP BY setting
+            ON CONFLICT DO UPDATE SET latest = max(latest, excluded.latest)""",
+            (number, since),
+        )
+        changed = f"SELECT DISTINCT author, sha256 FROM line WHERE ledger = ?1 AND seq > ?2 AND {ACCEPTED}"
+        rows = self._database.execute(GRADINGS.format(changed), (number, since))
+        sources = pooled(map(self._of(number).made, rows))
+        changed = f"DELETE FROM source WHERE ledger = ?1 AND (author, sha256) IN ({changed})"
+        self._database.execute(changed, (number, since))
+        insert = f"INSERT INTO source VALUES ({', '.join('?' * 12)})"
+        self._database.executemany(insert, [(number, *_source_row(source)) for source in sources])
 
     def _values(self, entry: Entry, place: LinePlace) -> tuple[object, ...]:
         head = (*place, entry.hash, entry.kind)
@@ -303,7 +264,8 @@ class _Update:
             created_at=fields.created_at.isoformat(),  # type: ignore[arg-type]
             setting=self._number(fields.setting),  # type: ignore[arg-type]
         )
-        return (*head, None, None, None, *values[2:])  # without `seq` and `hash`, which `head` has
+        moment = (fields.created_at - EPOCH) // MICROSECOND
+        return (*head, None, None, None, *values[2:], moment)  # without `seq` and `hash`, which `head` has
 
     def _number(self, setting: Setting) -> int:
         """The number of a setting, which many verdicts have in common."""
@@ -313,6 +275,13 @@ class _Update:
             row = self._database.execute("SELECT id FROM setting WHERE json = ?", (text,)).fetchone()
             self._settings[text] = row[0]
         return self._settings[text]
+
+
+def _source_row(source: PooledSource) -> tuple[object, ...]:
+    newest, score = source.verdict, source.score
+    file, first = (newest.author, newest.sha256, newest.seq), (source.first.created_at.isoformat(), source.first.run)
+    times = score.median_ns, score.low_ns, score.high_ns, score.confidence
+    return (*file, *first, source.since, ",".join(source.gradings), *times)
 
 
 def _state(file: BinaryIO) -> tuple[int, int, int, int]:

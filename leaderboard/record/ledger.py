@@ -24,7 +24,8 @@ from leaderboard.record.durable import UNRECORDED, make_directory, sync_director
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, encode
 from leaderboard.record.exemption import Exemption
 from leaderboard.record.fields import Facts, VerdictFields
-from leaderboard.record.index import Index, Lines
+from leaderboard.record.index import Index
+from leaderboard.record.lines import Lines
 from leaderboard.record.moderation import Moderation
 
 _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
@@ -103,7 +104,7 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken.
         """
-        with self._lines() as lines:
+        with self.lines() as lines:
             places = lines.places(run_prefix)
         return [*self.read_at(places)]
 
@@ -113,7 +114,7 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
         """
-        with self._lines() as lines:
+        with self.lines() as lines:
             return [*lines.verdicts(since)]
 
     def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:
@@ -122,7 +123,7 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken.
         """
-        with self._lines() as lines:
+        with self.lines() as lines:
             return lines.newest(most, outcome=outcome, language=language, effort=effort)
 
     def find(self, run: str) -> Verdict | None:
@@ -175,7 +176,7 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
         """
-        with self._lines() as lines:
+        with self.lines() as lines:
             return lines.facts()
 
     def at(self, numbers: Collection[int]) -> Iterator[Entry]:
@@ -192,7 +193,7 @@ class JsonlLedger:
         Raises:
             LedgerError: the file cannot be read, or the chain is broken.
         """
-        with self._lines() as lines:
+        with self.lines() as lines:
             return lines.at(numbers)
 
     def read_at(self, places: Iterable[LinePlace]) -> Iterator[Entry]:
@@ -208,7 +209,12 @@ class JsonlLedger:
                 yield chain.at(self.path, file, place.start, place.length)
 
     @contextmanager
-    def _lines(self) -> Iterator[Lines]:
+    def lines(self) -> Iterator[Lines]:
+        """What the index has of it, to be read within the block; other processes wait meanwhile.
+
+        Raises:
+            LedgerError: the chain is broken.
+        """
         with self._readable(), self._index.lines(self.path) as lines:
             yield lines
 

@@ -80,6 +80,10 @@ class Events:
         named = {"run": event.run, "source": event.sha256, "author": event.author}[event.scope]
         self._about.setdefault((event.scope, str(named)), {})[seq] = event
 
+    def named(self, scope: Scope) -> list[str]:
+        """The runs, the hashes of the sources or the authors that events are about."""
+        return [name for about, name in self._about if about == scope]
+
     def of(self, runs: Iterable[str], sha256: str, author: str) -> tuple[Moderation, ...]:
         """The events that concern any of these runs of one source by one author, oldest first."""
         if not self._about:

@@ -13,7 +13,7 @@ from harness.verdict import Verdict
 from leaderboard.record.current import Current
 from leaderboard.record.fields import Facts, VerdictFields
 from leaderboard.record.moderation import Moderation, State, state
-from leaderboard.standings.pooling import PooledSource
+from leaderboard.record.pooling import PooledSource
 from leaderboard.standings.ranking import rankings
 from leaderboard.standings.staleness import Present, Stale
 
@@ -54,7 +54,7 @@ def gradings(facts: Facts, current: Current) -> list[RecordedGrading]:
     Raises:
         LedgerError: an event was written by a version that this one cannot read.
     """
-    events, present = facts.moderation(), Present(current, facts.verdicts)
+    events, present = facts.moderation(), Present(current, facts)
     return [RecordedGrading(v, v.seq, events.of((v.run,), v.sha256, v.author), present.mark(v)) for v in facts.verdicts]
 
 
@@ -80,10 +80,5 @@ def pooled(facts: Facts, verdict: Verdict) -> PooledSource | None:
     """The pooled gradings of a verdict's source in its table; None if this verdict is not among them."""
     sha256 = verdict.submission.sha256
     same = Facts(facts.events, [fields for fields in facts.verdicts if fields.sha256 == sha256])
-    matching = (
-        source
-        for ranking in rankings(same)
-        for source in ranking.sources
-        if verdict.run in {grading.run for grading in source.gradings}
-    )
+    matching = (source for ranking in rankings(same) for source in ranking.sources if verdict.run in source.gradings)
     return next(matching, None)

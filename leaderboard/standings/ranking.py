@@ -1,6 +1,7 @@
 """Ranks ledger entries: one pure function for the command line, the Markdown and the site.
 
-Trusted. It needs few values of each verdict (`record.fields`), which the index keeps.
+Trusted. It needs a row of each source, which the index keeps, and single gradings only of the few sources that
+organizers said something about.
 
 **One table, one question.** Times are compared only if they answer the same question: the same problem to the byte, the
 same protocol, the same device, isolated or not, compiled or interpreted. `TableKey` is that question. Its `timing` is
@@ -25,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from harness.verdict import Effort, Interval, PrivateId, Ratio, Record, SandboxName, Speedup
@@ -32,9 +34,11 @@ from leaderboard.record import moderation
 from leaderboard.record.current import Current
 from leaderboard.record.entry import Entry
 from leaderboard.record.fields import Facts, TableKey, VerdictFields
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.lines import Lines
 from leaderboard.record.moderation import Events, Moderation
+from leaderboard.record.pooling import COMPARABLE, NO_RANK, PooledSource, RowState, pooled
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
-from leaderboard.standings.pooling import COMPARABLE, NO_RANK, PooledSource, RowState
 from leaderboard.standings.staleness import Present, Stale
 
 
@@ -137,24 +141,23 @@ class Ranking(NamedTuple):
     sources: tuple[PooledSource, ...]
 
 
-Sources = dict[tuple[str, str, bool], PooledSource]
-"""By the author, the hash of the file, and whether it was timed as the table requires."""
+Recorded = JsonlLedger | Facts | Iterable[Entry]
 
 
 @dataclass
 class _Collected:
-    """The facts that one pass over the verdicts collects."""
+    """What belongs in one table: sources, and verdicts that organizers set aside."""
 
-    events: Events
-    present: Present | None
-    teams: Teams
-    sources: dict[TableKey, Sources] = field(default_factory=dict)
-    aside: dict[TableKey, list[VerdictFields]] = field(default_factory=dict)
-    appeared: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By problem and hash, the line of its first accepted verdict."""
+    sources: list[PooledSource] = field(default_factory=list)
+    aside: list[VerdictFields] = field(default_factory=list)
+
+    @property
+    def since(self) -> int:
+        """The first line that has something in it."""
+        return min([*(source.since for source in self.sources), *(verdict.seq for verdict in self.aside)])
 
 
-def rank(facts: Facts | Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
+def rank(recorded: Recorded, current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
     """Rank accepted verdicts: each table has every author's best source, the earlier of two equal ones.
 
     The order of the verdicts does not matter. Tables are sorted by problem, then newest hash first (by its first
@@ -165,21 +168,19 @@ def rank(facts: Facts | Iterable[Entry], current: Current | None = None, teams: 
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
     """
-    return [ranking.table for ranking in rankings(facts, current, teams)]
+    return [ranking.table for ranking in rankings(recorded, current, teams)]
 
 
-def rankings(facts: Facts | Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
+def rankings(recorded: Recorded, current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
     """Rank as `rank` does; returns each table with the sources that it was made from.
 
     Raises:
         LedgerError: as for `rank`.
     """
-    collected = _collect(facts if isinstance(facts, Facts) else Facts.of(facts), current, teams)
-    made = []
-    for key in {**collected.sources, **collected.aside}:
-        sources = tuple(collected.sources.get(key, {}).values())
-        made.append(Ranking(_table(key, collected, tuple(_chosen(sources, teams))), sources))
-    return sorted(made, key=lambda ranking: _place(ranking.table.key, collected.appeared))
+    if isinstance(recorded, JsonlLedger):
+        with recorded.lines() as lines:
+            return _rankings(lines, current, teams)
+    return _rankings(recorded if isinstance(recorded, Facts) else Facts.of(recorded), current, teams)
 
 
 def overlap(one: Interval, other: Interval) -> bool:
@@ -187,27 +188,38 @@ def overlap(one: Interval, other: Interval) -> bool:
     return one.low_ns <= other.high_ns and other.low_ns <= one.high_ns
 
 
-def _collect(facts: Facts, current: Current | None, teams: Teams) -> _Collected:
-    present = Present(current, facts.verdicts) if current is not None else None
-    collected = _Collected(facts.moderation(), present, teams)
-    tables: dict[int, tuple[TableKey, Sources]] = {}  # by the setting, of which there are few
-    for verdict in facts.verdicts:
-        if not verdict.accepted:
-            continue
-        if (found := tables.get(id(verdict.setting))) is None:
-            key = verdict.setting.key
-            found = tables[id(verdict.setting)] = key, collected.sources.setdefault(key, {})
-            version = key.problem, key.problem_sha256
-            collected.appeared[version] = min(verdict.seq, collected.appeared.get(version, verdict.seq))
-        key, sources = found
-        if collected.events.state(verdict.run, verdict.sha256, verdict.author) != "ranks":
-            collected.aside.setdefault(key, []).append(verdict)
-            continue
-        alike = (verdict.author, verdict.sha256, verdict.ranks)
-        if (source := sources.get(alike)) is None:
-            source = sources[alike] = PooledSource()
-        source.add(verdict)
-    return collected
+def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams) -> list[Ranking]:
+    rows = _Rows(facts.moderation(), Present(current, facts) if current is not None else None, teams)
+    tables = _collected(facts, rows.events)
+    appeared: dict[tuple[str, str], int] = {}
+    for key, table in tables.items():
+        version = key.problem, key.problem_sha256
+        appeared[version] = min(table.since, appeared.get(version, table.since))
+    made = [
+        Ranking(rows.table(key, [*_chosen(table.sources, teams)], table.aside), tuple(table.sources))
+        for key, table in sorted(tables.items(), key=lambda item: item[1].since)
+    ]
+    return sorted(made, key=lambda ranking: _place(ranking.table.key, appeared))
+
+
+def _collected(facts: Facts | Lines, events: Events) -> dict[TableKey, _Collected]:
+    tables: dict[TableKey, _Collected] = {}
+    by_setting: dict[int, _Collected] = {}  # of which there are few
+
+    def of(verdict: VerdictFields) -> _Collected:
+        if (found := by_setting.get(id(verdict.setting))) is None:
+            found = by_setting[id(verdict.setting)] = tables.setdefault(verdict.setting.key, _Collected())
+        return found
+
+    counted = []
+    for verdict in facts.concerned(events):
+        if events.state(verdict.run, verdict.sha256, verdict.author) == "ranks":
+            counted.append(verdict)
+        else:
+            of(verdict).aside.append(verdict)
+    for source in chain(facts.sources(events), pooled(counted)):
+        of(source.verdict).sources.append(source)
+    return tables
 
 
 def _chosen(sources: Iterable[PooledSource], teams: Teams) -> Iterator[PooledSource]:
@@ -226,55 +238,60 @@ def _chosen(sources: Iterable[PooledSource], teams: Teams) -> Iterator[PooledSou
         yield from sorted(group, key=lambda source: source.order)
 
 
-def _table(key: TableKey, collected: _Collected, sources: Sequence[PooledSource]) -> Table:
-    aside = sorted(collected.aside.get(key, ()), key=lambda verdict: (verdict.median_ns, *verdict.age))
-    return Table(
-        key=key,
-        rows=tuple(_rows(sources, collected)),
-        set_aside=tuple(_row(verdict, verdict.score, (verdict,), None, None, collected) for verdict in aside),
-        private=(sources[0].verdict if sources else aside[0]).problem.private,
-    )
+@dataclass(frozen=True)
+class _Rows:
+    """Makes the rows of tables."""
 
+    events: Events
+    present: Present | None
+    teams: Teams
 
-def _rows(sources: Iterable[PooledSource], collected: _Collected) -> Iterator[Row]:
-    """Rows with ranks, by the rule in the module's docstring."""
-    shared, leader = 0, None
-    for above, source in enumerate(sources):
-        score, state = source.score, source.state
-        if state == "ranks" and (leader is None or not overlap(leader, score)):
-            shared, leader = above + 1, score
-        rank = shared if state == "ranks" else None
-        yield _row(source.verdict, score, source.gradings, rank, state, collected)
+    def table(self, key: TableKey, sources: Sequence[PooledSource], aside: Iterable[VerdictFields]) -> Table:
+        aside = sorted(aside, key=lambda verdict: (verdict.median_ns, *verdict.age))
+        return Table(
+            key=key,
+            rows=tuple(self._ranked(sources)),
+            set_aside=tuple(self._row(verdict, verdict.score, (verdict.run,), None, None) for verdict in aside),
+            private=(sources[0].verdict if sources else aside[0]).problem.private,
+        )
 
+    def _ranked(self, sources: Iterable[PooledSource]) -> Iterator[Row]:
+        """Rows with ranks, by the rule in the module's docstring."""
+        shared, leader = 0, None
+        for above, source in enumerate(sources):
+            score, state = source.score, source.state
+            if state == "ranks" and (leader is None or not overlap(leader, score)):
+                shared, leader = above + 1, score
+            rank = shared if state == "ranks" else None
+            yield self._row(source.verdict, score, source.gradings, rank, state)
 
-def _row(
-    verdict: VerdictFields, score: Interval, gradings: Sequence[VerdictFields], rank: int | None,
-    state: RowState | None, collected: _Collected,
-) -> Row:  # fmt: skip
-    """A row; one without a `state` has that which its events result in."""
-    said = collected.events.of([grading.run for grading in gradings], verdict.sha256, verdict.author)
-    return Row(
-        rank=rank,
-        author=verdict.author,
-        team=collected.teams.of(verdict.author),
-        submission=verdict.name,
-        language=verdict.language,
-        sha256=verdict.sha256,
-        run=verdict.run,
-        score=score,
-        gradings=len(gradings),
-        sandbox=verdict.environment.sandbox,
-        modes=tuple(filter(None, verdict.modes.split(","))),
-        cases=verdict.cases,
-        effort=verdict.effort,
-        speedups=verdict.speedups,
-        share=verdict.share,
-        created_at=verdict.created_at,
-        seq=verdict.seq,
-        state=state or moderation.state(said),
-        moderation=said,
-        stale=collected.present.mark(verdict) if collected.present is not None else None,
-    )
+    def _row(
+        self, verdict: VerdictFields, score: Interval, gradings: Sequence[str], rank: int | None, state: RowState | None
+    ) -> Row:
+        """A row over these runs; one without a `state` has that which its events result in."""
+        said = self.events.of(gradings, verdict.sha256, verdict.author)
+        return Row(
+            rank=rank,
+            author=verdict.author,
+            team=self.teams.of(verdict.author),
+            submission=verdict.name,
+            language=verdict.language,
+            sha256=verdict.sha256,
+            run=verdict.run,
+            score=score,
+            gradings=len(gradings),
+            sandbox=verdict.environment.sandbox,
+            modes=tuple(filter(None, verdict.modes.split(","))),
+            cases=verdict.cases,
+            effort=verdict.effort,
+            speedups=verdict.speedups,
+            share=verdict.share,
+            created_at=verdict.created_at,
+            seq=verdict.seq,
+            state=state or moderation.state(said),
+            moderation=said,
+            stale=self.present.mark(verdict) if self.present is not None else None,
+        )
 
 
 def _place(key: TableKey, appeared: dict[tuple[str, str], int]) -> tuple[str | int, ...]:

@@ -6,15 +6,14 @@ changed. It keeps its rank, which was right when it was given; the mark says wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 
 from harness.verdict import Environment, ProblemId, Record
 from leaderboard.record.current import Current
-from leaderboard.record.fields import Setting, VerdictFields
-
-# What can change while a device keeps its name. The rest of an environment identifies the device and the sandbox.
-SOFTWARE = ("driver", "cuda", "torch", "triton", "python", "image_digest", "power_limit_mw")
+from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields
+from leaderboard.record.lines import Lines
+from leaderboard.record.pooling import SOFTWARE
 
 
 class Stale(Record):
@@ -25,15 +24,11 @@ class Stale(Record):
 
 
 class Present:
-    """The current state by a ledger and `Current`; `mark` says whether a verdict is out of date."""
+    """The current state by a ledger and `Current`; `mark` says whether one of its verdicts is out of date."""
 
-    def __init__(self, current: Current, verdicts: Sequence[VerdictFields]) -> None:
-        self._current, self._verdicts = current, verdicts
-        newest: dict[int, VerdictFields] = {}  # by the setting, of which there are few
-        for verdict in verdicts:
-            if (known := newest.get(id(verdict.setting))) is None or known.created_at < verdict.created_at:
-                newest[id(verdict.setting)] = verdict
-        self._newest = sorted(newest.values(), key=lambda verdict: verdict.created_at, reverse=True)
+    def __init__(self, current: Current, ledger: Facts | Lines) -> None:
+        self._current, self._ledger = current, ledger
+        self._newest = sorted(ledger.last_seen(), key=lambda seen: seen.at, reverse=True)
         self._now: dict[str, Current] = {}
         self._reasons: dict[int, str | None] = {}
 
@@ -55,17 +50,17 @@ class Present:
     @cached_property
     def _again(self) -> dict[tuple[str, ...], VerdictFields]:
         """The newest grading of every file on every device that is not out of date by itself."""
-        current, newest = dict[int, bool](), dict[tuple[str, ...], VerdictFields]()
-        for verdict in self._verdicts:
-            setting = verdict.setting
-            if id(setting) not in current:
-                reason = stale(setting.problem, setting.protocol, setting.environment, self._current)
-                current[id(setting)] = reason is None
-            if current[id(setting)]:
-                known = newest.get(_file(verdict))
-                if known is None or known.created_at < verdict.created_at:
-                    newest[_file(verdict)] = verdict
+        newest = dict[tuple[str, ...], VerdictFields]()
+        current = [seen.setting for seen in self._newest if self._by_itself(seen.setting) is None]
+        for verdict in self._ledger.newest_of_files(current):
+            known = newest.get(_file(verdict))
+            if known is None or known.created_at < verdict.created_at:
+                newest[_file(verdict)] = verdict
         return newest
+
+    def _by_itself(self, setting: Setting) -> str | None:
+        """Why a grading in this setting is out of date, whatever the ledger says; None if it is not."""
+        return stale(setting.problem, setting.protocol, setting.environment, self._current)
 
     def _other_private(self, verdict: VerdictFields) -> str | None:
         """Why a grading with these private cases is out of date; None if it is not, as far as the ledger can tell.
@@ -75,25 +70,23 @@ class Present:
         newest, private = self._private.get(verdict.problem.slug), _private(verdict.setting)
         if newest is None or private == _private(newest.setting):
             return None
-        if not private and verdict.created_at >= newest.created_at:
+        if not private and verdict.created_at >= newest.at:
             return None
         return f"the private cases changed, {private[:12] or 'none'} is now {_private(newest.setting)[:12]}"
 
     @cached_property
-    def _private(self) -> dict[str, VerdictFields]:
-        """The newest current grading of each problem with private cases, for a machine that does not have those."""
-        found: dict[str, VerdictFields] = {}
-        for verdict in reversed(self._newest):
-            setting = verdict.setting
-            changed = stale(setting.problem, setting.protocol, setting.environment, self._current)
-            if setting.problem.private is not None and changed is None:
-                found[verdict.problem.slug] = verdict
-        return found
+    def _private(self) -> dict[str, LastSeen]:
+        """The newest current setting of each problem with private cases, for a machine that does not have those."""
+        return {
+            seen.setting.problem.slug: seen
+            for seen in reversed(self._newest)
+            if seen.setting.problem.private is not None and self._by_itself(seen.setting) is None
+        }
 
     def _of(self, slug: str) -> Current:
         """The current state for one problem; environments in `Current` take precedence over those in the ledger."""
         if slug not in self._now:
-            recorded = [verdict.environment for verdict in self._newest if verdict.problem.slug == slug]
+            recorded = [seen.setting.environment for seen in self._newest if seen.setting.problem.slug == slug]
             environments = (*self._current.environments, *recorded)
             self._now[slug] = self._current.model_copy(update={"environments": environments})
         return self._now[slug]

@@ -19,7 +19,7 @@ from playwright.sync_api import Locator, Page
 from benchmarks import demo
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, DoubtCode, Interval, Outcome, Verdict
-from leaderboard.standings.pooling import too_wide
+from leaderboard.record.pooling import too_wide
 from leaderboard.text.units import duration, interval, ratio
 from tests.browser.conftest import Contexts
 from tests.browser.test_site import (  # noqa: F401 - most of them run here too, on this module's site

@@ -11,7 +11,7 @@ import pytest
 from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.entry import EXEMPT
 from leaderboard.record.ledger import JsonlLedger
-from leaderboard.standings.pooling import NO_RANK
+from leaderboard.record.pooling import NO_RANK
 from tests.command import kernelmark
 
 ROOT = Path(__file__).resolve().parents[2]

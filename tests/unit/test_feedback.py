@@ -15,7 +15,7 @@ from harness.verdict import Doubt, DoubtCode
 from kernelmark.course.marks import Marked, feedback, table
 from kernelmark.course.report import GradingResult
 from leaderboard.record.entry import encode
-from leaderboard.standings.pooling import NO_RANK
+from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.ranking import rank
 from tests.verdicts import accepted, interval
 

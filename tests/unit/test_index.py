@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import timedelta
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
 from harness.errors import LedgerError
+from harness.files.identity import with_private_cases
+from harness.verdict import PrivateId, Verdict
 from leaderboard.record import index as module
+from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.fields import Facts, fields_of
 from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
+from leaderboard.record.teams import Teams
+from leaderboard.standings.ranking import Table, rank, rankings
 from tests.verdicts import EPOCH, accepted, failed
 
+TEAMS = Teams({"both": ("ada", "bob")})
 RUNS = [f"{number:016x}" for number in range(1, 8)]
 
 
@@ -53,6 +62,19 @@ def believed(ledger: JsonlLedger) -> None:
         if entry.kind == VERDICT:
             assert ledger.find(entry.verdict.run) == entry.verdict
             assert next(iter(ledger.at({entry.seq}))) == entry
+    ranked_alike(ledger)
+
+
+def ranked_alike(ledger: JsonlLedger) -> list[Table]:
+    """Assert that the ranking is the same from the index as from all lines of the ledger; returns it."""
+    facts = Facts.of(JsonlLedger(ledger.path).read())
+    for current in (None, Current(problems={}, protocol=1), Current(problems={"softmax": "0" * 64}, protocol=2)):
+        expected = rankings(facts, current, TEAMS)
+        got = rankings(ledger, current, TEAMS)
+        assert [ranking.table for ranking in got] == [ranking.table for ranking in expected]
+        sources = [[sorted(ranking.sources, key=attrgetter("since")) for ranking in r] for r in (got, expected)]
+        assert sources[0] == sources[1]
+    return rank(ledger, None, TEAMS)
 
 
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -75,6 +97,68 @@ def test_a_line_is_parsed_once_whatever_reads_it(path: Path, file: Path, monkeyp
     seen.clear()
     believed(JsonlLedger(path, Index(file)))
     assert seen == [8]
+
+
+def drawn(draw: random.Random) -> Verdict:
+    """A verdict by one of four authors, on a few sources, devices and versions of everything that keeps times apart."""
+    moment = EPOCH + timedelta(minutes=draw.randrange(200))
+    author, source = draw.choice(("ada", "bob", "cyd", "eve")), f"source {draw.randrange(3)}"
+    if draw.random() < 0.15:
+        return failed(author=author, created_at=moment)
+    middle, wide = draw.randrange(1000, 1100), draw.random() < 0.1
+    verdict = accepted(
+        author=author,
+        source=source,
+        created_at=moment,
+        score_ns=middle,
+        low_ns=middle // 3 if wide else None,
+        high_ns=3 * middle if wide else None,
+        protocol=draw.choice((1, 1, 1, 2)),
+        problem_version=draw.choice("1112"),
+        device_name=draw.choice(("NVIDIA H200", "NVIDIA L4")),
+        sandbox=draw.choice(("docker", "docker", "process")),
+        modes=draw.choice((("calls",), ("replayed",))),
+        ranked_timing="replayed",
+        speedups=draw.choice(({}, {"eager": 1.5})),
+    )
+    environment = verdict.environment.model_copy(update={"torch": draw.choice(("2.10.0", "2.11.0"))})
+    problem = verdict.problem
+    if draw.random() < 0.2:
+        private = PrivateId(sha256="b" * 64, cases=1)
+        mixed = with_private_cases(problem.sha256, private.sha256)
+        problem = problem.model_copy(update={"private": private, "sha256": mixed})
+    return verdict.model_copy(update={"environment": environment, "problem": problem})
+
+
+def about(draw: random.Random, verdict: Verdict) -> Moderation:
+    """An event about a verdict, its source or its author."""
+    action, scope = (
+        draw.choice(("disqualify", "reinstate", "annotate", "late")),
+        draw.choice(("run", "source", "author")),
+    )
+    named = {"sha256": verdict.submission.sha256} if scope == "source" else {}
+    named |= {"author": verdict.submission.author} if scope == "author" else {}
+    event = {"action": action, "actor": "grace", "reason": "why", "created_at": EPOCH}
+    return Moderation(run=verdict.run, scope=scope, **named, **event)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("events", [0.0, 0.05])
+def test_the_index_ranks_as_the_whole_ledger_does(seed: int, events: float, file: Path, tmp_path: Path) -> None:
+    """Whatever was appended since it was read last."""
+    draw, states = random.Random(seed), set[str]()
+    ledger = JsonlLedger(tmp_path / "results/softmax.jsonl", Index(file))
+    for _ in range(6):
+        verdicts = [drawn(draw) for _ in range(draw.choice((1, 1, 40)))]
+        for verdict in verdicts:
+            ledger.append(verdict)
+        while draw.random() < 10 * events:
+            ledger.moderate(about(draw, draw.choice(verdicts)))
+        tables = ranked_alike(ledger)
+        states |= {row.state for table in tables for row in (*table.rows, *table.set_aside)}
+    assert states >= {"ranks", "not_replayed"}
+    file.unlink()
+    assert ranked_alike(ledger) == tables
 
 
 def _deleted(file: Path, path: Path) -> None:

@@ -17,7 +17,7 @@ from harness.errors import HarnessError
 from harness.verdict import Ratio
 from leaderboard.publishing.markdown import board, escape, spliced, write_board
 from leaderboard.record.entry import encode
-from leaderboard.standings.pooling import NO_RANK
+from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.ranking import Table, rank
 from leaderboard.text.units import duration, interval, ratio
 from tests import verdicts

@@ -16,7 +16,7 @@ from kernelmark.project.settings import Settings
 from kernelmark.record import records
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
-from leaderboard.standings.pooling import NO_RANK
+from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.ranking import Row, rank
 from leaderboard.text.units import interval
 from tests.unit.conftest import Command

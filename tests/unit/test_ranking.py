@@ -14,8 +14,8 @@ from harness.verdict import Doubt, DoubtCode, Outcome, Verdict
 from leaderboard.record.entry import NO_HASH, Entry, encode
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import Moderation
+from leaderboard.record.pooling import too_wide
 from leaderboard.record.teams import Teams
-from leaderboard.standings.pooling import too_wide
 from leaderboard.standings.ranking import Table, overlap, rank, rankings
 from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed
 

@@ -34,8 +34,8 @@ from kernelmark.text import findings, problem, show, standings
 from kernelmark.text.terminal import visible
 from leaderboard.record.fields import Facts
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.gradings import pooled
-from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import Table, rank
 from tests.old_project import DATA
 from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed, interval, kernel, replayed_benchmark

@@ -19,8 +19,8 @@ from leaderboard.publishing.site.charts.plot import logarithmic
 from leaderboard.publishing.site.charts.trace import over_time, sensors
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
+from leaderboard.record.pooling import NO_RANK
 from leaderboard.record.teams import NO_TEAMS, Teams
-from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.visibility import Rule
 from leaderboard.text.plural import counted
 from leaderboard.text.units import duration

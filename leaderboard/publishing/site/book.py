@@ -156,7 +156,7 @@ def _history(ranking: Ranking, teams: Teams) -> tuple[tuple[Step, ...], Bests]:
     bests: dict[str, list[tuple[datetime, int]]] = {}
     submitted_by: dict[str, str] = {}
     record: Interval | None = None
-    for source in sorted(ranking.sources, key=lambda source: source.first.age):
+    for source in sorted(ranking.sources, key=lambda source: source.first):
         author, score, first = source.verdict.author, source.score, source.first
         new = submitted_by.setdefault(source.verdict.sha256, author) == author
         if source.state != "ranks":

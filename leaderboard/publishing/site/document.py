@@ -15,9 +15,9 @@ from harness.verdict import Interval, LaunchedKernel, Mismatch, Outcome, Ratio, 
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.fields import TableKey
+from leaderboard.record.pooling import RowState
 from leaderboard.record.profile import StoredProfile
 from leaderboard.record.teams import Team, shown
-from leaderboard.standings.pooling import RowState
 from leaderboard.standings.ranking import Row, Table
 from leaderboard.standings.staleness import Stale
 

@@ -30,7 +30,7 @@ from harness.problem import schedule
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.boards import speedup
 from leaderboard.publishing.site.charts.tiny import bar, spark
-from leaderboard.standings.pooling import NO_RANK
+from leaderboard.record.pooling import NO_RANK
 from leaderboard.text.kernels import HEAD, LEFT
 from leaderboard.text.plural import counted
 from leaderboard.text.units import date, duration, interval, percent, ratio, utc

@@ -1,0 +1,162 @@
+"""What the index has of one ledger, as queries. Trusted.
+
+`record.index` opens it, brought up to the ledger's end; the ledger and the ranking ask.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from harness.errors import LedgerError
+from harness.verdict import Effort, Interval, Outcome
+from leaderboard.record.chain import LinePlace
+from leaderboard.record.entry import Entry
+from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields
+from leaderboard.record.moderation import Events
+from leaderboard.record.pooling import First, PooledSource
+
+_FIELDS = ", ".join(f"line.{name}" for name in VerdictFields._fields)  # the columns have their names
+_POOLED = "first_at, first_run, source.since, gradings, pooled_ns, source.low_ns, source.high_ns, source.confidence"
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+ACCEPTED = f"outcome = '{Outcome.ACCEPTED}' AND line.median_ns IS NOT NULL"  # as `VerdictFields.accepted`
+# The author and the hash of each source that one of these runs, sources and authors is about.
+_CONCERNED = """
+  SELECT author, sha256 FROM line INDEXED BY line_run WHERE ledger = ?1 AND run IN (SELECT value FROM json_each(?2))
+  UNION SELECT author, sha256 FROM source WHERE ledger = ?1
+  AND (sha256 IN (SELECT value FROM json_each(?3)) OR author IN (SELECT value FROM json_each(?4)))
+"""
+# The accepted gradings of the sources whose authors and hashes a query names.
+GRADINGS = f"""SELECT {_FIELDS} FROM ({{}}) AS named
+CROSS JOIN line ON line.ledger = ?1 AND line.author = named.author AND line.sha256 = named.sha256 AND {ACCEPTED}"""
+
+
+class Lines:
+    """The indexed lines of one ledger, as they were when `Index.lines` was asked."""
+
+    def __init__(self, database: sqlite3.Connection, ledger: int) -> None:
+        self._database, self._ledger = database, ledger
+
+    def last(self) -> tuple[LinePlace, str] | None:
+        """The last line and its hash; None if there is none."""
+        rows = self._rows("seq, start, length, hash", "", "ORDER BY seq DESC LIMIT 1")
+        return next(((LinePlace(*row[:3]), row[3]) for row in rows), None)
+
+    def places(self, run_prefix: str) -> list[LinePlace]:
+        """Where the verdicts are whose run begins so (hexadecimal digits), oldest first.
+
+        Raises:
+            LedgerError: there is none, but a verdict whose run cannot be read.
+        """
+        between = (run_prefix, f"{run_prefix}g")  # "g" comes after all hexadecimal digits
+        rows = self._rows("seq, start, length", "AND run >= ? AND run < ?", "", *between, by="INDEXED BY line_run")
+        if not (found := sorted(LinePlace(*row) for row in rows)):
+            self._refuse_unreadable()
+        return found
+
+    def at(self, numbers: Iterable[int]) -> list[LinePlace]:
+        """Where the lines of these numbers are, in order."""
+        wanted = json.dumps([*numbers])
+        rows = self._rows("seq, start, length", "AND seq IN (SELECT value FROM json_each(?))", "ORDER BY seq", wanted)
+        return [LinePlace(*row) for row in rows]
+
+    def events(self) -> list[Entry]:
+        """The moderation events and exemptions, oldest first; the index does not keep what they follow (`prev`)."""
+        where = "AND run IS NULL AND event IS NOT NULL"
+        rows = self._rows("seq, hash, kind, event", where, "ORDER BY seq", by="INDEXED BY line_run")
+        return [Entry(seq, "", digest, kind, document.encode()) for seq, digest, kind, document in rows]
+
+    def facts(self) -> Facts:
+        """The facts that the standings follow from.
+
+        Raises:
+            LedgerError: a verdict was written by a version whose verdicts this one cannot read.
+        """
+        return Facts(self.events(), [*self.verdicts()])
+
+    def verdicts(self, since: int = 0) -> Iterator[VerdictFields]:
+        """The fields of the verdicts after line `since`, oldest first.
+
+        Raises:
+            LedgerError: one was written by a version whose verdicts this one cannot read.
+        """
+        self._refuse_unreadable()
+        return map(self.made, self._rows(_FIELDS, "AND run IS NOT NULL AND seq > ?", "ORDER BY seq", since))
+
+    def moderation(self) -> Events:
+        """The moderation events among the lines."""
+        return Facts(self.events(), ()).moderation()
+
+    def sources(self, events: Events) -> Iterator[PooledSource]:
+        """The sources that none of these events concerns, each in every table that has it.
+
+        Raises:
+            LedgerError: a verdict was written by a version whose verdicts this one cannot read.
+        """
+        self._refuse_unreadable()
+        query = f"""SELECT {_FIELDS}, {_POOLED} FROM source JOIN line ON line.ledger = source.ledger AND seq = newest
+        WHERE source.ledger = ?1 AND (source.author, source.sha256) NOT IN ({_CONCERNED})"""
+        for row in self._database.execute(query, self._concerned(events)):
+            first_at, first_run, since, gradings, median_ns, low_ns, high_ns, confidence = row[-8:]
+            yield PooledSource(
+                self.made(row[:-8]),
+                First(datetime.fromisoformat(first_at), first_run),
+                since,
+                tuple(gradings.split(",")),
+                Interval(median_ns=median_ns, low_ns=low_ns, high_ns=high_ns, confidence=confidence),
+            )
+
+    def concerned(self, events: Events) -> Iterator[VerdictFields]:
+        """The accepted verdicts on the sources that some of these events concern, oldest first."""
+        query = f"{GRADINGS.format(_CONCERNED)} ORDER BY seq"
+        return map(self.made, self._database.execute(query, self._concerned(events)))
+
+    def last_seen(self) -> list[LastSeen]:
+        """Each setting, in the order of its first line."""
+        query = "SELECT setting, latest FROM seen WHERE ledger = ? ORDER BY since"
+        rows = self._database.execute(query, (self._ledger,))
+        return [LastSeen(self._settings[number], EPOCH + latest * MICROSECOND) for number, latest in rows]
+
+    def newest_of_files(self, settings: Iterable[Setting]) -> list[VerdictFields]:
+        """The newest verdict on each author's file in each of these settings, in the order of the lines."""
+        wanted = {id(setting) for setting in settings}
+        numbers = [number for number, setting in self._settings.items() if id(setting) in wanted]
+        query = f"""SELECT {_FIELDS} FROM (
+          SELECT *, row_number() OVER (PARTITION BY author, sha256, setting ORDER BY moment DESC, seq) AS place
+          FROM line WHERE ledger = ? AND setting IN (SELECT value FROM json_each(?))
+        ) AS line WHERE place = 1 ORDER BY seq"""
+        return [*map(self.made, self._database.execute(query, (self._ledger, json.dumps(numbers))))]
+
+    def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:
+        """The newest verdicts of this kind, newest first, and no more than `most`."""
+        where, kind = "AND outcome = ? AND language = ? AND effort = ?", (outcome.value, language, effort)
+        return [*map(self.made, self._rows(_FIELDS, where, "ORDER BY seq DESC LIMIT ?", *kind, most))]
+
+    def made(self, row: Sequence[Any]) -> VerdictFields:
+        """The fields of a verdict from a row of their columns."""
+        *same, outcome, created_at, setting = row
+        moment = datetime.fromisoformat(created_at)
+        return VerdictFields._make((*same, _OUTCOMES[outcome], moment, self._settings[setting]))
+
+    def _concerned(self, events: Events) -> tuple[object, ...]:
+        """The values of `_CONCERNED`."""
+        return self._ledger, *(json.dumps(events.named(scope)) for scope in ("run", "source", "author"))
+
+    def _refuse_unreadable(self) -> None:
+        where = "AND run IS NULL AND fault IS NOT NULL"
+        for fault, remedy in self._rows("fault, remedy", where, "LIMIT 1", by="INDEXED BY line_run"):
+            raise LedgerError(fault, remedy or "")
+
+    def _rows(self, columns: str, where: str, then: str, *values: object, by: str = "") -> sqlite3.Cursor:
+        query = f"SELECT {columns} FROM line {by} WHERE ledger = ? {where} {then}"
+        return self._database.execute(query, (self._ledger, *values))
+
+    @cached_property
+    def _settings(self) -> dict[int, Setting]:
+        rows = self._database.execute("SELECT id, json FROM setting")
+        return {number: Setting.model_validate_json(document) for number, document in rows}

@@ -1,0 +1,115 @@
+"""Pools the gradings of one source into one result, and decides whether it may rank.
+
+There is a `PooledSource` for each author's file in each table, and another for its gradings that were not timed as the
+table requires. The index keeps them, and the ranking and the site's records follow from them. Trusted; pure. Without
+pooling, authors could improve a row by submitting the same file again and again.
+
+`stats.pool` combines the accepted gradings that no organizer set aside, whatever their effort; intervals weight them.
+After a change of the software (what `staleness` compares: driver, torch, image, ...), only gradings with the same
+software as the newest one count: `regrade` replaces outdated results instead of averaging them in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Literal, NamedTuple, Self
+
+from harness import stats
+from harness.verdict import Interval
+from leaderboard.record.fields import VerdictFields
+
+# What can change while a device keeps its name. The rest of an environment identifies the device and the sandbox.
+SOFTWARE = ("driver", "cuda", "torch", "triton", "python", "image_digest", "power_limit_mw")
+WIDEST = 1.5  # maximum ratio of an interval's upper end to its lower end for a result to rank
+RowState = Literal["ranks", "too_wide", "not_replayed", "known_inputs", "disqualified", "late"]
+COMPARABLE: frozenset[RowState] = frozenset({"ranks", "too_wide"})
+"""The states of rows whose times may be compared with each other's."""
+NO_RANK: Mapping[RowState, str] = {
+    "too_wide": "interval too wide to rank",
+    "not_replayed": "not replayed, which a rank requires",
+    "known_inputs": "inputs that can be known beforehand",
+}
+"""Why a row has no rank, by its state."""
+
+
+def too_wide(score: Interval) -> bool:
+    """Whether a time is too imprecise to rank."""
+    return score.high_ns > WIDEST * score.low_ns
+
+
+class _Time(NamedTuple):
+    """A score in ns as pooling needs it: a time below one nanosecond is rounded up to one, for its logarithm."""
+
+    median: int
+    low: int
+    high: int
+    confidence: float
+
+
+class First(NamedTuple):
+    """The first grading of a source in a table, with any software."""
+
+    created_at: datetime
+    run: str
+
+
+class PooledSource(NamedTuple):
+    """One author's file in one table."""
+
+    verdict: VerdictFields
+    """The newest grading, which represents all of them."""
+    first: First
+    since: int
+    """The first line that has a grading of it."""
+    gradings: tuple[str, ...]
+    """The runs of the gradings that are pooled, oldest first."""
+    score: Interval
+    """The pooled time."""
+
+    @classmethod
+    def of(cls, found: Sequence[VerdictFields]) -> Self:
+        """Pool all gradings of a source, each with a score, in any order."""
+        oldest_first = sorted(found, key=_age)
+        first, newest = oldest_first[0], oldest_first[-1]
+        now = _software(newest.environment)
+        pooled = [v for v in oldest_first if v.setting is newest.setting or _software(v.environment) == now]
+        times = [_Time(v.median_ns or 1, v.low_ns or 1, v.high_ns or 1, v.confidence or 0.95) for v in pooled]
+        score = stats.pool(times)
+        return cls(
+            verdict=newest,
+            first=First(first.created_at, first.run),
+            since=min(v.seq for v in found),
+            gradings=tuple(v.run for v in pooled),
+            score=Interval(
+                median_ns=round(score.median),
+                low_ns=math.floor(score.low),
+                high_ns=math.ceil(score.high),
+                confidence=score.confidence,
+            ),
+        )
+
+    @property
+    def state(self) -> RowState:
+        """Whether it may rank, and if not, why; `NO_RANK` says it in words."""
+        return self.verdict.no_rank or ("too_wide" if too_wide(self.score) else "ranks")
+
+    @property
+    def order(self) -> tuple[int, datetime, str]:
+        """Faster first, then earlier; the run breaks ties, so that the order never depends on the ledger's."""
+        return self.score.median_ns, *self.first
+
+
+def pooled(verdicts: Iterable[VerdictFields]) -> list[PooledSource]:
+    """The sources that accepted verdicts are gradings of, each in every table that has it."""
+    gradings: dict[tuple[object, ...], list[VerdictFields]] = {}
+    for verdict in verdicts:
+        source = verdict.setting.key, verdict.author, verdict.sha256, verdict.ranks
+        gradings.setdefault(source, []).append(verdict)
+    return [*map(PooledSource.of, gradings.values())]
+
+
+_age = attrgetter("created_at", "run")
+_software = attrgetter(*SOFTWARE)
