@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from harness.submission import Submission
 from harness.verdict import Check, Verdict
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
@@ -22,6 +23,12 @@ from tests.verdicts import accepted
 T = TypeVar("T")
 Act = Callable[[JobRequest], JobAnswer | WorkerLost | None]
 LOST = WorkerLost("a worker ended")
+
+
+def request(submission: Submission, run: str = "0" * 16, **changes: Any) -> JobRequest:
+    """One to grade a submission to `double` quickly, on the CPU."""
+    given = {"problem_sha256": "0" * 64, "effort": "quick", "baselines": (), "device": "cpu", "sandbox": "bwrap"}
+    return JobRequest.model_validate({"run": run, "problem": "double", "submission": submission, **given, **changes})
 
 
 def verdict(request: JobRequest) -> Verdict:
@@ -92,6 +99,11 @@ class FakeWorker:
             future.set_exception(what)
         else:
             future.set_result(what)
+
+    def answer(self, *requests: JobRequest) -> None:
+        """Answer jobs that it has."""
+        for request in requests:
+            self.end(request, answered(request))
 
     def has(self, count: int) -> list[JobRequest]:
         """Waits until it has been given so many jobs, and makes sure that there are no more."""

@@ -20,12 +20,9 @@ from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, Machin
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import Settings
-from tests.workers import FakeWorker, answered, soon
+from tests.workers import FakeWorker, answered, request, soon
 
-REQUEST = JobRequest(
-    run="0" * 16, problem="double", problem_sha256="1" * 64, submission=Submission.of("# 1\n", "py", author="ada"),
-    effort="quick", baselines=(), device="cpu", sandbox="bwrap",
-)  # fmt: skip
+REQUEST = request(Submission.of("# 1\n", "py", author="ada"))
 
 
 class RayError(Exception):
@@ -192,20 +189,16 @@ def test_the_workers_of_a_machine_are_in_the_pool_until_it_is_lost(machines: Mac
     until(lambda: machines.pool.capacity == 14)
 
 
-def test_an_idle_machine_that_is_lost_gets_no_job(machines: Machines) -> None:
+def test_a_machine_that_joins_is_used_and_an_idle_one_that_is_lost_gets_no_job(machines: Machines) -> None:
     actor = up(machines)
-    machines.names = []
-    actor.lose()
-    until(lambda: machines.pool.capacity == 0)
-    assert len(machines.actors) == 1
-
-
-def test_a_machine_that_joins_is_used(machines: Machines) -> None:
-    up(machines)
     machines.names.append("node-2")
     until(lambda: len(machines.actors) == 2)
     machines.actors[1].start.answer(STARTED)
     until(lambda: machines.pool.capacity == 28)
+    machines.names = ["node-2"]
+    actor.lose()
+    until(lambda: machines.pool.capacity == 14)
+    assert len(machines.actors) == 2
 
 
 @pytest.mark.parametrize(
@@ -214,27 +207,17 @@ def test_a_machine_that_joins_is_used(machines: Machines) -> None:
         (JobAnswer(run="0" * 16, error="its own", error_class="UsageError").line(), "its own"),
         (RayTaskError("a traceback\nKeyError: 1"), r"an actor failed \(KeyError: 1\)"),
         (b"cut o", "an actor failed"),
+        (JobAnswer(run="0" * 16, error="status -9", error_class="WorkerLost").line(), "status -9 on node-1"),
     ],
 )
 def test_an_answer_is_read_and_what_is_none_is_our_failure(machines: Machines, answer: object, why: str) -> None:
     actor = up(machines)
     job = submitted(machines)
     actor.grade.answer(answer)
-    failure = job.result(20).failure()
-    assert isinstance(failure, UsageError if why == "its own" else HarnessError)
-    with pytest.raises(type(failure), match=why):
-        raise failure
-    assert machines.pool.capacity == 14
-
-
-def test_a_lost_worker_process_is_a_lost_worker(machines: Machines) -> None:
-    actor = up(machines)
-    job = submitted(machines)
-    lost = JobAnswer(run="0" * 16, error="a worker ended with status -9", error_class="WorkerLost")
-    actor.grade.answer(lost.line())
-    with pytest.raises(WorkerLost, match="a worker ended with status -9 on node-1"):
-        job.result(20)
-    assert machines.pool.capacity == 14, "the actor starts it again"
+    expected = {"its own": UsageError, "status -9 on node-1": WorkerLost}.get(why, HarnessError)
+    with pytest.raises(expected, match=why):  # a lost worker ends the future, the others are in the answer
+        raise job.result(20).failure()
+    assert machines.pool.capacity == 14, "the actor starts a worker again"
 
 
 def test_a_closed_fleet_loses_its_jobs(machines: Machines) -> None:

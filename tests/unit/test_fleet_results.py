@@ -15,16 +15,7 @@ from kernelmark.grading import recorder
 from kernelmark.grading.fleet import dispatch
 from kernelmark.grading.fleet.job import Job
 from tests.unit.conftest import recorded
-from tests.workers import (
-    FakeWorker,
-    answered,
-    batch,
-    graded,
-    held,
-    job,
-    lost_times,
-    soon,
-)
+from tests.workers import FakeWorker, batch, graded, held, job, lost_times, soon
 
 pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
 
@@ -37,9 +28,9 @@ def test_a_source_is_graded_once_while_and_after_it_is() -> None:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, results)
         one, two = worker.has(2)
-        worker.end(one, answered(one))
+        worker.answer(one)
         got = [waiting.result(10)]
-        worker.end(two, answered(two))
+        worker.answer(two)
         got += soon(lambda: list(results))
     same = [result for result in got if result.job.key != 2]
     assert [result.duplicate for result in same] == [False, True, True, True]
@@ -70,10 +61,8 @@ def test_a_check_of_a_duplicate_has_its_own_author() -> None:
     worker = FakeWorker()
     one, two = graded(worker, [job(1, author="ada"), job(1, author="bob")], timed=False)
     assert [request.timed for request in worker.handed] == [False]
-    assert (one.verdict, two.verdict) == (None, None)
-    assert one.check is not None
-    assert two.check is not None
-    assert [one.check.submission.author, two.check.submission.author] == ["ada", "bob"]
+    assert (one.verdict, two.verdict, one.error, two.error) == (None,) * 4
+    assert [each.check.submission.author for each in (one, two) if each.check] == ["ada", "bob"]
     assert two.duplicate
 
 
@@ -142,8 +131,7 @@ def test_two_jobs_with_one_run_id_do_not_get_each_others_answers() -> None:
     refused = soon(lambda: next(results))
     assert refused.job.key == 2
     assert isinstance(refused.error, UsageError)
-    [request] = worker.has(1)
-    worker.end(request, answered(request))
+    worker.answer(*worker.has(1))
     [graded] = soon(lambda: list(results))
     assert graded.job.key == 1
     assert graded.verdict is not None
@@ -165,9 +153,9 @@ def test_a_verdict_that_cannot_be_recorded_comes_with_the_error(
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, results)
         one, two = worker.has(2)
-        worker.end(one, answered(one))
+        worker.answer(one)
         got = [waiting.result(10), soon(lambda: next(results))]
-        worker.end(two, answered(two))
+        worker.answer(two)
         got += soon(lambda: list(results))
     assert [(result.job.key, str(result.error)) for result in got] == [
         (1, "the disk is full"), (1, "the disk is full"), (2, "None"),

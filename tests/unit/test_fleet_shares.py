@@ -21,26 +21,15 @@ from kernelmark.grading.fleet.shares import Room, Share, divided, near, sandboxe
 GIB = 1 << 30
 
 
-def test_judge_and_runners_have_processors_of_their_own() -> None:
-    share = Share.of(range(16))
-    assert share == Share(judge=(0, 1, 2, 3), runners=tuple(range(4, 16)))
-
-
-def test_few_processors_are_shared() -> None:
+def test_judge_and_runners_have_processors_of_their_own_unless_they_are_few() -> None:
+    assert Share.of(range(16)) == Share(judge=(0, 1, 2, 3), runners=tuple(range(4, 16)))
     assert Share.of({0, 1}) is None
 
 
-def test_workers_near_the_same_processors_get_half_each() -> None:
-    first, second = divided([{0, 1, 2, 3}, {0, 1, 2, 3}])
-    assert (first, second) == ((0, 2), (1, 3))
-
-
-def test_workers_of_two_sockets_keep_to_theirs() -> None:
-    assert divided([{0, 1}, {2, 3}]) == [(0, 1), (2, 3)]
-
-
-def test_a_device_that_the_kernel_does_not_know_is_near_to_all() -> None:
-    assert near("ffff:ff:1f.7") == os.sched_getaffinity(0)
+def test_workers_get_the_processors_near_to_their_device() -> None:
+    assert divided([{0, 1, 2, 3}, {0, 1, 2, 3}]) == [(0, 2), (1, 3)], "half each"
+    assert divided([{0, 1}, {2, 3}]) == [(0, 1), (2, 3)], "of two sockets"
+    assert near("ffff:ff:1f.7") == os.sched_getaffinity(0), "one that the kernel does not know is near to all"
 
 
 @pytest.mark.parametrize(("role", "cpus"), [("runner", (2, 3)), ("launcher", (0, 1))])
@@ -59,13 +48,8 @@ def test_a_launch_gets_the_processors_of_its_role(role: str, cpus: tuple[int, ..
     assert [launch.cpus for launch in launches] == [cpus]
 
 
-@pytest.mark.parametrize(("free", "sandboxes"), [(78 * GIB, 46), (139 * GIB, 83), (24 * GIB, 14), (GIB, 2)])
-def test_contexts_get_half_of_the_memory(free: int, sandboxes: int) -> None:
-    assert sandboxes_in(free) == sandboxes
-
-
-def test_a_device_without_memory_has_no_bound() -> None:
-    assert sandboxes_in(0) == math.inf
+def test_contexts_get_half_of_the_memory_if_the_device_has_any() -> None:
+    assert [sandboxes_in(free) for free in (78 * GIB, 139 * GIB, GIB, 0)] == [46, 83, 2, math.inf]
     with Room(math.inf).take(1000):
         pass
 

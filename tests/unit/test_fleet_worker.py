@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import queue
 import tempfile
 import threading
@@ -11,18 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, create_autospec
 
 import pytest
 
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
 from harness.judge import Progress, Setup
-from harness.problem import Problem, load
+from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.grading import setup
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
 from kernelmark.grading.fleet.worker import Watchdog, Worker
+from tests import workers
 from tests.verdicts import REPLAYED, accepted, failed
 
 KERNEL_NS, BASELINE_NS = 50_000, 100_000
@@ -138,12 +141,8 @@ def worker(competition: Path, references: None, graders: Graders, answers: Answe
 
 
 def request(source: str = "mine", run: str = RUNS[0], **changes: Any) -> JobRequest:
-    given = {"effort": "quick", "baselines": (), "problem": "double", **changes}
-    sha256 = given.pop("sha256", None) or load(Path("problems/double")).sha256
-    return JobRequest(
-        run=run, problem_sha256=sha256, submission=Submission.of(f"# {source}\n", "py", author="ada", name="k.py"),
-        device="cpu", sandbox="process", **given,
-    )  # fmt: skip
+    given = {"problem_sha256": load(Path("problems/double")).sha256, "sandbox": "process", **changes}
+    return workers.request(Submission.of(f"# {source}\n", "py", author="ada", name="k.py"), run, **given)
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -152,36 +151,18 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-class InTurn:
-    """Raises or returns these in turn, then nothing."""
-
-    def __init__(self, *what: BaseException | Verdict) -> None:
-        self._what = list(what)
-
-    def __call__(self) -> Verdict | None:
-        if not self._what:
-            return None
-        what = self._what.pop(0)
-        if isinstance(what, BaseException):
-            raise what
-        return what
+def in_turn(*given: BaseException | Verdict) -> Callable[[], Verdict | None]:
+    """Raises or returns these in turn, then returns nothing."""
+    return Mock(side_effect=itertools.chain(given, itertools.repeat(None)))
 
 
 def test_a_verdict_has_the_run_that_the_dispatcher_drew(worker: Worker, graders: Graders, answers: Answers) -> None:
     worker.take(request(run="0123456789abcdef", effort="thorough", baselines=("eager",)))
     answer = answers.one()
-    assert answer.verdict is not None
     assert (answer.run, answer.verdict.run, answer.verdict.effort) == ("0123456789abcdef",) * 2 + ("thorough",)
     [grader] = graders.made
     assert [baseline.source for baseline in grader.given.baselines] == [b"# eager\n"], "beside those it alternates with"
     assert grader.closed.is_set()
-
-
-def test_a_check_is_one(worker: Worker, graders: Graders, answers: Answers) -> None:
-    worker.take(request(timed=False))
-    answer = answers.one()
-    assert (type(answer.check), answer.verdict, answer.error) == (Check, None, "")
-    assert [grader.closed.is_set() for grader in graders.made] == [True]
 
 
 @pytest.mark.parametrize("timed", [True, False])
@@ -207,19 +188,20 @@ def test_an_error_is_an_answer_with_its_class(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KERNELMARK_DEBUG", "1")  # the traceback is printed, and not kept in a file
-    graders.does["# bad"] = InTurn(*failures)
+    graders.does["# bad"] = in_turn(*failures)
     worker.take(request("bad", RUNS[1], timed=timed))
     worker.take(request("good", RUNS[2], timed=timed))
     got = answers.take(2)
     assert (got[RUNS[1]].error_class, got[RUNS[1]].verdict) == (kind, None)
     assert str(got[RUNS[1]].failure()).startswith(message)
-    assert not got[RUNS[2]].error, "one job's failure is no other's"
+    made = Verdict if timed else Check
+    assert type(got[RUNS[2]].verdict or got[RUNS[2]].check) is made, "one job's failure is no other's"
     assert all(grader.closed.is_set() for grader in graders.made)
     assert graders.graded.count("# bad") == len(failures), "ours are tried twice, the user's once"
 
 
 def test_our_failure_is_tried_once_more_in_new_sandboxes(worker: Worker, graders: Graders, answers: Answers) -> None:
-    graders.does["# mine"] = InTurn(SandboxError("transient"))
+    graders.does["# mine"] = in_turn(SandboxError("transient"))
     worker.take(request())
     answer = answers.one()
     assert answer.verdict is not None
@@ -229,7 +211,7 @@ def test_our_failure_is_tried_once_more_in_new_sandboxes(worker: Worker, graders
 def test_another_version_of_a_problem_is_refused(
     worker: Worker, graders: Graders, answers: Answers, competition: Path
 ) -> None:
-    worker.take(request(sha256="0" * 64))
+    worker.take(request(problem_sha256="0" * 64))
     refused = answers.one()
     assert refused.error_class == "ProblemError"
     assert "use the same version of the project on all machines" in str(refused.failure())
@@ -243,12 +225,8 @@ def test_another_version_of_a_problem_is_refused(
 
 def test_no_more_are_graded_at_once_than_there_are_slots(worker: Worker, graders: Graders, answers: Answers) -> None:
     goes_on = threading.Event()
-
-    def waits() -> None:
-        goes_on.wait(10)
-
     for number in range(2 + AHEAD + 3):
-        graders.does[f"# {number}"] = waits
+        graders.does[f"# {number}"] = lambda: goes_on.wait(10) and None
         worker.take(request(str(number), RUNS[number]))
     until(lambda: len(graders.made) >= 2 + AHEAD)
     time.sleep(0.2)
@@ -313,9 +291,8 @@ def test_a_baseline_of_a_changed_problem_is_timed_again(
 def test_no_baseline_is_timed_for_what_is_not_accepted_or_another_effort(
     worker: Worker, graders: Graders, answers: Answers
 ) -> None:
-    graders.does[f"# {RUNS[0]}"] = InTurn(failed(Outcome.WRONG_ANSWER, problem="double"))
+    graders.does[f"# {RUNS[0]}"] = in_turn(failed(Outcome.WRONG_ANSWER, problem="double"))
     [wrong] = screened(worker, answers, RUNS[0])
-    assert wrong.verdict is not None
     assert wrong.verdict.outcome is Outcome.WRONG_ANSWER
     worker.take(request(effort="quick", baselines=("eager",)))
     answers.one()
@@ -325,7 +302,7 @@ def test_no_baseline_is_timed_for_what_is_not_accepted_or_another_effort(
 def test_a_baseline_that_is_wrong_has_no_speedup_and_is_not_tried_again(
     worker: Worker, graders: Graders, answers: Answers
 ) -> None:
-    graders.does["# eager"] = InTurn(failed(Outcome.WRONG_ANSWER, problem="double"))
+    graders.does["# eager"] = in_turn(failed(Outcome.WRONG_ANSWER, problem="double"))
     got = screened(worker, answers, *RUNS[:3])
     assert [speedups(result) for result in got] == [[]] * 3
     assert Counter(graders.graded)["# eager"] == 1
@@ -335,37 +312,29 @@ def test_a_baseline_that_is_wrong_has_no_speedup_and_is_not_tried_again(
 
 
 def test_a_baseline_that_was_timed_in_another_way_is_told(worker: Worker, graders: Graders, answers: Answers) -> None:
-    graders.does["# eager"] = InTurn(accepted(name="eager.py", problem="double", modes=REPLAYED))
+    graders.does["# eager"] = in_turn(accepted(name="eager.py", problem="double", modes=REPLAYED))
     [got] = screened(worker, answers, RUNS[0], baselines=("eager", "other"))
     assert [speedup[0] for speedup in speedups(got)] == ["other"]
-    assert got.verdict is not None
     [doubt] = got.verdict.doubts
     assert doubt.text.startswith("baseline eager: its time is one of replayed, and the submission's one of ")
 
 
-def test_all_who_waited_for_a_baseline_that_we_failed_to_time_are_told(
+def test_a_baseline_that_we_failed_to_time_is_told_to_all_who_waited_and_timed_for_the_next_job(
     worker: Worker, graders: Graders, answers: Answers
 ) -> None:
+    errors = [SandboxError("once"), SandboxError("twice")]
+
     def fails() -> None:
         time.sleep(0.2)  # so that the other one waits
-        raise SandboxError("no daemon")
+        if errors:
+            raise errors.pop(0)
 
     graders.does["# eager"] = fails
     for got in screened(worker, answers, *RUNS[:2]):
-        assert got.verdict is not None
-        assert [doubt.code for doubt in got.verdict.doubts] == ["no_baseline"]
-
-
-def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(
-    worker: Worker, graders: Graders, answers: Answers
-) -> None:
-    graders.does["# eager"] = InTurn(SandboxError("once"), SandboxError("twice"))
-    [first] = screened(worker, answers, RUNS[0])
-    assert speedups(first) == []
-    assert first.verdict is not None
-    assert [(doubt.code, "twice" in doubt.text) for doubt in first.verdict.doubts] == [("no_baseline", True)]
+        assert speedups(got) == []
+        assert [(doubt.code, "twice" in doubt.text) for doubt in got.verdict.doubts] == [("no_baseline", True)]
     assert Counter(graders.graded)["# eager"] == 2
-    [later] = screened(worker, answers, RUNS[1])
+    [later] = screened(worker, answers, RUNS[2])
     assert speedups(later) == [("eager", BASELINE_NS / KERNEL_NS, True)]
     assert Counter(graders.graded)["# eager"] == 3
 
@@ -378,6 +347,7 @@ def on(device: DeviceKind, verdict: Verdict, **changes: Any) -> Verdict:
 NO_MEMORY = {"traceback": "torch.OutOfMemoryError: CUDA out of memory."}
 
 
+@pytest.mark.parametrize("also_alone", [False, True], ids=["is right alone", "fails alone as well"])
 @pytest.mark.parametrize(
     ("verdict", "short", "again"),
     [
@@ -393,61 +363,34 @@ NO_MEMORY = {"traceback": "torch.OutOfMemoryError: CUDA out of memory."}
     ids=["limit", "error", "library", "build", "wrong and short", "wrong", "accepted", "on a CPU"],
 )
 def test_what_may_have_failed_because_others_had_the_memory_is_graded_alone(
-    worker: Worker, graders: Graders, answers: Answers, verdict: Verdict, short: bool, again: bool
+    worker: Worker, graders: Graders, answers: Answers, verdict: Verdict, short: bool, again: bool, also_alone: bool
 ) -> None:
-    graders.does["# mine"] = InTurn(verdict)
+    graders.does["# mine"] = in_turn(*[verdict] * (1 + also_alone))
     graders.short |= {"# mine"} if short else set()
     worker.take(request())
-    answer = answers.one()
-    assert answer.verdict is not None
+    outcome = answers.one().verdict.outcome
     assert [grader.alone for grader in graders.made] == ([False, True] if again else [False])
-    assert answer.verdict.outcome == (Outcome.ACCEPTED if again else verdict.outcome), "the last one counts"
-
-
-def test_what_also_fails_alone_has_failed(worker: Worker, graders: Graders, answers: Answers) -> None:
-    failure = on("cuda", failed(Outcome.MEMORY_LIMIT))
-    graders.does["# mine"] = InTurn(failure, failure)
-    worker.take(request())
-    answer = answers.one()
-    assert answer.verdict is not None
-    assert (answer.verdict.outcome, len(graders.made)) == (Outcome.MEMORY_LIMIT, 2)
-
-
-class FakeWatchdog(Watchdog):
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def expect(self, problem: Problem) -> None:
-        self.calls.append(problem.slug)
-
-    def reset(self) -> None:
-        self.calls.append("reset")
-
-    def stop(self) -> None:
-        self.calls.append("stop")
+    assert outcome == (Outcome.ACCEPTED if again and not also_alone else verdict.outcome), "the last one counts"
 
 
 def test_the_watchdog_is_told_of_each_step_and_stopped_after_the_last(
     competition: Path, graders: Graders, answers: Answers
 ) -> None:
-    watchdog = FakeWatchdog()
+    watchdog = create_autospec(Watchdog, instance=True)
     worker = Worker(competition, "cpu", 1, answers, watchdog)
     goes_on = threading.Event()
-
-    def waits() -> None:
-        goes_on.wait(10)
-
-    graders.does["# first"] = waits
+    graders.does["# first"] = lambda: goes_on.wait(10) and None
     worker.take(request("first", RUNS[0]))
     until(lambda: graders.at_once == 1)
     worker.take(request("second", RUNS[1]))
-    until(lambda: watchdog.calls.count("double") == 2)
+    until(lambda: watchdog.expect.call_count == 2)
     # Each arrives, each has a grader; the first makes progress.
-    assert Counter(watchdog.calls) == {"reset": 3, "double": 2}
+    assert Counter(name for name, *_ in watchdog.method_calls) == {"reset": 3, "expect": 2}
+    assert {given.slug for (given,) in (call.args for call in watchdog.expect.mock_calls)} == {"double"}
     goes_on.set()
     answers.take(2)
-    assert Counter(watchdog.calls) == {"reset": 5, "double": 2, "stop": 1}
-    assert watchdog.calls[-1] == "stop"
+    assert Counter(name for name, *_ in watchdog.method_calls) == {"reset": 5, "expect": 2, "stop": 1}
+    assert watchdog.method_calls[-1][0] == "stop"
     worker.stop()
 
 
@@ -500,6 +443,6 @@ def test_the_dispatchers_clock_decides_about_final_tests(
     hashes = {final: load(toml.parent, private, final).sha256 for final in (False, True)}
     assert hashes[True] == load(toml.parent, private).sha256 != hashes[False]
     for final, sha256 in hashes.items():
-        _, prepared_job = worker._prepared(request(sha256=sha256, final=final))
+        _, prepared_job = worker._prepared(request(problem_sha256=sha256, final=final))
         assert prepared_job.problem.sha256 == sha256
         assert bool(prepared_job.problem.final_tests) is final
