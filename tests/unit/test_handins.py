@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from harness.errors import SubmissionError, UsageError
-from kernelmark.course.marks import COLUMNS
 from kernelmark.course.submissions import submissions_in
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import rank
-from tests.unit.conftest import Command, Judge
+from tests.unit.conftest import Command, Judge, Said
 from tests.verdicts import accepted, failed
 
 KERNEL = "def twice(x, y): y.copy_(2 * x)\n"
@@ -29,6 +29,36 @@ FILES = {
     "Two/a.py": KERNEL,
     "Two/deep/b.cu": KERNEL,
 }
+
+
+class Course(NamedTuple):
+    """A project with one problem, its command line, and a judge that gives prepared answers."""
+
+    folder: Path
+    command: Command
+    judge: Callable[..., Judge]
+
+    def configure(self, text: str) -> None:
+        with (self.folder / "kernelmark.toml").open("a") as settings:
+            settings.write(text)
+
+    def grade(self, place: Path, *options: str) -> Said:
+        """Grade what was handed in; the marks are in `marks.csv` unless the options name another file."""
+        return self.command("grade", "double", str(place), "--csv", "marks.csv", *options)
+
+    def handed_in(self, moments: Iterable[tuple[str, str]]) -> None:
+        """Write `in.csv`, when each author handed in."""
+        rows = "".join(f"{author},{when}\n" for author, when in moments)
+        (self.folder / "in.csv").write_text(f"author,handed_in\n{rows}", encoding="utf-8-sig")
+
+    def marks(self, name: str = "marks.csv") -> list[dict[str, str]]:
+        with (self.folder / name).open(newline="") as file:
+            return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def course(competition: Path, command: Command, judge: Callable[..., Judge]) -> Course:
+    return Course(competition, command, judge)
 
 
 def folder(tmp_path: Path, files: dict[str, str]) -> Path:
@@ -115,11 +145,8 @@ def test_an_empty_folder_is_a_hand_in_without_a_kernel(
         bob.submission()
 
 
-def test_whoever_handed_in_no_kernel_has_a_row(
-    competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
-    with (competition / "kernelmark.toml").open("a") as settings:
-        settings.write('[teams]\nfast = ["gil", "hal"]\n')
+def test_whoever_handed_in_no_kernel_has_a_row(course: Course) -> None:
+    course.configure('[teams]\nfast = ["gil", "hal"]\n')
     files = {
         "Ada_1_assignsubmission_file/k.py": KERNEL,
         "Ada_1_assignsubmission_onlinetext/onlinetext.html": "see the file",
@@ -129,38 +156,27 @@ def test_whoever_handed_in_no_kernel_has_a_row(
         "hal_20_assignsubmission_file/notes.md": "gil has it",
         "grades.csv": "the teacher's own",
     }
-    judge(accepted(author="Ada"), accepted(author="gil"))
-    said = command("grade", "double", str(folder(competition, files)), "--csv", "marks.csv", "--no-record")
+    course.judge(accepted(author="Ada"), accepted(author="gil"))
+    said = course.grade(folder(course.folder, files), "--no-record")
     assert said.code == 2
-    with (competition / "marks.csv").open(newline="") as file:
-        rows = {row["author"]: (row["id"], row["outcome"], row["message"]) for row in csv.DictReader(file)}
-    why = "no kernel (found {}); its name must end in .py, .cu or .cpp"
-    assert {author: rows[author][2] for author in ("Bob", "cyd")} == {
-        "Bob": f"Bob: {why.format('kernel.txt')}",
-        "cyd": f"cyd: {why.format('cyd_3_55_kernel.txt')}",
-    }
-    assert [(author, *row[:2]) for author, row in rows.items()] == [
-        ("Ada", "1", "accepted"),
-        ("Bob", "2", "not graded"),
-        ("cyd", "3", "not graded"),
-        ("gil", "", "accepted"),
-        ("hal", "20", "accepted"),
+    assert [(row["author"], row["id"], row["outcome"], row["message"].partition(";")[0]) for row in course.marks()] == [
+        ("Ada", "1", "accepted", ""),
+        ("Bob", "2", "not graded", "Bob: no kernel (found kernel.txt)"),
+        ("cyd", "3", "not graded", "cyd: no kernel (found cyd_3_55_kernel.txt)"),
+        ("gil", "", "accepted", ""),
+        ("hal", "20", "accepted", ""),
     ]
     assert "note: passed over what is not a kernel: grades.csv, notes.md\n" in said.err
     assert said.err.splitlines()[-2:] == ["4 submissions: 2 accepted, 2 not graded", "wrote marks.csv"]
 
 
-def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
-    competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
-    with (competition / "kernelmark.toml").open("a") as settings:
-        settings.write('[teams]\nfast = ["ada", "bob"]\nslow = ["cyd", "dan"]\nmany = ["eve", "fay", "gil"]\n')
-    place = folder(competition, {f"{name}/k.py": KERNEL for name in ("bob", "slow", "eve", "gil", "zed")})
-    judge(accepted(), accepted(), accepted())
-    said = command("grade", "double", str(place), "--csv", "marks.csv", "--feedback", "feedback", "--no-record")
+def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(course: Course) -> None:
+    course.configure('[teams]\nfast = ["ada", "bob"]\nslow = ["cyd", "dan"]\nmany = ["eve", "fay", "gil"]\n')
+    place = folder(course.folder, {f"{name}/k.py": KERNEL for name in ("bob", "slow", "eve", "gil", "zed")})
+    course.judge(accepted(), accepted(), accepted())
+    said = course.grade(place, "--feedback", "feedback", "--no-record")
     assert said.code == 2, said.err
-    with (competition / "marks.csv").open(newline="") as file:
-        rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv.reader(file)][1:]
+    rows = course.marks()
     assert [(row["author"], row["team"], row["file"], row["outcome"]) for row in rows] == [
         ("ada", "fast", "bob/k.py", "accepted"),
         ("bob", "fast", "bob/k.py", "accepted"),
@@ -171,7 +187,7 @@ def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
         ("zed", "", "zed/k.py", "accepted"),
     ]
     assert rows[2]["message"] == "eve handed in, and so did gil of the same team; leave one submission"
-    assert sorted(path.stem for path in (competition / "feedback").iterdir()) == sorted(row["author"] for row in rows)
+    assert sorted(path.stem for path in (course.folder / "feedback").iterdir()) == sorted(row["author"] for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -245,12 +261,9 @@ def test_an_id_is_that_which_the_platform_appended_and_nobody_takes_another_ones
 ) -> None:
     found = {each.owner.id: each for each in submissions_in(archive(tmp_path, dict.fromkeys(files, KERNEL)))}
     assert len({each.author for each in found.values()}) == len(files) == len(found)
-    assert {own: found[own].author for own, author in authors.items() if author} == {
-        own: author for own, author in authors.items() if author
-    }
     for own, author in authors.items():
         if author:
-            assert found[own].submission().author == author, "each other one is graded as always"
+            assert found[own].author == found[own].submission().author == author, "each other one is graded as always"
 
 
 def test_a_file_with_the_ids_of_two_is_refused_and_no_other(tmp_path: Path) -> None:
@@ -260,19 +273,6 @@ def test_a_file_with_the_ids_of_two_is_refused_and_no_other(tmp_path: Path) -> N
     assert [(each.author, each.submission().author) for each in (ada, zoe)] == [("Ada", "Ada"), ("Zoe", "Zoe")]
     with pytest.raises(SubmissionError, match="holds the ids 5 and 31415; hand in a file whose own name has no id"):
         eve.submission()
-
-
-def test_a_row_of_moments_is_not_taken_by_who_is_called_like_an_id(
-    competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
-    toml = competition / "problems/double/problem.toml"
-    toml.write_text(SCHEDULE + toml.read_text())
-    place = folder(competition, {f"{name}{MOODLE}/k.py": KERNEL for name in ("Иван_20110", "20110_5")})
-    (competition / "in.csv").write_text(f"author,handed_in\n20110,{DEADLINE.isoformat()}\n")
-    judge(accepted())
-    command("grade", "double", str(place), "--handed-in", "in.csv", "--csv", "marks.csv", "--no-record")
-    with (competition / "marks.csv").open(newline="") as file:
-        assert {row["author"]: row["late_days"] for row in csv.DictReader(file)} == {"20110": "0", "20110-5": ""}
 
 
 def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:
@@ -294,15 +294,13 @@ def test_no_more_of_an_archive_is_read_than_a_submission_may_have(tmp_path: Path
         bomb.submission()
 
 
-def test_marks_and_feedback_are_written(competition: Path, command: Command, judge: Callable[..., Judge]) -> None:
-    place = folder(competition, {**FILES, "zed.py": KERNEL})
-    fake = judge(accepted(), failed(message="=cmd|' /C calc'!A0"), failed(message="@wrong"), accepted())
-    files = ("--csv", "out/marks.csv", "--feedback", "out/feedback")
-    said = command("grade", "double", str(place), *files, "--no-record", "--quick")
+def test_marks_and_feedback_are_written(course: Course) -> None:
+    place = folder(course.folder, {**FILES, "zed.py": KERNEL})
+    fake = course.judge(accepted(), failed(message="=cmd|' /C calc'!A0"), failed(message="@wrong"), accepted())
+    said = course.grade(place, "--csv", "out/marks.csv", "--feedback", "out/feedback", "--no-record", "--quick")
     assert said.code == 2, said.err  # Two handed in two
     assert fake.setup.effort == "quick"
-    with (competition / "out/marks.csv").open(newline="") as file:
-        rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv.reader(file)][1:]
+    rows = course.marks("out/marks.csv")
     assert [(row["author"], row["outcome"]) for row in rows] == [
         ("Ada-Lovelace", "accepted"),
         ("Two", "not graded"),
@@ -316,14 +314,12 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
     ]
     assert rows[0]["time_ns"] == "57300"
     assert rows[2]["message"] == "'=cmd|' /C calc'!A0", "no spreadsheet runs it"
+    feedback = {path.name: path.read_text() for path in (course.folder / "out/feedback").iterdir()}
     ada = "Ada Lovelace_31415_assignfeedback_file_feedback.txt"
-    written = [ada, *(f"{row['author']}.txt" for row in rows[1:])]
-    assert sorted(path.name for path in (competition / "out/feedback").iterdir()) == written
-    assert "  run " not in said.out + (competition / "out/feedback/zed.txt").read_text(), "nothing was recorded"
-    assert "handed in 2 kernels" in (competition / "out/feedback/Two.txt").read_text()
-    assert (
-        (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted: 57.3 µs [57.0, 57.6] a call\n")
-    )
+    assert sorted(feedback) == [ada, *(f"{row['author']}.txt" for row in rows[1:])]
+    assert "  run " not in said.out + feedback["zed.txt"], "nothing was recorded"
+    assert "handed in 2 kernels" in feedback["Two.txt"]
+    assert feedback["zed.txt"].startswith("zed.py\naccepted: 57.3 µs [57.0, 57.6] a call\n")
 
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -332,32 +328,26 @@ SCHEDULE = f'deadline = {DEADLINE.isoformat()}\ngrace = "1h"\nlate = {{ days = 2
 
 
 @pytest.fixture
-def closed(competition: Path) -> Path:
-    """A course whose problem closed three days ago, and what four students handed in."""
-    toml = competition / "problems/double/problem.toml"
+def closed(course: Course) -> Path:
+    """What four students handed in; the problem of their course closed three days ago."""
+    toml = course.folder / "problems/double/problem.toml"
     toml.write_text(SCHEDULE + toml.read_text())
-    return folder(competition, {f"{name}_31415_92653_k.py": KERNEL for name in ("ada", "bob", "dan", "eve_LATE")})
+    return folder(course.folder, {f"{name}_31415_92653_k.py": KERNEL for name in ("ada", "bob", "dan", "eve_LATE")})
 
 
-def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
-    closed: Path, competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
+def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(closed: Path, course: Course) -> None:
     moments = {"ada": -timedelta(hours=1), "bob": timedelta(hours=1), "eve": timedelta(hours=30), "dan": timedelta(3)}
-    rows = [f"{name},{(DEADLINE + after).isoformat()}" for name, after in moments.items()]
-    (competition / "in.csv").write_text("\n".join(["author,handed_in", *rows]) + "\n", encoding="utf-8-sig")
-    judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "eve"), 1)))
-    given = ("grade", "double", str(closed), "--handed-in", "in.csv", "--csv", "marks.csv", "--feedback", "feedback")
-    said = command(*given)
+    course.handed_in((name, (DEADLINE + after).isoformat()) for name, after in moments.items())
+    course.judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "eve"), 1)))
+    said = course.grade(closed, "--handed-in", "in.csv", "--feedback", "feedback")
     assert said.code == 2, "dan's was too late"
-    with (competition / "marks.csv").open(newline="") as file:
-        marks = {row["author"]: (row["outcome"], row["late_days"], row["factor"]) for row in csv.DictReader(file)}
-    assert marks == {
-        "ada": ("accepted", "0", "1"),
-        "bob": ("accepted", "0", "1"),
-        "dan": ("not graded", "3", ""),
-        "eve": ("accepted", "2", "0.8"),
-    }
-    [table] = rank(JsonlLedger(competition / "leaderboard/results/double.jsonl").read())
+    assert [(row["author"], row["outcome"], row["late_days"], row["factor"]) for row in course.marks()] == [
+        ("ada", "accepted", "0", "1"),
+        ("bob", "accepted", "0", "1"),
+        ("dan", "not graded", "3", ""),
+        ("eve", "accepted", "2", "0.8"),
+    ]
+    [table] = rank(JsonlLedger(course.folder / "leaderboard/results/double.jsonl").read())
     assert sorted(row.author for row in table.rows) == ["ada", "bob"]
     assert {row.moderation[0].reason[:51] for row in table.rows} == {
         "graded after the deadline, but handed in on time, 2"
@@ -365,47 +355,32 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
     assert [(run.author, run.state, run.moderation[0].actor) for run in table.set_aside] == [
         ("eve", "late", "late policy")
     ]
-    assert "2 days late, factor 0.8" in (competition / "feedback/eve.txt").read_text()
-    assert "run         3333" in said.out
-    assert "run         3333" in (competition / "feedback/eve.txt").read_text()
+    eve = (course.folder / "feedback/eve.txt").read_text()
+    assert "2 days late, factor 0.8" in eve
+    assert ("run         3333" in said.out, "run         3333" in eve) == (True, True)
     late, when = "not graded: it was handed in too late", f"{DEADLINE + moments['dan']:%Y-%m-%d %H:%M} UTC, 3 days late"
-    assert (competition / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{late}\n  handed in   {when}\n"
-    judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve")))
-    command(*("grade", "double", str(closed), "--handed-in", "marks.csv", "--csv", "again.csv", "--no-record"))
-    with (competition / "again.csv").open(newline="") as file:
-        assert [row["late_days"] for row in csv.DictReader(file)] == ["0", "0", "3", "2"], "a table of marks is one too"
-    judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve")))
-    unknown = command("grade", "double", str(closed), "--csv", "never.csv", "--no-record")
+    assert (course.folder / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{late}\n  handed in   {when}\n"
+    course.judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve") * 2))
+    course.grade(closed, "--handed-in", "marks.csv", "--csv", "again.csv", "--no-record")
+    assert [row["late_days"] for row in course.marks("again.csv")] == ["0", "0", "3", "2"], (
+        "a table of marks is one too"
+    )
+    unknown = course.grade(closed, "--no-record")
     assert "; --handed-in says how late each one was\n" in unknown.err
 
 
-def test_a_table_of_moments_names_authors_in_any_of_their_forms(
-    closed: Path, competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
-    kims = ("Kim Lee_1_assignsubmission_file", "Kim Lee_2_assignsubmission_file", "Kim Lee_3_assignsubmission_file")
-    others = (
-        "李雷_20109_assignsubmission_file",
-        "Иван_20110_assignsubmission_file",
-        "王芳_20111_assignsubmission_file",
-    )
-    place = folder(competition, {f"more/{name}/k.py": KERNEL for name in (*kims, *others)}) / "more"
-    on_time, late = (DEADLINE.isoformat(), (DEADLINE + timedelta(hours=30)).isoformat())
-    rows = [
-        (kims[0], late),
-        ("Kim-Lee-2", late),
-        ("Kim Lee", on_time),
-        ("李雷", late),
-        ("20110", late),
-        (others[2], late),
-    ]
-    (competition / "in.csv").write_text("author,handed_in\n" + "".join(f"{name},{when}\n" for name, when in rows))
-    judge(*(accepted(run=str(number) * 16) for number in range(5)))
-    command("grade", "double", str(place), "--handed-in", "in.csv", "--csv", "marks.csv", "--no-record")
-    with (competition / "marks.csv").open(newline="") as file:
-        late_days = {row["author"]: row["late_days"] for row in csv.DictReader(file)}
-    assert late_days == {
+def test_a_table_of_moments_names_authors_in_any_of_their_forms(closed: Path, course: Course) -> None:
+    kims, others = ("Kim Lee_1", "Kim Lee_2", "Kim Lee_3"), ("李雷_20109", "Иван_20110", "王芳_20111", "20110_5")
+    place = folder(course.folder, {f"more/{name}{MOODLE}/k.py": KERNEL for name in (*kims, *others)}) / "more"
+    told = (f"Kim Lee_1{MOODLE}", "Kim-Lee-2", "李雷", "20110", f"王芳_20111{MOODLE}")
+    late = (DEADLINE + timedelta(hours=30)).isoformat()
+    course.handed_in([*((name, late) for name in told), ("Kim Lee", DEADLINE.isoformat())])
+    course.judge(*(accepted(run=str(number) * 16) for number in range(5)))
+    course.grade(place, "--handed-in", "in.csv", "--no-record")
+    assert {row["author"]: row["late_days"] for row in course.marks()} == {
         **dict.fromkeys(("Kim-Lee-1", "Kim-Lee-2", "20109", "20110", "20111"), "2"),
         "Kim-Lee-3": "",  # a name that three have says of none when
+        "20110-5": "",  # whose name is another's id
     }
 
 
@@ -426,26 +401,22 @@ def test_a_table_of_moments_names_authors_in_any_of_their_forms(
     ],
 )
 def test_when_it_was_handed_in_must_be_said_plainly(
-    closed: Path, competition: Path, command: Command, when: str | None, table: str | bytes, line: str
+    closed: Path, course: Course, when: str | None, table: str | bytes, line: str
 ) -> None:
-    (competition / "in.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
-    said = command("grade", "double", str(closed), *(("--handed-in", when) if when else ()))
-    assert (said.code, said.out) == (2, "")
+    (course.folder / "in.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
+    said = course.grade(closed, *(("--handed-in", when) if when else ()))
+    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
     assert line in said.err
-    assert len(said.err.splitlines()) == 1
-    assert not (competition / "leaderboard").exists()
+    assert not (course.folder / "leaderboard").exists()
 
 
-def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(
-    closed: Path, competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
-    judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "dan"), 1)))
-    said = command("grade", "double", str(closed), "--handed-in", DEADLINE.isoformat())
+def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(closed: Path, course: Course) -> None:
+    course.judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "dan"), 1)))
+    said = course.grade(closed, "--handed-in", DEADLINE.isoformat())
     assert said.code == 2
-    assert (
-        "eve_LATE_31415_92653_k.py is marked LATE in its name, but --handed-in says that all came on time" in said.out
-    )
-    [table] = rank(JsonlLedger(competition / "leaderboard/results/double.jsonl").read())
+    late = "eve_LATE_31415_92653_k.py is marked LATE in its name"
+    assert f"{late}, but --handed-in says that all came on time" in said.out
+    [table] = rank(JsonlLedger(course.folder / "leaderboard/results/double.jsonl").read())
     assert sorted(row.author for row in table.rows) == ["ada", "bob", "dan"]
 
 
@@ -459,19 +430,19 @@ def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(
     ],
 )
 def test_what_refuses_all_is_said_once_and_writes_nothing(
-    closed: Path, competition: Path, command: Command, given: tuple[str, ...], why: str
+    closed: Path, course: Course, given: tuple[str, ...], why: str
 ) -> None:
-    rows = "".join(f"{name},{(DEADLINE + timedelta(days=4)).isoformat()}\n" for name in ("ada", "bob", "dan", "eve"))
-    (competition / "in.csv").write_text(f"author,handed_in\n{rows}")
-    (competition / "marks.csv").write_text("of the last time\n")
-    said = command("grade", "double", str(closed), "--csv", "marks.csv", "--feedback", "feedback", *given)
+    late = (DEADLINE + timedelta(days=4)).isoformat()
+    course.handed_in((name, late) for name in ("ada", "bob", "dan", "eve"))
+    (course.folder / "marks.csv").write_text("of the last time\n")
+    said = course.grade(closed, "--feedback", "feedback", *given)
     assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
     assert why in said.err
     if "takes no more" in why or "passed" in why:
         assert "--late NAME" in said.err
         assert "--no-record" in said.err
-    assert (competition / "marks.csv").read_text() == "of the last time\n"
-    assert not (competition / "feedback").exists()
+    assert (course.folder / "marks.csv").read_text() == "of the last time\n"
+    assert not (course.folder / "feedback").exists()
 
 
 @pytest.mark.parametrize(
@@ -486,11 +457,8 @@ def test_what_refuses_all_is_said_once_and_writes_nothing(
         (("handins", "double"), "PROBLEM comes first, then HANDINS; write `kernelmark grade double handins`"),
     ],
 )
-def test_one_of_the_two_ways_is_needed(
-    arguments: tuple[str, ...], why: str, competition: Path, command: Command
-) -> None:
-    folder(competition, {"ada.py": KERNEL})
-    said = command("grade", *arguments)
-    assert (said.code, said.out) == (2, "")
+def test_one_of_the_two_ways_is_needed(arguments: tuple[str, ...], why: str, course: Course) -> None:
+    folder(course.folder, {"ada.py": KERNEL})
+    said = course.command("grade", *arguments)
+    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
     assert why in said.err
-    assert len(said.err.splitlines()) == 1
