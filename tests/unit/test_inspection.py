@@ -13,11 +13,12 @@ from harness.submission import Submission
 from harness.verdict import ProblemId, Verdict
 from leaderboard.record.archive import archive
 from leaderboard.record.current import Current
-from leaderboard.record.entry import encode
+from leaderboard.record.entry import MODERATION, VERDICT, Entry, encode
 from leaderboard.record.inspection import inspect
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
 from tests.unit.conftest import Command
-from tests.verdicts import accepted, failed
+from tests.verdicts import EPOCH, accepted, failed
 
 HASHES = {"double": "d" * 64}
 
@@ -41,21 +42,12 @@ def ledger(competition: Path) -> JsonlLedger:
     return found
 
 
-def test_an_honest_ledger_has_no_fault(ledger: JsonlLedger, command: Command) -> None:
-    said = command("verify")
-    assert said.code == 0
-    assert said.out == "double.jsonl: 4 entries, 3 verdicts on the current problem, 1 on earlier versions of it\n"
-
-
-def test_every_entry_of_a_ledger_is_accounted_for(competition: Path, command: Command) -> None:
-    found = JsonlLedger(competition / "leaderboard/results/double.jsonl")
-    submission, verdict = graded("ada", sha256=load(competition / "problems/double").sha256)
-    archive(competition / "leaderboard/archive", "double", submission)
-    found.append(verdict)
-    told = "1 verdict on the current problem, 0 on earlier versions of it"
-    assert command("verify").out == f"double.jsonl: 1 entry, {told}\n"
-    assert command("moderate", "annotate", verdict.run, "--actor", "grace", "--reason", "why").code == 0
-    assert command("verify").out == f"double.jsonl: 2 entries, {told}, 1 other\n"
+def test_an_honest_ledger_has_no_fault_and_every_entry_is_accounted_for(ledger: JsonlLedger, command: Command) -> None:
+    told = "3 verdicts on the current problem, 1 on earlier versions of it"
+    assert command("verify")[:2] == (0, f"double.jsonl: 4 entries, {told}\n")
+    run = next(ledger.read()).verdict.run
+    assert command("moderate", "annotate", run, "--actor", "grace", "--reason", "why").code == 0
+    assert command("verify").out == f"double.jsonl: 5 entries, {told}, 1 other\n"
 
 
 def test_a_place_without_a_ledger_is_named(command: Command, competition: Path) -> None:
@@ -63,67 +55,57 @@ def test_a_place_without_a_ledger_is_named(command: Command, competition: Path) 
     assert (said.code, said.out) == (0, f"nothing is recorded in {competition / 'leaderboard/results'}\n")
 
 
-def flip(path: Path, number: int) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    lines[number - 1] = lines[number - 1].replace(b'"outcome":"', b'"outcome":"A', 1)
-    path.write_bytes(b"".join(lines))
+def flip(path: Path) -> None:
+    first, second, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, second.replace(b'"outcome":"', b'"outcome":"A', 1), *others]))
 
 
-def drop(path: Path, number: int) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    del lines[number - 1]
-    path.write_bytes(b"".join(lines))
+def drop(path: Path) -> None:
+    first, _, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, *others]))
 
 
-def tear(path: Path, _: int) -> None:
+def tear(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
 
 
-def double(path: Path, number: int) -> None:
-    entries = list(JsonlLedger(path).entries())
-    with path.open("ab") as file:
-        file.write(encode(entries[-1], entries[number - 1].document)[1])
+def appended(make: Callable[[list[Entry]], bytes], kind: str = VERDICT) -> Callable[[Path], None]:
+    """A document that follows from the last line, whatever it says; it is made from the entries."""
+
+    def append(path: Path) -> None:
+        entries = list(JsonlLedger(path).entries())
+        with path.open("ab") as file:
+            file.write(encode(entries[-1], make(entries), kind=kind)[1])
+
+    return append
 
 
-def orphan(path: Path, _: int) -> None:
-    entries = list(JsonlLedger(path).entries())
-    document = (
-        b'{"schema_version":1,"run":"ffffffffffffffff","action":"annotate","actor":"x","reason":"y",'
-        b'"created_at":"2026-01-01T00:00:00Z"}'
-    )
-    with path.open("ab") as file:
-        file.write(encode(entries[-1], document, kind="moderation")[1])
-
-
-def unreadable(path: Path, _: int) -> None:
-    entries = list(JsonlLedger(path).entries())
-    with path.open("ab") as file:
-        file.write(encode(entries[-1], b'{"schema_version":9}')[1])
-
-
-def misplaced(path: Path, _: int) -> None:
-    verdict = accepted(problem="softmax")
-    entries = list(JsonlLedger(path).entries())
-    with path.open("ab") as file:
-        file.write(encode(entries[-1], verdict.to_json().encode())[1])
+ORPHAN = Moderation(run="f" * 16, action="annotate", actor="x", reason="y", created_at=EPOCH).to_json().encode()
 
 
 @pytest.mark.parametrize(
-    ("damage", "number", "faults"),
+    ("damage", "faults"),
     [
-        (flip, 2, ["2 was changed after it was written"]),
-        (drop, 2, ["2 says that it is line 3", "2 does not follow", "3 says that it is line 4"]),
-        (tear, 0, ["4: an unfinished last line"]),
-        (double, 1, ["5 has run"]),
-        (orphan, 0, ["5: moderates run ffffffffffffffff, which is not in this ledger"]),
-        (unreadable, 0, ["5: ledger entry 5"]),
-        (misplaced, 0, ["5 is on problem 'softmax', in the ledger of 'double'", "5: run"]),
+        (flip, ["2 was changed after it was written"]),
+        (drop, ["2 says that it is line 3", "2 does not follow", "3 says that it is line 4"]),
+        (tear, ["4: an unfinished last line"]),
+        (appended(lambda entries: entries[0].document), ["5 has run"]),
+        (
+            appended(lambda _: ORPHAN, MODERATION),
+            ["5: moderates run ffffffffffffffff, which is not in this ledger"],
+        ),
+        (appended(lambda _: b'{"schema_version":9}'), ["5: ledger entry 5"]),
+        (
+            appended(lambda _: accepted(problem="softmax").to_json().encode()),
+            ["5 is on problem 'softmax', in the ledger of 'double'", "5: run"],
+        ),
     ],
-)  # fmt: skip
+    ids=["changed", "dropped", "torn", "doubled", "of no run", "of another version", "of another problem"],
+)
 def test_damage_is_told_with_its_line(
-    ledger: JsonlLedger, command: Command, damage: Callable[[Path, int], None], number: int, faults: list[str]
+    ledger: JsonlLedger, command: Command, damage: Callable[[Path], None], faults: list[str]
 ) -> None:
-    damage(ledger.path, number)
+    damage(ledger.path)
     said = command("verify")
     assert said.code == 7
     lines = [line for line in said.out.splitlines() if line.startswith(str(ledger.path))]
@@ -137,7 +119,7 @@ def test_sources_are_compared_with_what_was_graded(ledger: JsonlLedger, command:
     (eve,) = (competition / "leaderboard/archive/double/eve").iterdir()
     ada.write_text("# another\n")
     eve.unlink()
-    flip(ledger.path, 2)
+    flip(ledger.path)
     said = command("verify")
     assert said.code == 7
     one, two, three = said.out.splitlines()[:3]

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -53,8 +54,10 @@ def append_foreign_kind(ledger: JsonlLedger) -> None:
 
 def test_a_verdict_comes_back_as_it_was_recorded(tmp_path):
     verdicts = [accepted(log='a "quoted"\nline\u2028 and \x85 µ'), failed(), failed(Outcome.TIMEOUT)]
-    ledger = filled(tmp_path / "not" / "yet" / "there", verdicts)
+    ledger = JsonlLedger(tmp_path / "not" / "yet" / "there" / "softmax.jsonl")
+    returned = [ledger.append(verdict) for verdict in verdicts]
     entries = list(ledger.read())
+    assert returned == entries
     assert [entry.verdict for entry in entries] == verdicts
     assert [entry.seq for entry in entries] == [1, 2, 3]
     assert all(entry.warnings == () for entry in entries)
@@ -74,12 +77,6 @@ def test_the_format_can_be_checked_with_json_and_sha256_alone(whole):
             digest.update(len(part).to_bytes(8, "big") + part)
         assert record["hash"] == digest.hexdigest()
         prev = record["hash"]
-
-
-def test_append_returns_what_read_gives(tmp_path):
-    ledger = JsonlLedger(tmp_path / "softmax.jsonl")
-    returned = [ledger.append(verdict) for verdict in SMALL]
-    assert returned == list(ledger.read())
 
 
 def test_a_ledger_that_does_not_exist_is_empty_and_is_not_made_by_reading(tmp_path):
@@ -139,24 +136,17 @@ def test_a_flipped_byte_is_reported_with_its_line(whole, data, flip):
         pytest.param([1, 2, 3], 1, id="the first line removed"),
         pytest.param([0, 2, 1, 3], 2, id="two lines exchanged"),
         pytest.param([0, 1, 1, 2, 3], 3, id="a line doubled"),
+        # A line of another ledger has the right number; only `prev` tells that it was not written after the one before.
+        pytest.param([4, 1, 2, 3], 2, id="the first of another ledger"),
+        pytest.param([0, 1, 2, 7], 4, id="the last of another ledger"),
     ],
 )
 def test_whole_lines_out_of_place_break_the_chain(tmp_path, whole, order, line):
-    lines = whole.splitlines(keepends=True)
-    ledger = JsonlLedger(tmp_path / "softmax.jsonl")
+    ledger = filled(tmp_path, [failed() for _ in range(4)])
+    lines = [*whole.splitlines(keepends=True), *ledger.path.read_bytes().splitlines(keepends=True)]
     ledger.path.write_bytes(b"".join(lines[index] for index in order))
     with pytest.raises(LedgerError, match=rf"line {line} does not follow from the line before it"):
         ledger.verify()
-
-
-@pytest.mark.parametrize(("place", "reported"), [(0, 2), (1, 2), (3, 4)])
-def test_a_line_of_another_ledger_breaks_the_chain(tmp_path, whole, place, reported):
-    """It is whole and has the right number; only `prev` tells that it was not written after the line before it."""
-    lines, foreign = whole.splitlines(keepends=True), filled(tmp_path, [failed() for _ in range(4)])
-    lines[place] = foreign.path.read_bytes().splitlines(keepends=True)[place]
-    foreign.path.write_bytes(b"".join(lines))
-    with pytest.raises(LedgerError, match=rf"line {reported} does not follow from the line before it"):
-        foreign.verify()
 
 
 def test_nothing_is_appended_to_a_broken_last_line(tmp_path, whole):
@@ -211,7 +201,7 @@ except LedgerError as error:
 """
 
 
-@pytest.mark.parametrize("room", [0, 1, 700])
+@pytest.mark.parametrize("room", [0, 700])
 def test_a_write_that_comes_up_short_leaves_nothing_behind(tmp_path, room):
     """The file-size limit stands in for the full disk: the kernel writes what fits, and says how much that was."""
     ledger = filled(tmp_path, SMALL[:2])
@@ -234,15 +224,7 @@ def test_a_write_that_comes_up_short_leaves_nothing_behind(tmp_path, room):
 def test_a_failed_fsync_takes_the_line_back(tmp_path, monkeypatch):
     ledger = filled(tmp_path, SMALL[:1])
     before = ledger.path.read_bytes()
-    fsync, calls = os.fsync, []
-
-    def failing_once(descriptor: int) -> None:
-        calls.append(descriptor)
-        if len(calls) == 1:
-            raise OSError(5, "Input/output error")
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", failing_once)
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=[OSError(5, "Input/output error"), None]))
     with pytest.raises(LedgerError, match=r"was not recorded \(Input/output error\)"):
         ledger.append(SMALL[1])
     assert ledger.path.read_bytes() == before
@@ -267,20 +249,12 @@ def test_the_line_is_durable_when_append_returns(tmp_path, monkeypatch):
 
 
 def test_the_cost_of_appending_does_not_grow_with_the_file(tmp_path, monkeypatch):
-    read = 0
-    pread = os.pread
-
-    def counting(descriptor: int, length: int, offset: int) -> bytes:
-        nonlocal read
-        data = pread(descriptor, length, offset)
-        read += len(data)
-        return data
-
+    read = Mock(side_effect=os.pread)
     ledger = filled(tmp_path, [accepted() for _ in range(60)])
     assert ledger.path.stat().st_size > 400_000
-    monkeypatch.setattr(os, "pread", counting)
+    monkeypatch.setattr(os, "pread", read)
     ledger.append(SMALL[0])
-    assert 0 < read <= 1 << 16
+    assert 0 < sum(length for _, length, _ in (call.args for call in read.mock_calls)) <= 1 << 16
 
 
 def test_a_line_longer_than_the_tail_that_is_read_first(tmp_path):
@@ -324,8 +298,9 @@ def test_bytes_put_into_a_whole_line_are_reported(whole, data, put):
         ledger = JsonlLedger(Path(folder) / "softmax.jsonl")
         changed = whole[:place] + put + whole[place:]
         ledger.path.write_bytes(changed)
-        if whole.startswith(changed[: changed.rfind(b"\n") + 1]):
-            return  # the same bytes once more, of which no whole line is made
+        lines = whole.splitlines(keepends=True)
+        if lines == [line for line in changed.splitlines(keepends=True) if line in lines]:
+            return  # beside the whole lines, and no part of one: such a line is passed over
         with pytest.raises(LedgerError):
             ledger.verify()
 
