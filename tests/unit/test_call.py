@@ -70,46 +70,26 @@ def test_the_places_of_names_and_parameters_are_python() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "what"),
+    ("form", "value", "what"),
     [
-        ({"w01": 1, "other": 2}, "the result lacks 'w0'"),
-        ({"w0": 1, "w2": 2}, "the result lacks 'w1'"),
-        ([1], "the result lacks 'w0'"),
+        ({"dict": {"w{index}": "x"}}, {"w01": 1, "other": 2}, "the result lacks 'w0'"),
+        ({"dict": {"w{index}": "x"}}, {"w0": 1, "w2": 2}, "the result lacks 'w1'"),
+        ({"dict": {"w{index}": "x"}}, [1], "the result lacks 'w0'"),
+        (FORM, 3, "the result should be a tuple of 4, and is int"),
+        (FORM, ("x",), "the result should be a tuple of 4, and is 1 values"),
+        (FORM, ("x", {}, [1, 2.5, True], "mean"), r"the result\[1\] lacks 'w'"),
     ],
 )
-def test_a_member_that_is_missing_is_named(value: object, what: str) -> None:
+def test_a_value_of_another_form_is_refused_with_its_place(form: Form, value: object, what: str) -> None:
     with pytest.raises(FormError, match=what):
-        parts(value, {"dict": {"w{index}": "x"}})
-
-
-@pytest.mark.parametrize(
-    ("value", "what"),
-    [
-        (3, "the result should be a tuple of 4, and is int"),
-        (("x",), "the result should be a tuple of 4, and is 1 values"),
-        (("x", {}, [1, 2.5, True], "mean"), r"the result\[1\] lacks 'w'"),
-        (("x", 5, [1, 2.5, True], "mean"), r"the result\[1\] lacks 'w'"),
-    ],
-)
-def test_a_value_of_another_form_is_refused_with_its_place(value: object, what: str) -> None:
-    with pytest.raises(FormError, match=what):
-        parts(value, FORM)
+        parts(value, form)
 
 
 @pytest.mark.parametrize(
     "form",
-    [
-        None,
-        {},
-        {"tuple": "x"},
-        {"a": 1, "b": 2},
-        {"none": False},
-        {"text": 3},
-        {"dict": ["x"]},
-        {"import": "os"},
-        {"dict": {"{index}": 3}},
-    ],
-)
+    [None, {}, {"tuple": "x"}, {"a": 1, "b": 2}, {"none": False}, {"text": 3}, {"import": "os"},
+     {"dict": {"{index}": 3}}],
+)  # fmt: skip
 def test_what_is_not_a_form_is_refused(form: Form) -> None:
     with pytest.raises(FormError):
         check(form)

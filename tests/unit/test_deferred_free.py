@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from harness.arena.deferred_free import DeferredFree
@@ -10,10 +12,14 @@ from harness.errors import DeviceError
 GIB = 1 << 30
 
 
+def noted(*spare: Callable[[], int]) -> tuple[DeferredFree[str], list[str], list[float]]:
+    """Memory of which is noted what was released, and how long that was waited for."""
+    released, slept = list[str](), list[float]()
+    return DeferredFree(released.append, slept.append, *spare), released, slept
+
+
 def test_memory_is_kept_until_there_is_a_lot_and_then_released_together() -> None:
-    released: list[str] = []
-    slept: list[float] = []
-    deferred = DeferredFree(released.append, slept.append)
+    deferred, released, slept = noted()
     for name in "abc":
         deferred.make_room(8 * GIB, most_bytes=30 * GIB)
         deferred.add(name, 8 * GIB)
@@ -28,9 +34,7 @@ def test_memory_is_kept_until_there_is_a_lot_and_then_released_together() -> Non
 
 
 def test_the_end_of_a_grading_gives_everything_back_and_waits_for_nothing() -> None:
-    released: list[str] = []
-    slept: list[float] = []
-    deferred = DeferredFree(released.append, slept.append)
+    deferred, released, slept = noted()
     deferred.add("a", 5)
     deferred.add("b", 7)
     assert deferred.free() == 12
@@ -39,9 +43,7 @@ def test_the_end_of_a_grading_gives_everything_back_and_waits_for_nothing() -> N
 
 
 def test_what_is_given_back_for_others_is_waited_for() -> None:
-    released: list[str] = []
-    slept: list[float] = []
-    deferred = DeferredFree(released.append, slept.append, lambda: 2 * GIB)
+    deferred, released, slept = noted(lambda: 2 * GIB)
     deferred.add("a", 4 * GIB)
     deferred.give_back()
     assert (released, deferred.kept_bytes) == (["a"], 0)
@@ -65,11 +67,6 @@ def test_a_device_that_is_full_of_kept_memory_still_has_some(hoard: str) -> None
     deferred.add("old", GIB)
     assert deferred.allocate(create, GIB, most_bytes=30 * GIB) == "new"
     assert deferred.kept_bytes == 0
-
-
-def test_a_device_that_others_have_filled_has_none() -> None:
-    def create() -> str:
-        raise DeviceError("CUDA driver: CUDA_ERROR_OUT_OF_MEMORY")
-
+    full["others"] = True
     with pytest.raises(DeviceError, match="OUT_OF_MEMORY"):
-        DeferredFree(lambda _: None, lambda _: None).allocate(create, GIB, most_bytes=30 * GIB)
+        deferred.allocate(create, GIB, most_bytes=30 * GIB)

@@ -51,21 +51,18 @@ def nobody_waits() -> None:
     pytest.fail("it waited")
 
 
-@pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_the_second_grading_on_a_device_waits_for_the_first(device: DeviceKind) -> None:
+def in_a_thread(
+    turn: Callable[..., AbstractContextManager[None]], device: DeviceKind = "cuda"
+) -> tuple[threading.Event, threading.Event]:
+    """Somebody else who wants a turn: events for that he waits, and for that he has had it."""
     waits, entered = threading.Event(), threading.Event()
 
-    def second() -> None:
-        with lock_alone(device, waits.set):
+    def other() -> None:
+        with turn(device, waits.set):
             entered.set()
 
-    thread = threading.Thread(target=second)
-    with lock_alone(device, nobody_waits):
-        thread.start()
-        assert waits.wait(5)
-        assert not entered.wait(0.1)
-    assert entered.wait(5)
-    thread.join()
+    threading.Thread(target=other, daemon=True).start()
+    return waits, entered
 
 
 def test_what_is_not_timed_is_done_side_by_side() -> None:
@@ -73,22 +70,18 @@ def test_what_is_not_timed_is_done_side_by_side() -> None:
         pass
 
 
-def in_a_thread(turn: Callable[..., AbstractContextManager[None]]) -> tuple[threading.Event, threading.Event]:
-    """Somebody else who wants a turn: events for that he waits, and for that he has had it."""
-    waits, entered = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with turn("cuda", waits.set):
-            entered.set()
-
-    threading.Thread(target=other, daemon=True).start()
-    return waits, entered
-
-
-@pytest.mark.parametrize(("first", "second"), [(lock_alone, lock_shared), (lock_shared, lock_alone)])
-def test_nothing_else_is_done_while_something_is_timed(first: Any, second: Any) -> None:
-    with first("cuda", nobody_waits):
-        waits, entered = in_a_thread(second)
+@pytest.mark.parametrize(
+    ("first", "second", "device"),
+    [
+        (lock_alone, lock_alone, "cuda"),
+        (lock_alone, lock_alone, "cpu"),
+        (lock_alone, lock_shared, "cuda"),
+        (lock_shared, lock_alone, "cuda"),
+    ],
+)
+def test_nothing_else_is_done_while_something_is_timed(first: Any, second: Any, device: DeviceKind) -> None:
+    with first(device, nobody_waits):
+        waits, entered = in_a_thread(second, device)
         assert waits.wait(5)
         assert not entered.wait(0.1)
     assert entered.wait(5)

@@ -18,14 +18,7 @@ PARAMETERS: dict[str, int | str] = {"m": 7, "n": 5, "dtype": "bfloat16", "lowest
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("m", 7),
-        ("2 * m * n", 70),
         (" m + n ", 12),
-        ("m - n - 1", 1),
-        ("m // 2", 3),
-        ("-m // 2", -4),
-        ("m % n", 2),
-        ("2 ** 10", 1024),
         ("2 ** 3 ** 2", 512),
         ("-2 ** 2", -4),
         ("0 ** 0", 1),
@@ -48,7 +41,6 @@ def test_computes(text: str, value: int) -> None:
     ("text", "value"),
     [
         ("1 / sqrt(m)", 7**-0.5),
-        ("0.044715 * m", 0.044715 * 7),
         ("m / n", 1.4),
         ("-m // 2 + 0.5", -3.5),
         ("2 ** -1", 0.5),
@@ -69,7 +61,6 @@ def test_a_float64_scalar_may_be_a_fraction(text: str, value: float) -> None:
         ("sqrt(-m)", "no real value"),
         ("(-m) ** 0.5", "no real value"),
         ("0 ** -1", "no real value"),
-        ("1e308 * 10", "not finite"),
         ("10.0 ** 400", "not finite"),
         ("1 / k", "`k` is not a parameter"),
         ("dtype / 2", "holds 'bfloat16', not a number"),
@@ -80,39 +71,27 @@ def test_a_fraction_without_a_value_is_refused(text: str, why: str) -> None:
         parse(text, real=True).real(PARAMETERS)
 
 
-@pytest.mark.parametrize(
-    "text", ["1e999", "m // 0.5", "0.5 % m", "max(m, 0.5)", "sqrt(m, n)", "sqrt", "1j", "m.real", "f'{m}'"]
-)
+@pytest.mark.parametrize("text", ["1e999", "m // 0.5", "0.5 % m", "max(m, 0.5)", "sqrt(m, n)", "sqrt", "1j", "m.real"])
 def test_a_fraction_has_no_more_than_that(text: str) -> None:
     with pytest.raises(ExpressionError):
         parse(text, real=True)
-
-
-@pytest.mark.parametrize("text", ["m / 2", "sqrt(m)", "0.5", "2 ** 0.5"])
-def test_shapes_have_no_fractions(text: str) -> None:
-    with pytest.raises(ExpressionError):
-        parse(text)
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("", "not an expression"),
-        ("m +", "not an expression"),
         ("m\nn", "not an expression"),
         ("(" * 300 + "m" + ")" * 300, "at most"),
         ("m / 2", "write `//`"),
         ("m << 2", "only + - *"),
-        ("m if n else 2", "are allowed"),
         ("m.real", "are allowed"),
-        ("[m]", "are allowed"),
         ("lambda: m", "are allowed"),
         ("+m", "are allowed"),
         ("1.5 * m", "are allowed"),
         ("True", "are allowed"),
         ("'m'", "are allowed"),
-        ("f'{m}'", "are allowed"),
-        ("abs(m)", "are allowed"),
+        ("sqrt(m)", "only a float64 scalar"),
         ("__import__('os')", "are allowed"),
         ("min(*m, n)", "are allowed"),
         ("min(m, key=n)", "are allowed"),
@@ -136,7 +115,6 @@ def test_refuses_to_parse(text: str, why: str) -> None:
     [
         ("rows", "`rows` is not a parameter"),
         ("2 * dtype", "`dtype` holds 'bfloat16', not a number"),
-        ("sizeof(m)", "7 is not a dtype"),
         ("sizeof(float31)", "'float31' is not a dtype"),
         ("elements(x)", "works only in costs"),
         ("m // (n - 5)", "division by zero"),
@@ -145,7 +123,6 @@ def test_refuses_to_parse(text: str, why: str) -> None:
         ("2 ** -1", "negative exponent"),
         ("2 ** 64", "exceeds"),
         ("10 ** 10 ** 10", "exceeds"),
-        ("9223372036854775807 + 1", "exceeds"),
         ("3037000500 * 3037000500", "exceeds"),
         ("lowest", "exceeds"),
         ("ceil_div(lowest, -1)", "exceeds"),

@@ -61,19 +61,12 @@ def test_the_generator_decides_every_element(dtype: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", _COMPUTED)
-def test_normal(dtype: str) -> None:
-    values = numbers(_filled(dtype, _FILLS["normal"])).double()
+@pytest.mark.parametrize(("kind", "std"), [("normal", 2.0), ("uniform", 8 / 12**0.5)])
+def test_a_distribution_has_its_mean_and_deviation(dtype: str, kind: str, std: float) -> None:
+    values = numbers(_filled(dtype, _FILLS[kind])).double()
     assert values.mean().item() == pytest.approx(1.0, abs=0.1)
-    assert values.std().item() == pytest.approx(2.0, abs=0.1)
-
-
-@pytest.mark.parametrize("dtype", _COMPUTED)
-def test_uniform(dtype: str) -> None:
-    values = numbers(_filled(dtype, _FILLS["uniform"])).double()
-    assert values.min().item() >= -3.0
-    assert values.max().item() <= 5.0
-    assert values.mean().item() == pytest.approx(1.0, abs=0.1)
-    assert values.std().item() == pytest.approx(8 / 12**0.5, abs=0.1)
+    assert values.std().item() == pytest.approx(std, abs=0.1)
+    assert kind == "normal" or -3.0 <= values.min().item() <= values.max().item() <= 5.0
 
 
 @pytest.mark.parametrize(
@@ -85,7 +78,6 @@ def test_uniform(dtype: str) -> None:
         ("int64", 2**62, 2**62 + 2),
         ("float8_e4m3fn", -16, 16),
         ("float8_e5m2", -8, 8),
-        ("float8_e4m3fnuz", -16, 16),
         ("float4_e2m1fn_x2", -4, 4),
         ("complex64", -3, 5),
         ("uint16", 0, 2**16 - 1),
@@ -133,25 +125,17 @@ def test_minus_infinity_takes_its_fraction(dtype: str, fraction: float) -> None:
     assert (values[values != -torch.inf] == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("dtype", "scale"), [("float8_e4m3fn", 400.0), ("float8_e5m2", 5e4), ("float8_e4m3fnuz", 200.0)]
-)
+@pytest.mark.parametrize(("dtype", "scale"), [("float8_e4m3fn", 400.0), ("float8_e5m2", 5e4)])
 def test_float8_never_overflows(dtype: str, scale: float) -> None:
     assert _filled(dtype, Fill(kind="normal", scale=scale)).float().isfinite().all()
 
 
-def test_pieces_join_up() -> None:
+def test_pieces_join_up_and_only_the_tensor_is_written() -> None:
     """More elements than are drawn at once: the last ones are filled too, and differ from the first."""
-    how = Fill(kind="uniform", low=1.0, high=2.0)
-    values = _filled("float8_e4m3fn", how, shape=((1 << 22) + 5,)).float()
+    piece, memory = 1 << 20, torch.zeros((1 << 22) + 205, dtype=torch.float8_e4m3fn)
+    fill(memory[100:-100], Fill(kind="uniform", low=1.0, high=2.0), torch.Generator())
+    values = memory[100:-100].float()
     assert values.min().item() >= 1.0
-    assert not torch.equal(values[: 1 << 20], values[1 << 20 : 1 << 21])
-    assert (values[-5:] >= 1.0).all()
-
-
-def test_only_the_tensor_is_written() -> None:
-    memory = torch.zeros(300)
-    fill(memory[100:200].view(10, 10), Fill(kind="uniform", low=1.0, high=2.0), torch.Generator())
-    assert torch.equal(memory[:100], torch.zeros(100))
-    assert torch.equal(memory[200:], torch.zeros(100))
-    assert (memory[100:200] >= 1.0).all()
+    assert not torch.equal(values[:piece], values[piece : 2 * piece])
+    assert not memory[:100].float().any()
+    assert not memory[-100:].float().any()

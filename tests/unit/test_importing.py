@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import time
 import tomllib
 from collections.abc import Callable
@@ -42,17 +44,9 @@ Drafted = tuple[ForeignProblem, dict[str, Any]]
 
 
 def tensor(number: int, *shape: int, dtype: str = "float32", strides: tuple[int, ...] | None = None) -> dict[str, Any]:
-    if strides is None:
-        strides = tuple(int(stride) for stride in _row_major(shape))
+    """As the importer tells of one; its rows follow one another unless strides are given."""
+    strides = strides or tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
     return {"tensor": {"id": str(number), "dtype": dtype, "shape": list(shape), "strides": list(strides)}}
-
-
-def _row_major(shape: tuple[int, ...]) -> list[int]:
-    strides, step = list[int](), 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= size
-    return strides
 
 
 def number(value: float) -> dict[str, Any]:
@@ -89,16 +83,10 @@ def test_a_dimension_is_a_number_a_parameter_or_a_new_parameter(tmp_path: Path) 
     assert made["parameters"] == ["rows", "cond", "d0"]
     assert [spec["shape"] for spec in made["tensors"]] == [["rows", 7, "d0"], ["d0"]]
     assert made["call"] == {"style": "tree", "data": {"tuple": ["x", {"param": "rows"}, {"param": "d0"}]}}
-    assert [case["params"] for case in made["tests"]] == [
-        {"rows": 2, "cond": 1, "d0": 5},
-        {"rows": 3, "cond": 1, "d0": 9},
-    ]
-    assert [case["name"] for case in made["tests"] + made["benchmarks"]] == [
-        "rows=2",
-        "rows=3",
-        "rows=2 (2)",
-        "rows=3 (2)",
-    ]
+    params = [{"rows": 2, "cond": 1, "d0": 5}, {"rows": 3, "cond": 1, "d0": 9}]
+    assert [case["params"] for case in made["tests"]] == params
+    names = ["rows=2", "rows=3", "rows=2 (2)", "rows=3 (2)"]
+    assert [case["name"] for case in made["tests"] + made["benchmarks"]] == names
 
 
 def test_text_and_flags_are_options_and_a_dtype_that_varies_is_a_parameter(tmp_path: Path) -> None:
@@ -161,11 +149,7 @@ def test_code_that_took_much_memory_may_take_it_again(tmp_path: Path, took_gib: 
 
 
 REFUSED: list[tuple[list[tuple[Any, Any]], dict[str, Any], str]] = [
-    (
-        [({"tuple": [tensor(0, 2)]}, tensor(1, 2)), ({"list": [tensor(0, 2)]}, tensor(1, 2))],
-        {},
-        "has another structure",
-    ),
+    ([({"tuple": [number(1)]}, tensor(1, 2)), ({"list": [number(1)]}, tensor(1, 2))], {}, "has another structure"),
     ([(tensor(0, 2), tensor(1, 2)), (tensor(0, 2, 2), tensor(1, 2))], {}, "the number of dimensions of 'x' differs"),
     ([({"list": [number(1)]}, tensor(1, 2)), ({"list": []}, tensor(1, 2))], {}, "has another length"),
     ([({"dict": {"a": number(1)}}, tensor(1, 2)), ({"dict": {"b": number(1)}}, tensor(1, 2))], {}, "other keys"),
@@ -200,14 +184,8 @@ def test_a_folded_entry_is_a_list_with_a_count(tmp_path: Path) -> None:
         for n, width in ((2, 5), (3, 6))
     ]
     made = drafted(tmp_path, [{"experts": 2}, {"experts": 3}], cases, names=["x", "weights"])
-    assert made["tensors"][1] == {
-        "name": "e_w",
-        "role": "input",
-        "count": "experts",
-        "shape": [4, "d0"],
-        "dtype": "float32",
-        "fill": {"kind": "generated"},
-    }
+    weights = {"name": "e_w", "role": "input", "count": "experts", "shape": [4, "d0"], "dtype": "float32"}
+    assert made["tensors"][1] == {**weights, "fill": {"kind": "generated"}}
     entries = {"dict": {"e.{index}.w": "e_w", "n": {"param": "experts"}}}
     assert made["call"] == {"style": "tree", "data": {"tuple": ["x", entries]}}
     unnamed = drafted(tmp_path, [{"kind": "a"}, {"kind": "b"}], cases)
@@ -216,12 +194,9 @@ def test_a_folded_entry_is_a_list_with_a_count(tmp_path: Path) -> None:
         drafted(tmp_path, [{"n": 1}, {"n": 2}], [(several(2, 3), tensor(0, 3)), (tensor(1, 3), tensor(0, 3))])
 
 
-def test_an_argument_without_a_valid_name_is_refused(tmp_path: Path) -> None:
+def test_names_that_are_taken_or_no_names_are_replaced_and_an_argument_needs_one(tmp_path: Path) -> None:
     with pytest.raises(NotImportedError, match="its argument 'index' cannot be a parameter"):
         drafted(tmp_path, [{"index": 1}], [(tensor(0, 2), tensor(1, 2))])
-
-
-def test_names_that_are_taken_or_no_names_are_replaced(tmp_path: Path) -> None:
     data = {"tuple": [tensor(0, 5), {"dict": {"norm.weight": tensor(1, 5)}}, tensor(2, 5), tensor(3, 5)]}
     made = drafted(tmp_path, [{"k": 5}], [(data, tensor(4, 5))], names=["k", "w", "_", "float"])
     assert [spec["name"] for spec in made["tensors"]] == ["k0", "norm_weight", "x", "float0", "out"]
@@ -311,52 +286,41 @@ def test_a_folder_that_states_what_cannot_be_read_is_left_out(tmp_path: Path, ta
     with pytest.raises(NotImportedError, match=why):
         gpu_mode.read(root, candidate)
 
-
-def test_a_task_file_behind_a_link_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "task.yml").write_text(TASK)
-    root = tmp_path / "root"
-    (root / "problem").mkdir(parents=True)
-    (root / "problem" / "task.yml").symlink_to(tmp_path / "task.yml")
-    [candidate] = gpu_mode.candidates(root)
+    (tmp_path / "task.yml").write_text(task)
+    (problem / "task.yml").unlink()
+    (problem / "task.yml").symlink_to(tmp_path / "task.yml")
     with pytest.raises(NotImportedError, match="outside the checkout"):
         gpu_mode.read(root, candidate)
 
 
 def test_what_a_task_states() -> None:
     candidates = gpu_mode.candidates(SETS)
-    assert [(found.name, found.slug) for found in candidates] == [
-        ("small/bins", "gpu_mode_small_bins"),
-        ("small/experts", "gpu_mode_small_experts"),
-        ("small/moments", "gpu_mode_small_moments"),
-        ("small/scale_py", "gpu_mode_small_scale"),
-        ("small/total", "gpu_mode_small_total"),
-    ]
+    slugs = [f"gpu_mode_small_{name}" for name in ("bins", "experts", "moments", "scale", "total")]
+    assert [found.slug for found in candidates] == slugs
     read = gpu_mode.read(SETS, candidates[3])
-    assert [(file.name, file.shown) for file in read.files] == [
-        ("reference.py", False),
-        ("task.py", True),
-        ("utils.py", True),
-    ]
+    shown = {"reference.py": False, "task.py": True, "utils.py": True}
+    assert {file.name: file.shown for file in read.files} == shown
     assert read.tests[0] == {"rows": 3, "cols": 5, "factor": 0.5}  # without the seed
     assert read.limits == {"build_s": 90.0, "time_s": 120.0}
     assert read.needs_gpu
     assert not gpu_mode.read(SETS, candidates[0]).needs_gpu
-
-
-def test_a_model_of_kernelbench_has_as_long_to_build_as_its_evaluation_there() -> None:
     [first, *_] = kernelbench.candidates(FOREIGN / "KernelBench")
-    assert kernelbench.read(FOREIGN / "KernelBench", first).limits == {"build_s": 180.0}
+    assert kernelbench.read(FOREIGN / "KernelBench", first).limits == {"build_s": 180.0}, "as its evaluation there"
 
 
 def test_problems_are_chosen_by_name_or_group() -> None:
     candidates = [*gpu_mode.candidates(SETS), *kernelbench.candidates(FOREIGN / "KernelBench")]
+    small, one = (
+        [f"small/{name}" for name in ("bins", "experts", "moments", "scale_py", "total")],
+        ["1/1", "1/2", "1/3"],
+    )
     for names, expected in {
-        (): ["small/bins", "small/experts", "small/moments", "small/scale_py", "small/total", "1/1", "1/2", "1/3"],
+        (): [*small, *one],
         ("small/scale",): ["small/scale_py"],
         ("1/2", "small/bins", "1/2"): ["1/2", "small/bins"],
-        ("1",): ["1/1", "1/2", "1/3"],
+        ("1",): one,
         ("1/3 Values",): ["1/3"],
-        ("small",): ["small/bins", "small/experts", "small/moments", "small/scale_py", "small/total"],
+        ("small",): small,
     }.items():
         assert [found.name for found in chosen(candidates, names, FOREIGN)] == expected, names
     with pytest.raises(UsageError, match="did you mean `1/3`"):
@@ -376,9 +340,7 @@ def test_problems_are_chosen_by_name_or_group() -> None:
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=3))
 def test_a_slug_is_valid_whatever_a_folder_is_called(words: list[str]) -> None:
     slug = slug_of("kernelbench", *words)
-    assert slug
-    assert len(slug) <= 64
-    assert set(slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
+    assert re.fullmatch(r"[a-z0-9_]{1,64}", slug)
 
 
 _leaves = (
@@ -419,27 +381,18 @@ def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready:
     assert (at / "samples").is_dir()
 
 
-def test_own_problems_are_not_overwritten(tmp_path: Path, ready: Drafted) -> None:
+def test_own_problems_are_not_overwritten_and_one_that_would_not_load_leaves_nothing(
+    tmp_path: Path, ready: Drafted
+) -> None:
     foreign, keys = ready
-    own = tmp_path / "a_b"
+    own, bad = tmp_path / "a_b", {**keys, "cost": {"bytes": "x", "flops": 0}}
     own.mkdir()
     (own / "problem.toml").write_text('title = "mine"')
     with pytest.raises(NotImportedError, match="was not imported; move it away"):
         folder.write(own, foreign, keys, tmp_path, tmp_path, force=True)
     assert (own / "problem.toml").read_text() == 'title = "mine"'
-
-
-def test_a_problem_that_would_not_load_leaves_nothing(tmp_path: Path, ready: Drafted) -> None:
-    foreign, keys = ready
     with pytest.raises(NotImportedError, match=r"would not be valid: key `cost\.bytes`"):
-        folder.write(
-            tmp_path / "into" / "a_b",
-            foreign,
-            {**keys, "cost": {"bytes": "x", "flops": 0}},
-            tmp_path,
-            tmp_path,
-            force=False,
-        )
+        folder.write(tmp_path / "into" / "a_b", foreign, bad, tmp_path, tmp_path, force=False)
     assert not (tmp_path / "into").exists()
 
 
@@ -463,14 +416,10 @@ def test_importing_again_overwrites_only_the_baselines_that_it_wrote(tmp_path: P
     compiled.write_bytes(compiled.read_bytes() + b"\n# mine now\n")
     changed, renamed = compiled.read_bytes(), problem.model_copy(update={"slug": "another"})
     assert baselines.write(renamed, folder) == ""
-    assert eager.read_bytes() == first.replace(problem.slug.encode(), b"another").replace(*_sums(first, eager))
+    before, after = (text.partition(b"\n") for text in (first, eager.read_bytes()))
+    assert before[0][-64:] != after[0][-64:], "the hash"
+    assert after[2] == before[2].replace(problem.slug.encode(), b"another")
     assert compiled.read_bytes() == changed
-
-
-def _sums(*both: Any) -> tuple[bytes, bytes]:
-    """The hashes in the first lines."""
-    before, after = (held if isinstance(held, bytes) else held.read_bytes() for held in both)
-    return before.split(b"\n")[0][-64:], after.split(b"\n")[0][-64:]
 
 
 def test_a_reference_that_cannot_be_a_submission_is_no_baseline_and_its_old_ones_go(tmp_path: Path) -> None:
@@ -511,15 +460,11 @@ def test_a_problem_from_outside_the_project_holds_no_path_of_this_machine(tmp_pa
     again = load(made.directory, checkouts={"gpu-mode": moved})
     assert again.sha256 == made.sha256
     assert foreign_files(again.directory, again.foreign) == {"reference.py": b"# theirs"}  # type: ignore[arg-type]
-
-
-def test_a_file_that_moved_within_the_checkout_is_found_by_its_content(tmp_path: Path) -> None:
-    _, checkout, made = outside(tmp_path)
-    (checkout / "set" / "p" / "reference.py").rename(checkout / "renamed.py")
-    (checkout / "set" / "p" / "reference.py").write_text("# another")
-    again = load(made.directory, checkouts={"gpu-mode": checkout})
+    (moved / "set/p/reference.py").rename(moved / "renamed.py")
+    (moved / "set/p/reference.py").write_text("# another")
+    again = load(made.directory, checkouts={"gpu-mode": moved})
     assert again.foreign is not None
-    assert again.foreign.files[0].path == str(checkout / "renamed.py")
+    assert again.foreign.files[0].path == str(moved / "renamed.py"), "it is found by its content"
 
 
 @pytest.mark.parametrize(
@@ -527,10 +472,7 @@ def test_a_file_that_moved_within_the_checkout_is_found_by_its_content(tmp_path:
     [
         (lambda checkout: checkout.rename(checkout.with_name("gone")), "checkout, which is not there; set `gpu_mode_c"),
         (lambda checkout: (checkout / "set/p/reference.py").unlink(), "set/p/reference.py is not in the checkout"),
-        (
-            lambda checkout: (checkout / "set/p/reference.py").write_text("x"),
-            "has changed since it was imported; import",
-        ),
+        (lambda checkout: (checkout / "set/p/reference.py").write_text("x"), "has changed since it was imported; imp"),
     ],
 )
 def test_a_checkout_that_lacks_a_file_is_told_with_its_remedy(
@@ -574,15 +516,11 @@ def test_the_import_names_the_checkout_in_the_settings(tmp_path: Path, text: str
         NamedCheckout(after, "gpu-mode", tmp_path / "another", into).refuse_another()
 
 
-def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path) -> None:
-    (tmp_path / "checkout").mkdir()
-    foreign = stated(tmp_path / "checkout", [{"n": 4}])
+def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path, ready: Drafted) -> None:
     into = tmp_path / "problems"
-    made = folder.write(
-        into / "a_b", foreign, draft(foreign, answered(ANSWER)), tmp_path / "checkout", tmp_path, force=False
-    )
+    made = folder.write(into / "a_b", *ready, tmp_path, tmp_path, force=False)
     assert load(made.directory).sha256 == made.sha256
-    assert NamedCheckout(Settings(root=tmp_path), "gpu-mode", tmp_path / "checkout", into).write() == ""
+    assert NamedCheckout(Settings(root=tmp_path), "gpu-mode", tmp_path, into).write() == ""
     assert not (tmp_path / "kernelmark.toml").exists()
 
 
@@ -594,7 +532,7 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize("forged", [*FORGED, b"1" * 5000, b"\xff", b"null"])
+@pytest.mark.parametrize("forged", [*FORGED, b"1" * 5000, b"null"])
 def test_a_forged_answer_fails_its_own_problem_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: bytes
 ) -> None:
