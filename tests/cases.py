@@ -19,7 +19,6 @@ def trials(cases: Iterable[KnownSubmission]) -> list[Any]:
                 always = case.often and device == "cpu" and sandbox == case.sandboxes[0]
                 marks = [pytest.mark.gpu] if device == "cuda" else [getattr(pytest.mark, sandbox)]
                 marks += [] if always else [pytest.mark.full]
-                still_open = case.open and not (case.host_only and device == "cuda")
-                marks += [pytest.mark.xfail(reason=case.open, strict=True)] if still_open else []
+
                 found.append(pytest.param(case, device, sandbox, marks=marks, id=f"{case.label}-{device}-{sandbox}"))
     return found
