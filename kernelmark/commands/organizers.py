@@ -137,7 +137,7 @@ def regrade(
     Exit status: 0 if every file has a new verdict, whatever its outcome; 2 or 7 if one could not be graded.
     """
     from kernelmark.course import regrade as again
-    from kernelmark.course.several import InOrder, grade_all
+    from kernelmark.course.several import grade_all, printed
 
     if runs and (failed or every or author is not None):
         raise UsageError("--run", "names what to grade", "leave out --failed, --all and --author")
@@ -152,10 +152,8 @@ def regrade(
         lines = [visible(str(one)) for one in due] or ["nothing needs to be graded again here"]
         print_json(listed) if form == "json" else print_lines(lines)
         return 0
-    with InOrder(form) as printed:
-        for place, result in grade_all(settings, [again.asked(settings, one) for one in due], jobs, record=True):
-            printed.add(place, result)
-    results = [printed.results[place] for place in range(len(due))]
+    graded = grade_all(settings, [again.asked(settings, one) for one in due], jobs, record=True)
+    results = [result for _, result in sorted(printed(graded, form))]
     if form == "json":
         print_json([result.document() for result in results])
     return max(result.code if result.errored else 0 for result in results)

@@ -14,7 +14,7 @@ from kernelmark.course import moments, report, strays
 from kernelmark.course.changed import SubmittedFile, changed
 from kernelmark.course.marks import Marked
 from kernelmark.course.report import GradingResult
-from kernelmark.course.several import AdmittedJob, GradingRequest, InOrder, grade_all
+from kernelmark.course.several import AdmittedJob, GradingRequest, grade_all, printed
 from kernelmark.course.submissions import CourseSubmission, marked, problem_of, submissions_in
 from kernelmark.grading.recorder import Remark, admit, usual_s
 from kernelmark.grading.setup import PreparedJob
@@ -44,13 +44,18 @@ class Terms:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def ready(
-        self, path: str, problem: str | Path, submission: Submission, admitted: Callable[[PreparedJob], Remark | None]
-    ) -> AdmittedJob:
+        self,
+        path: str,
+        problem: str | Path,
+        submission: Submission,
+        admitted: Callable[[PreparedJob], Remark | None],
+        *,
+        exempt: bool = False,
+    ) -> AdmittedJob | GradingResult:
         """A submission that was read; it is admitted unless its verdict is known already."""
         job = PreparedJob.prepare(self.settings, problem, submission, author=submission.author, moment=self.now)
-        if self.known is not None and (same := self.known.same(path, job)):
-            return AdmittedJob(path, job, None, known=same)
-        return AdmittedJob(path, job, admitted(job))
+        known = self.known.same(path, job) if self.known is not None else None
+        return known or AdmittedJob(job, admitted(job), exempt)
 
 
 class CourseBatch(NamedTuple):
@@ -72,11 +77,9 @@ class CourseBatch(NamedTuple):
         together = bool(self.submitted)
         results = grade_all(terms.settings, self.asked, jobs, record=terms.record, refuse_together=together)
         try:
-            with InOrder(form) as printed:
-                for place, result in results:
-                    printed.add(place, result)
-                    every[place] = result
-                    reports.keep(marks(range(len(every))), marks([place]))
+            for place, result in printed(results, form):
+                every[place] = result
+                reports.keep(marks(range(len(every))), marks([place]))
         finally:  # what was graded before an interruption is recorded, and must be reported
             if form == "json":
                 print_json([result.document() for result in every])
@@ -105,7 +108,7 @@ def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_oth
         allowance.take(job.submission.author, lambda: usual_s(job))
         return None
 
-    def read(file: SubmittedFile) -> AdmittedJob:
+    def read(file: SubmittedFile) -> AdmittedJob | GradingResult:
         return terms.ready(file.path, *file.read(settings), admitted)
 
     return CourseBatch([GradingRequest(file.path, partial(read, file)) for file in found], [])
@@ -123,13 +126,13 @@ def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) ->
     loaded = problem_of(settings, problem, place, terms.now)  # else each submission would be refused for the problem
     when = moments.moments(handed_in, loaded, terms.now, needed=terms.record and late is None)
 
-    def read(submitted: CourseSubmission) -> AdmittedJob:
+    def read(submitted: CourseSubmission) -> AdmittedJob | GradingResult:
         moment = when(submitted)
 
         def admitted(job: PreparedJob) -> Remark | None:
             return admit(job, late, handed_in=moment, exempt=True) if terms.record else None
 
-        return terms.ready(submitted.path, problem, submitted.submission(), admitted)._replace(exempt=True)
+        return terms.ready(submitted.path, problem, submitted.submission(), admitted, exempt=True)
 
     submissions = submissions_in(place, settings.teams)
     found = [(submitted, moments.delay(loaded, submitted, when)) for submitted in submissions]

@@ -112,7 +112,7 @@ def asked(settings: Settings, due: Due) -> GradingRequest:
         submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
         problem = settings.locate("problems") / slug
         job = PreparedJob.prepare(settings, problem, submission, author=submission.author)
-        return AdmittedJob(str(due), job, _remark(due.row), exempt=True)
+        return AdmittedJob(job, _remark(due.row), exempt=True)
 
     return GradingRequest(str(due), read)
 

@@ -17,7 +17,7 @@ from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Stage, Verdict
 from kernelmark.course.report import GradingResult
-from kernelmark.course.several import InOrder
+from kernelmark.course.several import printed
 from kernelmark.diagnostics.selftest import PROBLEMS, SelfTest, Trial, attacks, attempt_all, honest
 from kernelmark.grading.fleet import Job, JobResult, fleet, one_by_one
 from kernelmark.grading.fleet.fleet import Fleet
@@ -265,10 +265,10 @@ def test_the_samples_of_all_problems_are_checked_at_a_time(
 
 
 def test_a_report_held_back_by_an_earlier_one_is_printed_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    with InOrder("table") as printed:
-        for place in (3, 1, 0):
-            printed.add(place, GradingResult(f"{place}.py", 0, ""))
-        assert capsys.readouterr().out == "0.py\n\n1.py\n\n"
+    results = printed(((place, GradingResult(f"{place}.py", 0, "")) for place in (3, 1, 0)), "table")
+    assert [next(results)[0] for _ in range(3)] == [3, 1, 0]
+    assert capsys.readouterr().out == "0.py\n\n1.py\n\n"
+    assert list(results) == []
     assert capsys.readouterr().out == "3.py\n\n"
 
 
