@@ -1,4 +1,4 @@
-"""The views of a profile: for each what it needs, how it is made, and what there is to see of it. Trusted.
+"""The views of a kernel's profile: how each is made, and what there is to see of it. Trusted.
 
 A view is made in a sandbox of its own. Its sections are shown on the page of `kernelmark profile`, and kept with the
 run by `submit --profile`. All texts in them are the submission's own word: whatever shows them escapes them. torch is
@@ -7,10 +7,10 @@ imported when a view is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from harness.audit.tools import ToolReport, faults
 from harness.errors import UsageError
@@ -28,8 +28,6 @@ from leaderboard.publishing.site.charts import memory
 from leaderboard.record.profile import memory_file
 
 if TYPE_CHECKING:
-    from harness.audit.tools import ToolReport
-    from harness.judge.correctness.graded_case import GradedCase
     from harness.profiling.code import CompiledCode
     from harness.profiling.nsight import KernelMetrics, NsightProfile
     from harness.profiling.torch_profile import TorchProfile
@@ -47,17 +45,6 @@ _TABLES = {
     "autograd table": "torch.autograd.profiler, the older profiler",
 }
 _TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
-
-
-@dataclass(frozen=True)
-class ViewRequest:
-    """One kernel on one case, the sandbox for it, and those of the view's parts that are wanted."""
-
-    submission: Submission
-    case: GradedCase
-    provider: Provider
-    parts: Sequence[Part]
-    report: Callable[[str], None]
 
 
 @dataclass
@@ -82,56 +69,6 @@ class ViewSection:
     """By the ends of their names, which begin with that of the kernel."""
     kept: dict[str, str] = field(default_factory=dict)
     """Texts that are kept with a run; the others are large, and for programs."""
-
-
-@dataclass(frozen=True)
-class View:
-    """One entry of `VIEWS`."""
-
-    name: str
-    field: str
-    """Where its result goes in a kernel's profile."""
-    parts: tuple[Part, ...]
-    """The options of the command, each of which asks for it."""
-    make: Callable[[ViewRequest], Any]
-    """Raises `SubmissionFault`, `NothingMeasured` or `UsageError` if the submission or a tool prevents it."""
-    sections: Callable[[Any], Iterator[ViewSection]]
-    gpu: bool = False
-    """Whether it needs a GPU."""
-    calls: bool = True
-    """Whether it calls the kernel, which must then run on the device."""
-    baselines: bool = True
-    """Whether it is made of baselines, too."""
-
-
-def _nsight(request: ViewRequest) -> NsightProfile:
-    from harness.profiling import nsight
-
-    return nsight.profile(request.submission, request.case, request.provider)
-
-
-def _sanitize(request: ViewRequest) -> dict[str, ToolReport]:
-    from harness.audit.tools import audit, sanitizers
-
-    reports, case = {}, request.case
-    for tool in sanitizers():
-        request.report(tool.name)
-        reports[tool.name] = audit(
-            case.problem, request.submission, tool, provider=request.provider, device=case.device
-        )
-    return reports
-
-
-def _torch(request: ViewRequest) -> TorchProfile:
-    from harness.profiling.torch_profile import torch_profile
-
-    return torch_profile(request.submission, request.case, request.provider, request.parts)  # type: ignore[arg-type]
-
-
-def _code(request: ViewRequest) -> CompiledCode:
-    from harness.profiling.code import compiled_code
-
-    return compiled_code(request.submission, request.case, request.provider)
 
 
 def _nsight_sections(profile: NsightProfile) -> Iterator[ViewSection]:
@@ -224,18 +161,10 @@ def _code_sections(code: CompiledCode) -> Iterator[ViewSection]:
         yield ViewSection("Code", files={name: text.encode() for name, text in code.files.items()}, kept=code.files)
 
 
-VIEWS = (
-    View("Nsight Compute", "nsight", ("ncu",), _nsight, _nsight_sections, gpu=True),
-    View("compute-sanitizer", "sanitized", ("sanitize",), _sanitize, _sanitizer_sections, gpu=True, baselines=False),
-    View("torch.profiler", "torch", ("torch", "stacks", "memory"), _torch, _torch_sections),
-    View("compiled code", "code", ("code",), _code, _code_sections, calls=False),
-)
-"""In the order in which they are made and shown."""
-
-
 def parts(device: DeviceKind) -> tuple[Part, ...]:
     """What there is to profile on a device."""
-    return tuple(part for view in VIEWS if device == "cuda" or not view.gpu for part in view.parts)
+    everywhere: tuple[Part, ...] = ("torch", "stacks", "memory", "code")
+    return ("ncu", "sanitize", *everywhere) if device == "cuda" else everywhere
 
 
 @dataclass
@@ -258,9 +187,13 @@ class KernelProfile:
 
     def sections(self) -> Iterator[ViewSection]:
         """What there is to see, in the order in which it is shown."""
-        for view in VIEWS:
-            if (result := getattr(self, view.field)) is not None:
-                yield from view.sections(result)
+        if self.nsight is not None:
+            yield from _nsight_sections(self.nsight)
+        yield from _sanitizer_sections(self.sanitized)
+        if self.torch is not None:
+            yield from _torch_sections(self.torch)
+        if self.code is not None:
+            yield from _code_sections(self.code)
 
 
 def kernel_profile(
@@ -276,12 +209,15 @@ def kernel_profile(
     Raises:
         HarnessError: we failed.
     """
+    from harness.audit.tools import audit, sanitizers
     from harness.judge.correctness.graded_case import GradedCase
     from harness.judge.correctness.oracle import load_reference
     from harness.judge.session import SubmissionFault
     from harness.judge.timing.device_lock import lock_alone
     from harness.languages import LANGUAGES
-    from harness.profiling.nsight import NothingMeasured
+    from harness.profiling import nsight
+    from harness.profiling.code import compiled_code
+    from harness.profiling.torch_profile import torch_profile
 
     [benchmark] = problem.benchmarks
     reference = load_reference(problem, provider, device)
@@ -289,20 +225,36 @@ def kernel_profile(
     baseline = submission.author == "baseline"
     made = KernelProfile(f"baseline {submission.name}" if baseline else submission.name)
     runs = device in LANGUAGES[submission.language].devices
+    of_torch = [part for part in ("torch", "stacks", "memory") if part in parts]
 
     def report(what: str) -> None:
         on_progress(Progress(Stage.TEST, 0, 1, f"{made.name}: {what}"))
 
+    @contextmanager
+    def view(name: str) -> Iterator[None]:
+        report(name)
+        try:
+            yield
+        except SubmissionFault as fault:
+            made.missing[name] = fault.message
+        except (nsight.NothingMeasured, UsageError) as error:
+            made.missing[name] = str(error)
+
     with closing(reference), lock_alone(device, lambda: report("waiting: another grading is using this device")):
-        for view in VIEWS:
-            wanted = [part for part in view.parts if part in parts]
-            if not wanted or (view.calls and not runs) or (baseline and not view.baselines):
-                continue
-            report(view.name)
-            try:
-                setattr(made, view.field, view.make(ViewRequest(submission, case, provider, wanted, report)))
-            except SubmissionFault as fault:
-                made.missing[view.name] = fault.message
-            except (NothingMeasured, UsageError) as error:
-                made.missing[view.name] = str(error)
+        if runs and "ncu" in parts:
+            with view("Nsight Compute"):
+                made.nsight = nsight.profile(submission, case, provider)
+        if runs and "sanitize" in parts and not baseline:
+            with view("compute-sanitizer"):
+                reports = {}
+                for tool in sanitizers():
+                    report(tool.name)
+                    reports[tool.name] = audit(problem, submission, tool, provider=provider, device=device)
+                made.sanitized = reports
+        if runs and of_torch:
+            with view("torch.profiler"):
+                made.torch = torch_profile(submission, case, provider, of_torch)  # type: ignore[arg-type]
+        if "code" in parts:
+            with view("compiled code"):
+                made.code = compiled_code(submission, case, provider)
     return made
