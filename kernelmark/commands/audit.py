@@ -10,8 +10,7 @@ import click
 from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_json, print_lines
-from kernelmark.text.terminal import visible
+from kernelmark.text.terminal import print_json, print_lines, visible
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings

@@ -15,8 +15,7 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError
 from kernelmark.commands.help import SECTIONS, Group
-from kernelmark.text.printing import fail, print_text
-from kernelmark.text.terminal import unexpected
+from kernelmark.text.terminal import fail, print_text, unexpected
 
 INTERRUPTED, TERMINATED = 130, 143
 GRADE = ("torch", "triton", "numpy", "filelock", "docker")  # the modules of the extra `grade`

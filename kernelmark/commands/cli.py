@@ -28,7 +28,7 @@ from kernelmark.commands.help import complete
 from kernelmark.commands.options import device_option, form_option, load_settings
 from kernelmark.commands.submit import bench, check
 from kernelmark.commands.submit import submit as submit
-from kernelmark.text.printing import print_json, print_lines, print_text, say
+from kernelmark.text.terminal import print_json, print_lines, print_text, say
 
 
 @click.group(cls=BoundaryGroup, invoke_without_command=True)

@@ -12,7 +12,7 @@ from harness.errors import SubmissionError, UsageError
 from harness.files.outside import real
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_lines, print_text
+from kernelmark.text.terminal import print_lines, print_text
 
 if TYPE_CHECKING:
     from harness.submission import Submission

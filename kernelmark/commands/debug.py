@@ -9,7 +9,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import beside_option, device_option, load_settings
-from kernelmark.text.printing import print_lines, say
+from kernelmark.text.terminal import print_lines, say
 
 
 @click.command()

@@ -11,7 +11,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, load_settings
-from kernelmark.text.printing import print_json, print_lines, print_text, say
+from kernelmark.text.terminal import print_json, print_lines, print_text, say
 
 if TYPE_CHECKING:
     from kernelmark.grading.fleet.cluster.machine import RayNode
@@ -66,7 +66,7 @@ def join(address: str, device: str | None, no_grading: bool, block: bool) -> Non
 @form_option
 def status(address: str, form: str) -> None:
     """Show the machines of the fleet at ADDRESS, and what they are grading."""
-    from kernelmark.grading.fleet.cluster.access import find_address, require_token
+    from kernelmark.grading.fleet.cluster.machine import find_address, require_token
 
     found = find_address(address)
     require_token()  # before ray is imported

@@ -12,8 +12,7 @@ import click
 from harness.errors import SandboxError, UsageError
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_lines, say
-from kernelmark.text.terminal import counted, visible
+from kernelmark.text.terminal import counted, print_lines, say, visible
 
 if TYPE_CHECKING:
     from harness.shared.foreign import ForeignForm

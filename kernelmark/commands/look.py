@@ -7,7 +7,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, load_settings
-from kernelmark.text.printing import print_json, print_lines, print_text, say
+from kernelmark.text.terminal import print_json, print_lines, print_text, say
 
 
 @click.command()

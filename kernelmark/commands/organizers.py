@@ -15,8 +15,7 @@ from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_json, print_lines, print_text, say
-from kernelmark.text.terminal import columns, counted, visible
+from kernelmark.text.terminal import columns, counted, print_json, print_lines, print_text, say, visible
 
 
 @click.group(cls=Group)

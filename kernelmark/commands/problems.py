@@ -15,8 +15,7 @@ from harness.shared.call import STYLES, Style
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.printing import fail, print_json, print_lines, print_text, say
-from kernelmark.text.terminal import width
+from kernelmark.text.terminal import fail, print_json, print_lines, print_text, say, width
 
 
 @click.group(cls=Group)

@@ -10,7 +10,7 @@ import click
 
 from kernelmark.commands import complete
 from kernelmark.commands.options import beside_option, device_option, load_settings, sandbox_option
-from kernelmark.text.printing import print_lines, say
+from kernelmark.text.terminal import print_lines, say
 
 if TYPE_CHECKING:
     from kernelmark.diagnostics.profiling.views import Part

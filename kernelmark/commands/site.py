@@ -16,8 +16,7 @@ from harness.errors import KernelmarkError, UsageError
 from harness.files.outside import real
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import load_settings
-from kernelmark.text.printing import say
-from kernelmark.text.terminal import visible
+from kernelmark.text.terminal import say, visible
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings

@@ -11,8 +11,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import load_settings
-from kernelmark.text.printing import print_text, say
-from kernelmark.text.terminal import counted
+from kernelmark.text.terminal import counted, print_text, say
 
 
 @click.command()

@@ -20,8 +20,7 @@ from kernelmark import __version__
 from kernelmark.commands import complete
 from kernelmark.commands.boundary import Boundary
 from kernelmark.commands.options import beside_option, device_option, form_option, load_settings, sandbox_option
-from kernelmark.text.printing import fail, print_lines, print_text, say
-from kernelmark.text.terminal import counted, unexpected, visible
+from kernelmark.text.terminal import counted, fail, print_lines, print_text, say, unexpected, visible
 
 if TYPE_CHECKING:
     from harness.submission import Submission

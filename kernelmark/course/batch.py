@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.errors import HarnessError
-from kernelmark.course import moments, report, strays
-from kernelmark.course.changed import SubmittedFile, changed
+from kernelmark.course import moments, report
+from kernelmark.course.changed import SubmittedFile, changed, refuse_strays
 from kernelmark.course.marks import Marked
 from kernelmark.course.report import GradingResult
 from kernelmark.course.several import AdmittedJob, GradingRequest, grade_all, printed
@@ -20,7 +20,7 @@ from kernelmark.grading.recorder import Remark, admit, usual_s
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import Allowance
-from kernelmark.text.printing import print_json, print_lines, say
+from kernelmark.text.terminal import print_json, print_lines, say
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
@@ -100,7 +100,7 @@ def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_oth
     settings, allowance = terms.settings, Allowance(terms.settings)
     found = changed(settings, base, head)
     if only is not None:
-        strays.refuse_strays(settings, base, head, only, allowed=allow_other)
+        refuse_strays(settings, base, head, only, allowed=allow_other)
 
     def admitted(job: PreparedJob) -> Remark | None:
         if terms.record:

@@ -16,8 +16,7 @@ from harness.problem.schedule import shown
 from harness.verdict import Outcome
 from kernelmark.course.report import GradingResult, junit, summary
 from kernelmark.text import show, standings
-from kernelmark.text.printing import say
-from kernelmark.text.terminal import counted, labelled, visible
+from kernelmark.text.terminal import counted, labelled, say, visible
 from leaderboard.record.durable import write_whole
 from leaderboard.record.pooling import NO_RANK, RowState, too_wide
 from leaderboard.text.interpreted import without_speedups

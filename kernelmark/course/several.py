@@ -20,8 +20,7 @@ from kernelmark.project.choice import refuse_without_torch
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import Publisher, table_of
 from kernelmark.record.records import tables
-from kernelmark.text.printing import print_lines
-from kernelmark.text.terminal import unexpected
+from kernelmark.text.terminal import print_lines, unexpected
 
 if TYPE_CHECKING:
     from harness.verdict import Verdict

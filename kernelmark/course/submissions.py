@@ -32,8 +32,7 @@ from kernelmark.course.owner import Owner, authors_of
 from kernelmark.course.report import GradingResult
 from kernelmark.project.problems import find_directory, find_problem
 from kernelmark.project.settings import Settings
-from kernelmark.text.printing import say
-from kernelmark.text.terminal import visible
+from kernelmark.text.terminal import say, visible
 from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
 _MOST_FILES = 20_000

@@ -23,8 +23,7 @@ from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import Settings
 from kernelmark.record.recording import moderate
 from kernelmark.record.records import current, find_run, tables
-from kernelmark.text.printing import say
-from kernelmark.text.terminal import unexpected
+from kernelmark.text.terminal import say, unexpected
 from leaderboard.record.archive import stored
 
 _ACTOR = "kernelmark audit"

@@ -1,4 +1,4 @@
-"""Lines of text for terminals: their styles, where a narrow terminal wraps them, tables, and warnings.
+"""Lines of text for terminals: their styles, where a narrow terminal wraps them, tables, and how they are printed.
 
 Everything that `kernelmark` prints uses it. Trusted code over hostile text, which goes through `visible` before it is a
 part of a line. A line is a plain string in a pipe or a file.
@@ -6,6 +6,7 @@ part of a line. A line is a plain string in a pipe or a file.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -13,9 +14,11 @@ import sys
 import tempfile
 import textwrap
 import traceback
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Self, TextIO
+
+import click
 
 from leaderboard.text.plural import counted as counted
 from leaderboard.text.visible import visible as visible
@@ -155,3 +158,34 @@ def unexpected(error: Exception) -> str:
         except OSError as unwritten:
             where = f"its traceback cannot be written ({unwritten.strerror}); KERNELMARK_DEBUG=1 prints it"
     return " ".join(f"unexpected {type(error).__name__}: {error}; {where}".split())
+
+
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines to stdout, or to stderr."""
+    stream, shown = sys.stderr if err else sys.stdout, list(lines)
+    if moves_cursor(stream):
+        print_text(rendered(shown, width(stream), colours=has_colours(stream)), err=err)
+    else:
+        print_text("\n".join(shown), err=err)
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """Print a text as it is, for programs or to be copied."""
+    with suppress(BrokenPipeError):  # the reader is gone; the work goes on, and its exit status does not change
+        click.echo(text, err=err)
+
+
+def print_json(document: object) -> None:
+    """Print a document to stdout."""
+    print_text(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+
+
+def say(line: str) -> None:
+    """Print a line to stderr."""
+    print_lines([Line(line, hang=2)], err=True)
+
+
+def fail(message: str, status: int) -> int:
+    """Print an error to stderr, as one line; returns the exit status."""
+    say(f"kernelmark: error: {visible(' '.join(message.split()))}")
+    return status

@@ -22,9 +22,8 @@ import pytest
 import kernelmark
 from harness.errors import HarnessError, UsageError
 from kernelmark.diagnostics.selftest import PROBLEMS
-from kernelmark.grading.fleet.cluster.access import refuse_if_open
 from kernelmark.grading.fleet.cluster.actor import WorkerState
-from kernelmark.grading.fleet.cluster.machine import CPU
+from kernelmark.grading.fleet.cluster.machine import CPU, refuse_if_open
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark as run_command
 

@@ -16,7 +16,7 @@ import pytest
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.grading.fleet import Fleet, pool
-from kernelmark.grading.fleet.cluster import access, actor, machine
+from kernelmark.grading.fleet.cluster import actor, machine
 from kernelmark.grading.fleet.pool import WorkerPool
 from tests.unit.conftest import ROOT, Command
 from tests.workers import FakeWorker, answered, batch, held, job, keys, soon
@@ -40,9 +40,9 @@ def test_ray_is_not_imported_by(code: str) -> None:
 
 @pytest.mark.parametrize("given", ["node-3.cluster:1", "[::1]:6379"])
 def test_an_address_is_host_and_port(given: str, tmp_path: Path) -> None:
-    assert access.find_address(given) == given
+    assert machine.find_address(given) == given
     (tmp_path / "fleet.address").write_text(f"{given}\n")
-    assert access.find_address(str(tmp_path / "fleet.address")) == given
+    assert machine.find_address(str(tmp_path / "fleet.address")) == given
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,16 @@ def test_what_is_no_address_is_refused(
     monkeypatch.chdir(tmp_path)
     Path("empty").touch()
     with pytest.raises(UsageError, match=message):
-        access.find_address(given)
+        machine.find_address(given)
 
 
 def test_a_token_is_made_for_its_user_alone_and_then_required(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="this machine does not have the fleet's token"):
-        access.require_token()
-    file = access.make_token()
+        machine.require_token()
+    file = machine.make_token()
     assert file == tmp_path / "home/.ray/auth_token"
     assert (stat.S_IMODE(file.stat().st_mode), len(file.read_text())) == (0o600, 64)
-    access.require_token()
+    machine.require_token()
     assert os.environ["RAY_AUTH_MODE"] == "token"
 
 
@@ -78,17 +78,17 @@ def test_a_token_may_be_named(name: str, value: str, tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, value)
     Path("token").write_text("secret")
-    assert access.has_token()
+    assert machine.has_token()
 
 
 def test_tokens_cannot_be_switched_off_and_must_be_on_when_ray_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
     with pytest.raises(UsageError, match="was not set when ray was imported"):
-        access.require_token()
+        machine.require_token()
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(UsageError, match="RAY_AUTH_MODE is 'disabled', and a fleet needs Ray's tokens"):
-        access.require_token()
+        machine.require_token()
 
 
 def test_without_ray_the_message_says_what_to_install(competition: Path, monkeypatch: pytest.MonkeyPatch) -> None:

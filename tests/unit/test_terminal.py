@@ -12,7 +12,7 @@ from harness.verdict import Doubt, DoubtCode, Outcome
 from kernelmark.course.report import GradingResult
 from kernelmark.diagnostics.doctor import lines as doctor_lines
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
-from kernelmark.text import printing, show
+from kernelmark.text import show, terminal
 from kernelmark.text.terminal import Line, columns, has_colours, labelled, rendered
 from tests.verdicts import accepted, failed
 
@@ -129,5 +129,5 @@ def test_only_a_terminal_gets_colours_unless_its_user_wants_none(
     printed = stream()
     assert has_colours(printed) == expected
     monkeypatch.setattr("sys.stdout", printed)
-    printing.print_lines([Line("accepted", "bold green")])
+    terminal.print_lines([Line("accepted", "bold green")])
     assert ("\x1b[" in printed.getvalue()) == expected

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from harness.errors import UsageError
 from harness.kinds import Effort, SandboxName, isolates
 from harness.sandbox import choose
-from kernelmark.grading.fleet.cluster.access import find_address, require_token
+from kernelmark.grading.fleet.cluster.machine import find_address, require_token
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.pool import WorkerPool

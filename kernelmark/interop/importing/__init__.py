@@ -20,10 +20,9 @@ from harness.sandbox import Provider
 from harness.shared.foreign import ForeignForm
 from kernelmark.interop.importing import baselines, gpu_mode, kernelbench
 from kernelmark.interop.importing import folder as folders
-from kernelmark.interop.importing.answer import Answer, check
+from kernelmark.interop.importing.answer import LIMIT_S, Answer, ask, check
 from kernelmark.interop.importing.checkout import Candidate, ForeignProblem, NotImportedError, chosen
 from kernelmark.interop.importing.draft import draft
-from kernelmark.interop.importing.sandboxed import LIMIT_S, ask
 
 _FORMS: dict[ForeignForm, ModuleType] = {"gpu-mode": gpu_mode, "kernelbench": kernelbench}
 

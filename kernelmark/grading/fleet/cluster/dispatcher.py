@@ -29,9 +29,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from harness.errors import HarnessError, UsageError, said
 from harness.kinds import SandboxName
-from kernelmark.grading.fleet.cluster.access import refuse_if_open
 from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, MachineState, WorkerState
-from kernelmark.grading.fleet.cluster.machine import CPU
+from kernelmark.grading.fleet.cluster.machine import CPU, refuse_if_open
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import DeviceChoice
