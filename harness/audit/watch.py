@@ -113,7 +113,7 @@ def artefacts(
         HarnessError: the sandbox or the device failed.
     """
     limits, batch = larger(case.problem.limits), case.batch(sets)
-    limit = TimeLimit(limit_s(limits))
+    limit = TimeLimit(limits.time_s + limits.build_s)  # watched calls take longer, and the first may have to compile
     try:
         with Session.start(provider, case.device, limits) as session:
             session.handshake()
@@ -136,11 +136,6 @@ def visible_cases(problem: Problem, device: DeviceKind, *, tests: bool) -> list[
     rng = secrets.SystemRandom()
     cases = [problem.resolve(case.drawn(rng)) for case in given if device in case.devices]
     return sorted(cases, key=lambda case: Layout(case).bytes_per_set)
-
-
-def limit_s(limits: Limits) -> float:
-    """Calls that are watched take longer, and the first may have to compile."""
-    return limits.time_s + limits.build_s
 
 
 def larger(limits: Limits) -> Limits:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness.importer.values import Refusal, Tree, tensor_facts
 from harness.shared.call import INDEX
@@ -42,17 +43,15 @@ def _folded(trees: Sequence[Tree], counts: Sequence[Mapping[str, int]]) -> list[
     if len(kinds) != 1 or not kinds <= {"list", "tuple", "dict", "fields"}:
         return [*trees]
     [kind] = kinds
-    insides = [tree[kind] for tree in trees]
-    if kind in ("list", "tuple"):
-        if len({len(inside) for inside in insides}) != 1:
-            return [*trees]
-        members = [_folded(over_cases, counts) for over_cases in zip(*insides, strict=True)]
-        return [{kind: [over_cases[number] for over_cases in members]} for number in range(len(trees))]
-    tables = _with_templates(insides, counts) if kind == "dict" else insides
+    listed = kind in ("list", "tuple")
+    tables: Sequence[dict[Any, Any]] = [dict(enumerate(tree[kind])) if listed else tree[kind] for tree in trees]
+    if kind == "dict":
+        tables = _with_templates(tables, counts)
     if any([*table] != [*tables[0]] for table in tables):
         return [*trees]
     inner = {key: _folded([table[key] for table in tables], counts) for key in tables[0]}
-    return [{kind: {key: over_cases[number] for key, over_cases in inner.items()}} for number in range(len(trees))]
+    folded_tables = [{key: over_cases[number] for key, over_cases in inner.items()} for number in range(len(trees))]
+    return [{kind: [*table.values()] if listed else table} for table in folded_tables]
 
 
 def _with_templates(tables: Sequence[Tree], counts: Sequence[Mapping[str, int]]) -> Sequence[Tree]:

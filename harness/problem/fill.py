@@ -67,16 +67,13 @@ def _drawing(fill: Fill, generator: torch.Generator) -> Callable[[torch.Tensor],
         case "choice":
             return lambda t: _choose(t, fill.values, generator)
         case "powers":
-            return lambda t: _choose(t, _powers(fill), generator)
+            least, greatest = (int(bound) for bound in fill.bounds)
+            powers = tuple(2.0**exponent for exponent in range(least, greatest + 1))
+            return lambda t: _choose(t, powers, generator)
         case "zeros":
             return lambda t: t.zero_()
         case "generated":
             raise HarnessError("a tensor that `generate` makes cannot be filled without it")
-
-
-def _powers(fill: Fill) -> tuple[float, ...]:
-    least, greatest = (int(bound) for bound in fill.bounds)
-    return tuple(2.0**exponent for exponent in range(least, greatest + 1))
 
 
 def _choose(tensor: torch.Tensor, values: tuple[int | float, ...], generator: torch.Generator) -> None:

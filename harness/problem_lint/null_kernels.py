@@ -82,20 +82,8 @@ def compute(truth: Truth, case: ResolvedCase, given: Tensors) -> Tensors:
 
 def kernels(problem: Problem) -> list[NullKernel]:
     """Every null kernel for a problem, the cheapest first."""
-    null_kernels = [
-        NullKernel("nothing written", "fill the inputs so that the call changes its outputs", lambda s: dict(s.before)),
-        NullKernel(
-            "all zeros",
-            "fill the inputs so that the answer is not 0",
-            lambda s: {name: torch.zeros_like(carrier(t)).view(t.dtype) for name, t in s.right.items()},
-        ),
-        NullKernel("a constant", "fill the inputs so that the answer varies: raise `scale`, or lower sizes", _constant),
-        NullKernel(
-            "the result of other inputs",
-            "raise the fills' `scale`: the answer must follow inputs",
-            lambda s: dict(s.others[0]),
-        ),
-    ]
+    remedy = "fill the inputs so that the call changes its outputs"
+    null_kernels = [NullKernel("nothing written", remedy, lambda scene: dict(scene.before)), *WITHOUT_WORK]
     for spec in problem.tensors:
         if spec.role != "output":
             remedy = f"fill `{spec.name}` so that the answer differs from it"
@@ -130,6 +118,22 @@ def _mean(values: Tensor) -> float:
     wide = values.double()
     finite = wide[wide.isfinite()]
     return float(finite.mean()) if finite.numel() else float("nan")
+
+
+WITHOUT_WORK = (
+    NullKernel(
+        "all zeros",
+        "fill the inputs so that the answer is not 0",
+        lambda s: {name: torch.zeros_like(carrier(t)).view(t.dtype) for name, t in s.right.items()},
+    ),
+    NullKernel("a constant", "fill the inputs so that the answer varies: raise `scale`, or lower sizes", _constant),
+    NullKernel(
+        "the result of other inputs",
+        "raise the fills' `scale`: the answer must follow inputs",
+        lambda s: dict(s.others[0]),
+    ),
+)
+"""Those that need nothing but right answers to answer."""
 
 
 def _of(spec: str, tensors: Mapping[str, Tensor]) -> list[str]:

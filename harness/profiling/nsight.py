@@ -49,10 +49,10 @@ class KernelMetrics:
     name: str
     metrics: list[NsightMetric] = field(default_factory=list)
 
-    def number(self, name: str, unit: str = "%") -> float | None:
-        """A metric in that unit; None if it is missing, or NaN, as version 2026.2 prints in containers."""
+    def percent(self, name: str) -> float | None:
+        """A metric in percent; None if it is missing, or NaN, as version 2026.2 prints in containers."""
         for metric in self.metrics:
-            if metric.name == name and metric.unit == unit and not metric.breakdown:
+            if metric.name == name and metric.unit == "%" and not metric.breakdown:
                 try:
                     value = float(metric.value.replace(",", ""))
                 except ValueError:
@@ -62,19 +62,13 @@ class KernelMetrics:
 
     def text(self, name: str) -> str:
         """A metric with its unit; "" if it is missing."""
-        return next(
-            (
-                f"{metric.value} {_UNITS.get(metric.unit, metric.unit)}"
-                for metric in self.metrics
-                if metric.name == name
-            ),
-            "",
-        )
+        named = (metric for metric in self.metrics if metric.name == name)
+        return next((f"{metric.value} {_UNITS.get(metric.unit, metric.unit)}" for metric in named), "")
 
     @property
     def bound(self) -> str:
         """What limits it: the busier of memory and arithmetic, or latency if neither is busy; "" if unknown."""
-        memory, arithmetic = self.number(MEMORY), self.number(ARITHMETIC)
+        memory, arithmetic = self.percent(MEMORY), self.percent(ARITHMETIC)
         if memory is None or arithmetic is None:
             return ""
         if max(memory, arithmetic) < _BUSY:

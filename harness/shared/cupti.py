@@ -6,6 +6,7 @@ the standard library.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -20,7 +21,11 @@ class Cupti:
     """The library, loaded into this process."""
 
     def __init__(self) -> None:
-        self.library = _load()
+        for path in _places():
+            with contextlib.suppress(OSError):
+                self.library = ctypes.CDLL(str(path))
+                return
+        raise DeviceError("CUPTI (libcupti.so) is not installed", "install PyTorch for CUDA, or the CUDA toolkit")
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call one of its functions.
@@ -30,15 +35,6 @@ class Cupti:
         """
         if status := getattr(self.library, name)(*arguments):
             raise DeviceError(f"CUPTI: {name} returned {status}")
-
-
-def _load() -> ctypes.CDLL:
-    for path in _places():
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:
-            continue
-    raise DeviceError("CUPTI (libcupti.so) is not installed", "install PyTorch for CUDA, or the CUDA toolkit")
 
 
 def _places() -> Iterator[Path]:

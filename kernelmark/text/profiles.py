@@ -71,7 +71,7 @@ USE = ("kernel", "time", "memory", "arithmetic", "occupancy", "bound by")
 
 def use(kernel: KernelMetrics) -> tuple[str, ...]:
     """A kernel's use of the device by Nsight Compute, as cells below `USE`; its name is untrusted."""
-    shares = (kernel.number(metric) for metric in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
+    shares = (kernel.percent(metric) for metric in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
     told = (f"{share:.0f} %" if share is not None else "" for share in shares)
     return (kernel.name, kernel.text(nsight.DURATION), *told, kernel.bound)
 

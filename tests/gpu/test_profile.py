@@ -83,7 +83,7 @@ def test_nsight_compute_reads_its_own_report(project: Path, name: str, tmp_path:
     assert "GPU Speed Of Light Throughput" in made.nsight.details
     [kernel] = made.nsight.kernels
     assert "kernel" in kernel.name
-    shares = [kernel.number(metric) for metric in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY)]
+    shares = [kernel.percent(metric) for metric in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY)]
     assert all(share is not None and 0 < share < 100 for share in shares), kernel.metrics
     assert kernel.bound in ("memory", "latency")
     assert any(metric.name == "Stall Long Scoreboard" for metric in kernel.metrics)

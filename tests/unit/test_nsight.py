@@ -46,9 +46,9 @@ def test_each_kernel_has_its_metrics_with_their_units() -> None:
     assert profile.table == TABLE
     first, second = profile.kernels
     assert (first.name, second.name) == ("long_row_kernel", "second")
-    assert (first.number(MEMORY), first.number(OCCUPANCY), first.text(DURATION)) == (80.15, 46.93, "238.21 µs")
+    assert (first.percent(MEMORY), first.percent(OCCUPANCY), first.text(DURATION)) == (80.15, 46.93, "238.21 µs")
     assert first.bound == "memory"
-    assert (second.number(MEMORY), second.bound) == (None, "")
+    assert (second.percent(MEMORY), second.bound) == (None, "")
     assert [metric.breakdown for metric in first.metrics if metric.name.startswith("Stall")] == [
         "Warp State (All Cycles)"
     ]
