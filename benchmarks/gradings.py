@@ -38,13 +38,19 @@ class PeakMemory(threading.Thread):
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
         device = pynvml.nvmlDeviceGetHandleByIndex(int(visible) if visible.isdecimal() else 0)
         self._used: Callable[[], int] = lambda: int(pynvml.nvmlDeviceGetMemoryInfo(device).used)
-        self._before = self._most = self._used()
+        self._before = self._most = self._recent = self._used()
         self._stopped = threading.Event()
         self.start()
 
     def run(self) -> None:
         while not self._stopped.wait(LOOK_S):
-            self._most = max(self._most, self._used())
+            used = self._used()
+            self._most, self._recent = max(self._most, used), max(self._recent, used)
+
+    def since_last(self) -> int:
+        """The peak use in bytes beyond that at the start, since the last call of this."""
+        most, self._recent = self._recent, self._used()
+        return max(most, self._recent) - self._before
 
     def stop(self) -> int:
         """The peak use in bytes beyond that at the start."""
