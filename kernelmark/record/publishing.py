@@ -24,8 +24,7 @@ from kernelmark.project.problems import problem_directories
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledgers, tables
 from kernelmark.text.terminal import warn
-from leaderboard.publishing.markdown import FOLDER, board, spliced, write_board
-from leaderboard.publishing.problem_page import DETAILED, page
+from leaderboard.publishing.markdown import DETAILED, FOLDER, board, page, spliced, write_board
 from leaderboard.record.archive import location
 from leaderboard.record.current import Current
 from leaderboard.record.durable import make_directory

@@ -1,25 +1,29 @@
-"""Renders the board as Markdown and writes the file atomically.
+"""Renders the board as Markdown, with a page for each problem, and writes the board's file atomically.
 
-`kernelmark` publishes with it. Trusted code, but the names of submitted files are hostile: every character of a name
-must be shown as itself, never as a column, a link or HTML. Nothing here depends on the time of day, so an unchanged
-ledger gives an unchanged file.
+The page has more detail than the board, which links to it: the time of each case, and baselines. `kernelmark` publishes
+with it. Trusted code, but the names of submitted files are hostile: every character of a name must be shown as itself,
+never as a column, a link or HTML. Nothing here depends on the time of day, so an unchanged ledger gives an unchanged
+file.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from harness.errors import HarnessError
+from harness.verdict import BenchmarkResult, Verdict
 from leaderboard.record.durable import write_whole
+from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.pooling import WIDEST
 from leaderboard.standings.ranking import Row, Table
+from leaderboard.text.metrics import METRICS
 from leaderboard.text.plural import counted
-from leaderboard.text.units import date, interval, ratio
+from leaderboard.text.units import date, duration, interval, ratio
 
 _COLUMNS = ("rank", "author", "submission", "language", "time per call")
 _MORE_COLUMNS = ("cases", "mode", "sandbox", "date (UTC)", "kernel", "run")
@@ -34,11 +38,16 @@ LEGEND = (
     "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
     "its confidence interval, of ratios taken pair by pair from rounds or calls that alternated in the same grading.\n"
 )
+_BASELINES = (
+    "Rows in italics are the organizers' kernels, timed in alternation with the first row measured against them.\n"
+)
+DETAILED = 100  # rows with a time per case: nobody reads more of them, and code hosts do not render longer pages
 FOLDER = "boards"  # holds the problems' own pages, next to the board
 _SECTION = re.compile(r"## \[[^\n]*\]\(boards/([a-z0-9_]{1,64})\.md\)\n")
 _OURS = re.compile(r"\||### |Set aside, without a rank:$|$")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;"}
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_Cell = Callable[[BenchmarkResult], str]
 
 
 def board(tables: Iterable[Table], title: str = "") -> str:
@@ -199,3 +208,70 @@ def _said(events: Iterable[Moderation]) -> str:
     return "; ".join(
         f"{event.action}: {event.subject}{escape(event.reason)} ({escape(event.actor)})" for event in events
     )
+
+
+def page(
+    problem: str, tables: Iterable[Table], entries: Iterable[Entry], links: Mapping[str, str], schedule: str = ""
+) -> str:
+    """The whole page; `entries` are the problem's ledger, `links` maps runs to the sources that may be shown, and
+    `schedule` says until when submissions are accepted.
+
+    Raises:
+        LedgerError: a verdict in a table cannot be read by this version.
+    """
+    tables = list(tables)
+    standing = {row.seq for table in tables for row in table.rows[:DETAILED]}
+    verdicts = {e.seq: e.verdict for e in entries if e.seq in standing and e.kind == VERDICT}
+    parts = [f"# {escape(problem)}\n", *([f"Open {escape(schedule)}.\n"] if schedule else []), LEGEND]
+    for table in tables:
+        parts.append(f"## {heading(table)}\n")
+        sources = {row.run: f"[source]({links[row.run]})" for row in table.rows if row.run in links}
+        parts += standings(table, sources if sources else None)
+        parts += _details(table, [(row, verdicts[row.seq]) for row in table.rows[:DETAILED]])
+    if not tables:
+        parts.append("No submission has been accepted yet.\n")
+    return "\n".join(parts)
+
+
+def _details(table: Table, rows: list[tuple[Row, Verdict]]) -> Iterator[str]:
+    if not rows:
+        return
+    baselines = [name for name in table.baseline_names if any(row.over(name) for row, _ in rows)]
+    first = f" (the first {DETAILED} of {len(table.rows)} rows)" if len(rows) < len(table.rows) else ""
+    newest = ", in the newest grading of each" if any(row.gradings > 1 for row, _ in rows) else ""
+    yield f"Time per call, case by case{newest}{first}:\n"
+    yield _by_case(rows, lambda case: interval(case.score), extra=_baseline_times(baselines, rows))
+    if baselines:
+        yield _BASELINES
+    for name in baselines:
+        measured = [(row, verdict) for row, verdict in rows if row.over(name)]
+        yield f"× {escape(name)}, case by case:\n"
+        yield _by_case(measured, lambda case, name=name: _speedup(case, name))  # type: ignore[misc]
+    for metric in METRICS:
+        having = [(row, verdict) for row, verdict in rows if any(map(metric.cell, verdict.benchmarks))]
+        if metric.in_tables and having:
+            yield f"{metric.title}, case by case:\n"
+            yield _by_case(having, metric.cell)
+
+
+def _by_case(rows: list[tuple[Row, Verdict]], cell: _Cell, extra: Iterable[tuple[str, Mapping[str, str]]] = ()) -> str:
+    """A table with one column per case; a row that lacks a case (another version wrote it) has an empty cell."""
+    names = list(dict.fromkeys(case.name for _, verdict in rows for case in verdict.benchmarks))
+    lines = []
+    for row, verdict in rows:
+        cells = {case.name: cell(case) for case in verdict.benchmarks}
+        lines.append([rank_cell(row), escape(row.who), *(cells.get(name, "") for name in names)])
+    lines += [["", f"*{escape(who)}*", *(cells.get(name, "") for name in names)] for who, cells in extra]
+    return grid(["rank", "author", *(escape(name) for name in names)], lines, right=range(2, 2 + len(names)))
+
+
+def _baseline_times(names: Iterable[str], rows: list[tuple[Row, Verdict]]) -> Iterator[tuple[str, dict[str, str]]]:
+    for name in names:
+        first = next((verdict for row, verdict in rows if row.over(name) and verdict.ranks), None)
+        if first is not None:
+            paired = ((case.name, other) for case in first.benchmarks for other in case.baselines if other.name == name)
+            yield name, {case: duration(other.time_ns) for case, other in paired}
+
+
+def _speedup(case: BenchmarkResult, name: str) -> str:
+    return next((ratio(other.speedup) for other in case.baselines if other.name == name), "")

@@ -12,7 +12,7 @@ from harness.verdict import BenchmarkResult, Interval, Roofline, Verdict
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.boards import CaseTimes
 from leaderboard.publishing.site.charts import cases, figure
-from leaderboard.publishing.site.charts.palette import COLOURS, Palette
+from leaderboard.publishing.site.charts.figure import COLOURS, Palette
 from leaderboard.publishing.site.charts.tiny import spark
 from leaderboard.publishing.site.document import Step
 from tests.sites import CALIBRATION

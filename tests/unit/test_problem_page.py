@@ -13,7 +13,7 @@ from harness.verdict import Roofline, Verdict
 from kernelmark.project.settings import Settings
 from kernelmark.record import recording
 from kernelmark.record.publishing import publish
-from leaderboard.publishing.problem_page import page
+from leaderboard.publishing.markdown import page
 from leaderboard.record import chain
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command

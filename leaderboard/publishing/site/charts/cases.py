@@ -12,8 +12,7 @@ from markupsafe import Markup
 from harness.verdict import Interval
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.boards import CaseTimes
-from leaderboard.publishing.site.charts.figure import Figure
-from leaderboard.publishing.site.charts.palette import Palette
+from leaderboard.publishing.site.charts.figure import Figure, Palette
 from leaderboard.publishing.site.charts.plot import Axis, Mark, Note, Point, Series, linear, plot, ratios
 from leaderboard.text.units import apart, duration, interval
 from leaderboard.text.visible import shortened, visible

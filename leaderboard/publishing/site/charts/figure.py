@@ -1,5 +1,6 @@
-"""The charts of a board: the record over time, and the roofline. `cases` has those by case, `trace` those of a run.
+"""The charts of a board: the record over time, and the roofline; and the colours and shapes that all of them share.
 
+`cases` has the charts by case, `trace` those of a run.
 The page of a problem calls these; `plot` draws. Trusted; pure. Every chart has a title for screen readers that says
 what it shows.
 """
@@ -17,16 +18,52 @@ from harness.verdict import BenchmarkResult, Verdict
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.book import Bests
-from leaderboard.publishing.site.charts.palette import Palette
-from leaderboard.publishing.site.charts.plot import Axis, Mark, Note, Point, Series, logarithmic, plot, ratios
+from leaderboard.publishing.site.charts.plot import SHAPES, Axis, Mark, Note, Point, Series, logarithmic, plot, ratios
 from leaderboard.publishing.site.document import Board
 from leaderboard.text.units import duration, percent
 from leaderboard.text.visible import visible
 
 _AUTHORS = 12  # the first authors of a board, whose personal bests are drawn
 RUNS = 8  # the first rows of a board, whose cases are drawn under the roofline
+COLOURS = 8  # the classes by1 to by8 of the stylesheet; further authors are grey
 _DAY_S = 86_400.0
 _EPOCH = date(1970, 1, 1).toordinal()
+
+
+class LegendKey(NamedTuple):
+    """One entry of a legend: a picture and what it stands for."""
+
+    picture: Markup
+    name: str
+
+
+class Palette:
+    """The colours of a board's authors, in the order of their rows, and the shapes of its cases, which repeat."""
+
+    def __init__(self, authors: Sequence[str], cases: Sequence[str]) -> None:
+        coloured = list(dict.fromkeys(authors))[:COLOURS]
+        self._styles = {author: f"by{number}" for number, author in enumerate(coloured, start=1)}
+        self._cases = {name: number for number, name in enumerate(dict.fromkeys(cases))}
+
+    def style(self, author: str) -> str:
+        """A class of the stylesheet."""
+        return self._styles.get(author, "faint")
+
+    def case(self, name: str) -> int | None:
+        """The number of a case, which is also that of its shape; None if it is not drawn."""
+        return self._cases.get(name)
+
+    def authors(self) -> list[LegendKey]:
+        return [LegendKey(_picture(style, "m-5-2.5h10v5h-10z"), author) for author, style in self._styles.items()]
+
+    def cases(self) -> list[LegendKey]:
+        return [
+            LegendKey(_picture("faint", SHAPES[number % len(SHAPES)]), name) for name, number in self._cases.items()
+        ]
+
+
+def _picture(style: str, path: str) -> Markup:
+    return Markup(f'<svg class="key {style}" viewBox="-5 -5 10 10" aria-hidden="true"><path d="M0 0{path}"/></svg>')
 
 
 class Figure(NamedTuple):

@@ -11,8 +11,7 @@ from harness.verdict.roofline import choose
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts import cases, figure
-from leaderboard.publishing.site.charts.figure import Figure
-from leaderboard.publishing.site.charts.palette import LegendKey, Palette
+from leaderboard.publishing.site.charts.figure import Figure, LegendKey, Palette
 from leaderboard.publishing.site.document import Board, ProblemDocument
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Kind, Site
