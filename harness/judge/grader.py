@@ -83,7 +83,7 @@ class Grader:
         Raises:
             UsageError, HarnessError: as for `harness.judge.check`.
         """
-        session = self._started(replayed=False).runner()
+        session = self._runner(replayed=False)
         return self._grading().check(session)
 
     def grade(self, *, alone: bool = False) -> Verdict:
@@ -121,7 +121,7 @@ class Grader:
         """
         setup, held = self._setup, alone or not self._device.on_host
         with lock_alone(setup.device, self._waits) if held else contextlib.nullcontext(), self._ending():
-            session = self._started(replayed=False).runner()
+            session = self._runner(replayed=False)
             from harness.judge.timing.rounds.baseline import Baseline
             from harness.judge.timing.rounds.timing import RoundsTiming, Turn
 
@@ -142,7 +142,7 @@ class Grader:
             shared = stack.enter_context(contextlib.ExitStack())
             shared.enter_context((lock_alone if alone else lock_shared)(setup.device, self._waits))
             stack.enter_context(self._ending())
-            runner = self._started(replayed=True).runner()
+            runner = self._runner(replayed=True)
             from harness.judge.timing.replayed.launcher import LauncherSession
             from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 
@@ -193,6 +193,18 @@ class Grader:
                     self._setup.provider, self._setup.device, limits, baselines=baselines, replayed=replayed
                 )
             return self._sessions
+
+    def _runner(self, *, replayed: bool) -> Session:
+        """The submission's runner, once it is launched; its sandbox starts while torch is imported here.
+
+        Raises:
+            HarnessError: it did not start, or the grading was closed.
+        """
+        sessions = self._started(replayed=replayed)
+        sessions.start_all()
+        import harness.judge.grading  # noqa: F401  # and with it torch
+
+        return sessions.runner()
 
     def _fresh(self) -> Session:
         """One more sandbox.
