@@ -27,6 +27,9 @@ def main() -> NoReturn:
 
 def _run(command: str) -> NoReturn:
     _end_at_ctrl_c()
+    # The BLAS of NumPy, which the judge does not use, starts a thread per core, and each spins for 0.1 s. Sandboxes
+    # inherit no variables.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from kernelmark.commands import cli
 
     try:
