@@ -69,8 +69,6 @@ class _Python(ast.NodeTransformer):
 
 
 class _C(ast.NodeTransformer):
-    """Replaces what C writes in another way."""
-
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.FloorDiv):

@@ -125,7 +125,6 @@ def _line(finding: LintFinding) -> str:
 
 
 def _oddities(directory: Path, samples: dict[str, ProblemSample]) -> Iterator[LintFinding]:
-    """Findings about the samples as a whole."""
     if not samples:
         yield LintFinding(
             "note", (), "", "has no samples", f"add {EXPECTED} with a right kernel and the likely wrong ones"
@@ -276,7 +275,6 @@ def _isolating(settings: Settings) -> Provider:
 
 
 def _unexpected(name: str, sample: ProblemSample, check: Check) -> Iterator[LintFinding]:
-    """A finding if the outcome of a sample is not the expected one."""
     said = f" ({check.message})" if check.message else ""
     if check.outcome is not sample.outcome:
         what = f"sample `{name}` is {check.outcome}, where {sample.outcome} is expected{said}"

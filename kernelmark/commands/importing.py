@@ -27,7 +27,6 @@ def importing() -> None:
 
 
 def _options(command: F) -> F:
-    """The flags that both commands have."""
     for decorate in (
         click.option("--force", is_flag=True, help="Write problems again that were imported before."),
         click.option(

@@ -32,7 +32,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _graded(command: F) -> F:
-    """Add the arguments and flags of every command that grades."""
     for decorate in (
         form_option,
         sandbox_option("How to isolate it."),
@@ -50,7 +49,6 @@ def _graded(command: F) -> F:
 
 
 def _timed(command: F) -> F:
-    """Add the flags of every command that measures times."""
     for decorate in (
         click.option(
             "--baseline",
@@ -175,7 +173,6 @@ def _job(given: dict[str, Any]) -> PreparedJob:
 
 
 def _source(file: str, language: str | None, author: str) -> Path | Submission:
-    """The submission that FILE and --language name."""
     from harness.submission import MAX_SOURCE_BYTES, Submission
 
     if file != "-":

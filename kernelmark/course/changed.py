@@ -130,7 +130,6 @@ def _whole(settings: Settings, head: str, folder: PurePosixPath) -> SubmittedFil
 
 
 def _files(settings: Settings, head: str, folder: PurePosixPath) -> list[SubmittedFile]:
-    """What a folder of the branch holds, changed or not."""
     files = []
     for entry in git(settings.root, "ls-tree", "-z", "--end-of-options", head, "--", f"{folder}/").split(b"\0")[:-1]:
         header, _, name = entry.partition(b"\t")

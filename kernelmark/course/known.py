@@ -62,8 +62,6 @@ class KnownVerdicts:
 
 
 class _Ledger:
-    """One of them."""
-
     def __init__(self, settings: Settings, slug: str) -> None:
         self._settings, self._teams = settings, settings.teams
         self._ledger = ledger(settings, slug)

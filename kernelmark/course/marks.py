@@ -56,17 +56,8 @@ def table(results: Iterable[Marked]) -> str:
     rows = csv.writer(written)
     rows.writerow(COLUMNS)
     for author, own_id, name, team, delay, graded, _ in results:
-        cells = (
-            author,
-            own_id,
-            name,
-            team,
-            graded.path,
-            *_late(delay, graded),
-            graded.outcome,
-            *_numbers(graded),
-            graded.message or _no_rank(graded),
-        )
+        whose, message = (author, own_id, name, team, graded.path), graded.message or _no_rank(graded)
+        cells = (*whose, *_late(delay, graded), graded.outcome, *_numbers(graded), message)
         rows.writerow(map(_harmless, cells))
     return written.getvalue()
 

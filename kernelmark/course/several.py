@@ -137,7 +137,6 @@ def _graded(
     reporter: BatchReporter,
     publisher: Publisher | None,
 ) -> Iterator[Placed]:
-    """Grade those of one kind of device; without a publisher, nothing is recorded."""
     from kernelmark.grading.fleet import Job
     from kernelmark.grading.fleet.one_by_one import several
 
@@ -178,7 +177,6 @@ def _recorded(path: str, ready: AdmittedJob, result: JobResult, publisher: Publi
 
 
 def _failed(path: str, error: Exception, verdict: Verdict | None = None, *, recorded: bool = False) -> GradingResult:
-    """The result of a submission that could not be graded, or not be recorded."""
     if isinstance(error, KernelmarkError):
         by_author = verdict is None and isinstance(error, SubmissionError)
         return GradingResult(path, error.exit_code, str(error), verdict, by_author=by_author, recorded=recorded)

@@ -265,7 +265,6 @@ def _unwrapped(files: list[_File]) -> list[_File]:
 
 
 def _listed(files: Sequence[_File]) -> str:
-    """The names of files for a message."""
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     return ", ".join(file.path.name for file in files[:_SHOWN]) + more
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.judge.setup import ignore
 from harness.problem import Problem
@@ -14,7 +13,7 @@ from kernelmark.grading.recorder import admit, publish
 from kernelmark.grading.recorder import record as record_verdict
 from kernelmark.grading.setup import ExtraFiles, OnProgress, PreparedJob
 from kernelmark.project.project import Project, settings_for
-from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
+from kernelmark.project.settings import DeviceChoice, SandboxChoice
 
 
 def grade(
@@ -57,7 +56,7 @@ def grade(
         UsageError: the problem, the submission or a setting is wrong.
         HarnessError: we failed, twice; the verdict is unknown and nothing was recorded.
     """
-    settings = _settings(project, device, sandbox, effort=effort, baselines=baselines)
+    settings = settings_for(project, device=device, sandbox=sandbox, effort=effort, baselines=baselines)
     job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
     remark = admit(job) if record else None
     verdict = job.grade(on_progress or ignore)
@@ -80,13 +79,6 @@ def check(
     project: Project | None = None,
 ) -> Check:
     """Build one submission and run its tests, without times; arguments and exceptions as for `grade`."""
-    settings = _settings(project, device, sandbox)
+    settings = settings_for(project, device=device, sandbox=sandbox)
     job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
     return job.check(on_progress or ignore)
-
-
-def _settings(project: Project | None, device: DeviceChoice, sandbox: SandboxChoice, **flags: Any) -> Settings:
-    """The project's settings; "auto" leaves the choice to them."""
-    flags["device"] = None if device == "auto" else device
-    flags["sandbox"] = None if sandbox == "auto" else sandbox
-    return settings_for(project, **flags)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 from harness import sandbox as sandboxes
 from harness.device.cpu import cpu_name
@@ -56,33 +58,51 @@ def missing(package: str) -> UsageError:
     return UsageError("grading", f"needs {package}, which is not installed", "pip install 'kernelmark[grade]'")
 
 
+class Gpu(NamedTuple):
+    """A GPU that this process may use, as the driver knows it."""
+
+    name: str
+    uuid: str
+    """Its name in `CUDA_VISIBLE_DEVICES`."""
+    pci_address: str
+
+
+def visible_gpus() -> list[Gpu]:
+    """The GPUs that `CUDA_VISIBLE_DEVICES` leaves to this process."""
+    try:
+        driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+    except OSError:
+        return []
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return []
+    gpus = []
+    for index in range(count.value):
+        device, raw = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+        name, address = ctypes.create_string_buffer(256), ctypes.create_string_buffer(32)
+        failed = driver.cuDeviceGet(ctypes.byref(device), index) or driver.cuDeviceGetUuid(raw, device)
+        failed = failed or driver.cuDeviceGetName(name, len(name), device)
+        if not failed and not driver.cuDeviceGetPCIBusId(address, len(address), device):
+            identity = f"GPU-{uuid.UUID(bytes=bytes(raw))}"
+            gpus.append(Gpu(name.value.decode(errors="replace"), identity, address.value.decode().lower()))
+    return gpus
+
+
 def cuda_is_here() -> bool:
     """The answer of `torch.cuda.is_available()`, without the two seconds that importing torch takes.
 
-    It asks the driver for its devices (respecting `CUDA_VISIBLE_DEVICES`), and looks for the files of a CUDA build of
-    torch.
+    It asks the driver for its devices, and looks for the files of a CUDA build of torch.
     """
     torch = importlib.util.find_spec("torch")
     if torch is None or torch.origin is None or not (Path(torch.origin).parent / "lib" / "libtorch_cuda.so").exists():
         return False
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    count = ctypes.c_int(0)
-    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+    return bool(visible_gpus())
 
 
 def device_name(kind: DeviceKind) -> str | None:
     """What a verdict would call this machine's device of this kind; None if there is none. Does not import torch."""
     if kind == "cpu":
         return cpu_name()
-    if not cuda_is_here():
-        return None
-    driver, device, name = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0), ctypes.create_string_buffer(256)
-    if driver.cuDeviceGet(ctypes.byref(device), 0) or driver.cuDeviceGetName(name, len(name), device):
-        return None
-    return name.value.decode(errors="replace")
+    return visible_gpus()[0].name if cuda_is_here() else None
 
 
 def choose_provider(settings: Settings) -> Provider:

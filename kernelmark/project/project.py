@@ -93,9 +93,11 @@ class Project:
 
 
 def settings_for(project: Project | None, **flags: Any) -> Settings:
-    """The settings of a project, or of that around the working directory, with these flags; None counts as not given.
+    """The settings of a project, or of that around the working directory, with these flags; None and "auto" count as
+    not given.
 
     Raises:
         SettingsError: a value is not valid.
     """
-    return Settings.load(**flags) if project is None else project.settings.overridden(**flags)
+    given = {name: value for name, value in flags.items() if value != "auto"}
+    return Settings.load(**given) if project is None else project.settings.overridden(**given)

@@ -128,7 +128,6 @@ def _case(case: Case) -> str:
 
 
 def _fill(fill: Fill) -> str:
-    """What a tensor's elements are before a call."""
     values = {
         "normal": f"normal, mean {fill.mean:g}, standard deviation {fill.scale:g}",
         "uniform": f"uniform from {fill.low} to {fill.high}",
@@ -160,7 +159,6 @@ def _rendered(statement: str, width: int) -> Iterator[str]:
 
 
 def _tolerance(spec: Problem) -> str:
-    """What decides whether an answer is right."""
     allowed = spec.tolerance
     match spec.decided_by:
         case "reference":

@@ -278,7 +278,6 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def _shortened(log: str, whole: str) -> str:
-    """The first and the last lines of a long log."""
     lines = log.rstrip("\n").split("\n")
     if len(lines) <= 2 * _LOG_LINES:
         return log

@@ -185,7 +185,6 @@ def _more(effort: Effort, *, profiled: bool = False) -> str:
 
 
 def _stopped(b: BenchmarkResult, more: str) -> str:
-    """How measuring a case ended, and how to measure more."""
     remedy = "" if b.stop_reason == "converged" else more
     if b.stop_reason == "unstable" and not remedy.endswith("machine"):
         remedy = remedy.replace("again", "again on a quiet machine or", 1)

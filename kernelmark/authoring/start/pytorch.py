@@ -58,7 +58,6 @@ def _source(problem: Problem, what: str, *, compiles: bool) -> str:
 
 
 def _definition(problem: Problem, name: str) -> Definition:
-    """What the reference needs of its file."""
     file = problem.directory / (problem.foreign.files[0].path if problem.foreign else "reference.py")
     try:
         text = outside.text(file)

@@ -67,8 +67,6 @@ class _Done:
 
 
 class _End:
-    """The iterable has no more jobs, or has raised."""
-
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
@@ -136,7 +134,6 @@ class Dispatch:
         return more
 
     def _pull(self, jobs: Iterator[Job]) -> None:
-        """Take a job whenever there is room for one."""
         try:
             while True:
                 self._room.acquire()

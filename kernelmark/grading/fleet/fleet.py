@@ -87,8 +87,7 @@ class Fleet:
             raise UsageError("Fleet", "devices counts those of one machine", "use device_name for several")
         if slots is not None and slots < 1:
             raise UsageError("Fleet", f"slots={slots} is not a number of jobs", "use 1 or more")
-        given = {"device": None if device == "auto" else device, "sandbox": None if sandbox == "auto" else sandbox}
-        self._settings = settings_for(project, **given)
+        self._settings = settings_for(project, device=device, sandbox=sandbox)
         self._workers: list[WorkerProcess] = []
         self._cluster: Cluster | None = None
         if where == "auto":

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
 import threading
-import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from harness.errors import HarnessError
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost, WorkerReady
 from kernelmark.grading.fleet.shares import divided, near
-from kernelmark.project.choice import cuda_is_here
+from kernelmark.project.choice import cuda_is_here, visible_gpus
 from kernelmark.project.settings import DeviceChoice
 
 _PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
@@ -157,14 +154,6 @@ class WorkerProcess:
 _MOST_SLOTS = 16  # each has a context on the GPU, of half a gigabyte, and its tensors
 
 
-class Gpu(NamedTuple):
-    """A GPU that this process may use."""
-
-    uuid: str
-    """Its name in `CUDA_VISIBLE_DEVICES`."""
-    pci_address: str
-
-
 def local_workers(
     root: Path, device: DeviceChoice, slots: int | None, environment: Mapping[str, str] = os.environ
 ) -> list[WorkerProcess]:
@@ -183,17 +172,3 @@ def local_workers(
         )
         for gpu, cpus in zip(gpus, parts, strict=True)
     ]
-
-
-def visible_gpus() -> list[Gpu]:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` leaves to this process."""
-    driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return []
-    gpus = []
-    for index in range(count.value):
-        device, raw, address = ctypes.c_int(), (ctypes.c_ubyte * 16)(), ctypes.create_string_buffer(32)
-        failed = driver.cuDeviceGet(ctypes.byref(device), index) or driver.cuDeviceGetUuid(raw, device)
-        if not failed and not driver.cuDeviceGetPCIBusId(address, len(address), device):
-            gpus.append(Gpu(f"GPU-{uuid.UUID(bytes=bytes(raw))}", address.value.decode().lower()))
-    return gpus

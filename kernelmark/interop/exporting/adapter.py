@@ -72,7 +72,6 @@ def _body(request: Request, given: Mapping[str, str], queue: str) -> list[str]:
 
 
 def _parameter(request: Request, name: str, given: Mapping[str, str]) -> str:
-    """The value of a parameter, as Python."""
     if name in given:
         return given[name]
     for spec in request.problem.tensors:
@@ -107,7 +106,6 @@ def _in_place(spec: TensorSpec) -> Iterator[str]:
 
 
 def _allocated(spec: TensorSpec, device: str) -> str:
-    """An output that is not given, as Python."""
     dtype = f"torch.{spec.dtype}" if spec.dtype in DTYPES else spec.dtype
     sizes = f"{_tuple(spec.shape)}, " if spec.strides is None else f"{_tuple(spec.shape)}, {_tuple(spec.strides)}, "
     made = "torch.empty" if spec.strides is None else "torch.empty_strided"
@@ -123,7 +121,6 @@ def _of_each(spec: TensorSpec, text: str) -> str:
 
 
 def _first(spec: TensorSpec) -> str:
-    """The tensor, or the first one of the list, as Python."""
     return spec.name if spec.count is None else f"{spec.name}[0]"
 
 

@@ -51,7 +51,6 @@ def _check_words(request: Request) -> None:
 
 
 def _header(request: Request) -> str:
-    """The directives that the source does not have yet."""
     name, gpus = _board(request.problem)
     if request.leaderboard is not None and not _WORD.fullmatch(request.leaderboard):
         raise UsageError("--leaderboard", f"{request.leaderboard!r} is not a name", "give one word")

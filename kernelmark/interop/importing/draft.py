@@ -130,7 +130,6 @@ def _dtype(state: ProblemDraft, tensor: DraftedTensor) -> str:
 
 
 def _cost(state: ProblemDraft) -> str:
-    """Every element of every tensor, once."""
     by_dtype: dict[str, list[str]] = {}
     for tensor in state.tensors.values():
         by_dtype.setdefault(_dtype(state, tensor), []).append(f"elements({tensor.name})")

@@ -194,7 +194,6 @@ class _Maker:
         return self._plain(kind, insides, at)
 
     def _plain(self, kind: str, values: Sequence[Any], at: str) -> Form:
-        """The form of a number, a text or a dtype."""
         same = len({(type(value), value) for value in values}) == 1
         if self.state is None or kind == "other":
             what = str(values[0])[:60] if kind == "other" else kind

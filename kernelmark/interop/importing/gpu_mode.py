@@ -63,7 +63,6 @@ def read(root: Path, candidate: Candidate) -> ForeignProblem:
 
 
 def _listed(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, ForeignFile]:
-    """The Python files of a task, by name."""
     entries, listed = task.get("files"), dict[str, ForeignFile]()
     if not isinstance(entries, list):
         raise NotImportedError("its task.yml lists no files")
