@@ -104,7 +104,7 @@ def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0, in_hos
 
 
 def free_deferred(device: str) -> None:
-    """Give the memory of closed arenas back to the device: it is kept while a grading runs (docs/decisions/0006)."""
+    """Give the memory of closed arenas back to the device: a little is kept while a grading runs."""
     if device == "cuda":
         from harness.arena.vmm import deferred
 
@@ -112,11 +112,18 @@ def free_deferred(device: str) -> None:
 
 
 def give_back(device: str) -> None:
-    """If little of a GPU's memory is free, release what this process keeps for reuse: another process may need it.
-
-    Then it waits until the memory is as good as new (docs/decisions/0006).
-    """
+    """Release what this process keeps of a GPU's memory for reuse, if that is much: another process may need it."""
     if device == "cuda":
         from harness.arena import vmm
 
         vmm.give_back()
+
+
+def settle(device: str) -> None:
+    """Before memory for timed calls is made: wait until what this process released of a GPU's is as good as new
+    (docs/decisions/0006).
+    """
+    if device == "cuda":
+        from harness.arena.vmm import deferred
+
+        deferred.settle()

@@ -1,9 +1,9 @@
-"""Keeps physical device memory that is no longer used but not yet released: the memory of the judge's closed arenas.
+"""Keeps a little physical device memory that is no longer used: the memory of the judge's closed arenas.
 
 Memory allocated soon after other memory was released is slower for as long as it is used: on an H200 a copy reached
 3.53 TB/s in it, and 3.89 TB/s in memory never used before. 6 GiB are as good as new 30 ms after their release, 42 GiB
-after 60 to 100 ms, so the cause seems to be the driver clearing memory in the background. Memory is therefore kept
-until there is a lot of it and released all at once, after which this process waits until it has been cleared
+after 60 to 100 ms, so the cause seems to be the driver clearing memory in the background. So a little memory is kept,
+more is released all at once, and whoever allocates memory for calls that are timed first lets what was released settle
 (docs/decisions/0006). Imports no module that imports PyTorch.
 """
 
@@ -30,46 +30,44 @@ class DeferredFree:
         release: Callable[[Any], object],
         sleep: Callable[[float], object] = time.sleep,
         spare: Callable[[], int] = lambda: 0,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._release, self._sleep, self._spare = release, sleep, spare
+        self._release, self._sleep, self._spare, self._now = release, sleep, spare, now
         self._handles: list[Any] = []
         self._lock = threading.RLock()
+        self._cleared_at = 0.0
         self.kept_bytes = 0
 
-    def add(self, handle: Any, nbytes: int) -> None:
-        """Keep an allocation that is no longer mapped anywhere."""
+    def add(self, handle: Any, nbytes: int, most_bytes: int) -> None:
+        """Keep an allocation that is no longer mapped anywhere; release all if that makes more than `most_bytes`."""
         with self._lock:
             self._handles.append(handle)
             self.kept_bytes += nbytes
-
-    def make_room(self, nbytes: int, most_bytes: int) -> None:
-        """Before an allocation of `nbytes`: release everything if more than `most_bytes` would be kept and used."""
-        with self._lock:
-            if not self._handles or self.kept_bytes + nbytes <= most_bytes:
-                return
-            self._settle(self.free())
+            if self.kept_bytes > most_bytes:
+                self.free()
 
     def give_back(self) -> None:
         """Release everything, and whatever else this process keeps for reuse."""
         with self._lock:
-            self._settle(self.free() + self._spare())
+            self.free()
+            self._note(self._spare())
 
-    def _settle(self, released_bytes: int) -> None:
-        """Wait until memory that was just released is as good as new."""
-        self._sleep(_CLEARED_S + released_bytes * _CLEARED_S_PER_BYTE)
+    def settle(self) -> None:
+        """Wait until all memory that was released is as good as new."""
+        left_s = self._cleared_at - self._now()
+        if left_s > 0:
+            self._sleep(left_s)
 
-    def allocate(self, create: Callable[[], Any], nbytes: int, most_bytes: int) -> Any:
+    def allocate(self, create: Callable[[], Any]) -> Any:
         """A new handle from `create`; if out of memory, once more after everything kept has been released.
 
         Raises:
             DeviceError: still out of memory.
         """
-        self.make_room(nbytes, most_bytes)
         try:
             return create()
         except DeviceError:
-            self._spare()
-            self.make_room(nbytes, 0)
+            self.give_back()
             return create()
 
     def free(self) -> int:
@@ -78,4 +76,11 @@ class DeferredFree:
             while self._handles:
                 self._release(self._handles.pop(0))
             released, self.kept_bytes = self.kept_bytes, 0
+            self._note(released)
             return released
+
+    def _note(self, released_bytes: int) -> None:
+        """Remember when memory that was just released will have been cleared."""
+        if released_bytes:
+            begins = max(self._cleared_at, self._now() + _CLEARED_S)
+            self._cleared_at = begins + released_bytes * _CLEARED_S_PER_BYTE

@@ -19,6 +19,8 @@ from harness.arena.deferred_free import DeferredFree
 from harness.arena.mapping import POSIX, DeviceWindow, check, check_host, create, granules, map_at, reserve
 from harness.arena.shapes import spanned, viewed
 
+_KEPT_BYTES = 2 << 30
+
 
 def _ordinal() -> int:
     return int(torch.cuda.current_device())
@@ -26,8 +28,8 @@ def _ordinal() -> int:
 
 @cache
 def _most_kept_bytes() -> int:
-    """How much unused memory may be kept: a third of what is free when the first arena is made."""
-    return int(torch.cuda.mem_get_info()[0]) // 3
+    """How much memory of closed arenas may be kept: of small ones, so that none is waited for between short cases."""
+    return min(_KEPT_BYTES, int(torch.cuda.mem_get_info()[0]) // 3)
 
 
 class _Bytes:
@@ -58,12 +60,13 @@ deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare
 
 
 def give_back() -> None:
-    """If less than a third of the device is free, release kept arenas, and what PyTorch keeps of freed tensors.
+    """Release kept arenas, and what PyTorch keeps of freed tensors, if that is much or little of the device is free.
 
     If it is little it is kept: on a device that other processes have filled, this would be called again and again.
     """
     free, whole = torch.cuda.mem_get_info()
-    if free < whole // 3 and deferred.kept_bytes + _cached_bytes() > whole // 32:
+    kept = deferred.kept_bytes + _cached_bytes()
+    if kept > (whole // 32 if free < whole // 3 else _KEPT_BYTES):
         deferred.give_back()
 
 
@@ -89,7 +92,7 @@ class VmmArena:
     def _allocated(self) -> Any:
         if self._in_host:
             return create(self.nbytes, _ordinal(), in_host=True)
-        return deferred.allocate(lambda: create(self.nbytes, _ordinal()), self.nbytes, _most_kept_bytes())
+        return deferred.allocate(lambda: create(self.nbytes, _ordinal()))
 
     def descriptor(self) -> int:
         return self._descriptor
@@ -105,7 +108,7 @@ class VmmArena:
             if self._in_host:
                 check(driver.cuMemRelease(self._handle))
             else:
-                deferred.add(self._handle, self.nbytes)
+                deferred.add(self._handle, self.nbytes, _most_kept_bytes())
 
 
 class VmmWindow(DeviceWindow):

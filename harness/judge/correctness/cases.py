@@ -42,6 +42,7 @@ class Correctness:
         Raises:
             SubmissionFault: the runner cannot go on.
         """
+        give_back(case.device)
         batch = case.batch(1)
         if not case.hidden:
             self.seeds.append(batch.seed)

@@ -16,7 +16,7 @@ from typing import Self
 
 import torch
 
-from harness.arena import Arena, give_back, make_arena
+from harness.arena import Arena, give_back, make_arena, settle
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
@@ -51,10 +51,10 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
         NotReplayed: the runner cannot record it.
         SubmissionFault: the call failed, or what came is not a recording, which our runner would have said.
     """
+    give_back(case.device)
     doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1)
     scratch: Arena | None = None
     try:
-        give_back(case.device)
         case.bind(session, practice, limit=limit, doing=doing)
         session.ask(commands.Call(sets=(0,), begins=True), replies.Done, limit=limit, doing=doing)
         reply = _asked_to_record(session, limit, doing)
@@ -165,6 +165,7 @@ class LauncherSession:
         self._returned = recorded.packed.recording.returned
         if recorded.scratch is not None:
             self._first = recorded.scratch
+            settle(self._device)
             self._scratch = make_arena(self._device, len(recorded.scratch), read_only=False)
             self._scratch.bytes[: len(recorded.scratch)].copy_(recorded.scratch)
         command = commands.Load(

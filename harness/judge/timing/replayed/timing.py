@@ -13,6 +13,7 @@ from typing import Self
 
 import torch
 
+from harness.arena import give_back, settle
 from harness.device import DEVICES, Sensors
 from harness.errors import DeviceError, SandboxError
 from harness.judge.correctness.graded_case import GradedCase
@@ -228,6 +229,8 @@ class ReplayedTiming:
         recorded = self._recorded[case.name]
         player = Player(self._launcher, recorded, case)
         loaded = [(baseline, its) for baseline in self.baselines if (its := baseline.load(case))]
+        give_back(case.device)
+        settle(case.device)
         fresh = FreshInputs(case)
         try:
             player.warm_up(fresh)

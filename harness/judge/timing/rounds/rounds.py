@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from harness.arena import settle
 from harness.compare import describe
 from harness.device import Sensors
 from harness.judge.correctness.batch import Batch, WordSample
@@ -59,6 +60,7 @@ class Rounds:
         Raises:
             SubmissionFault: an output was wrong, or the runner failed; `where` names the round.
         """
+        settle(self._case.device)
         batch = self._case.batch(self.calls)
         sample, wall_ns = self._made(batch)
         telemetry = self._sensors.read()
