@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 from harness.verdict import BadElement, Doubt, Mismatch, OutputCheck, Roofline
 from leaderboard.record.profile import memory_file
@@ -36,9 +37,8 @@ def browser() -> Iterator[Browser]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a site with two problems, three devices and a dozen authors."""
     project = SiteProject(tmp_path_factory.mktemp("browser"))
-    project.statements.append(
-        statement("vector_add", title="Vector addition, of a title that is rather long for a phone")
-    )
+    title = "Vector addition, of a title that is rather long for a phone"
+    project.statements.append(statement("vector_add", title=title))
     doubt = Doubt(code="drift", text="the time moved by +3.1 % from the first round to the last")
     for index, author in enumerate(("ada", "bob", "cyd", "dan", "eve", "fay", "gus", "hal", "ida", "jon")):
         digit = "0123456789abcdef"[index]
@@ -72,12 +72,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project.add(run_of("ada", 70_000, "e", problem="gelu", device_name="NVIDIA L4"))
     bad = failed(author="ada", message="y: 2 of 9 elements wrong (22.2 %)", run="f" * 16)
     first = tuple(BadElement(index=(0, i), got="nan", expected="0.25", error="nan") for i in range(4))
-    mismatch = Mismatch(
-        output="y", shape=(3, 3), dtype="float32", wrong=2, total=9, first=first, hints=("never written",)
-    )
-    wrong = bad.tests[1].model_copy(
-        update={"outputs": (OutputCheck(output="y", dtype="float32", correct=False, mismatch=mismatch),)}
-    )
+    about = {"output": "y", "dtype": "float32"}
+    mismatch = Mismatch(**about, shape=(3, 3), wrong=2, total=9, first=first, hints=("never written",))
+    output = OutputCheck(**about, correct=False, mismatch=mismatch)
+    wrong = bad.tests[1].model_copy(update={"outputs": (output,)})
     project.add(bad.model_copy(update={"tests": (bad.tests[0], wrong)}))
     project.build()
     return project.out
@@ -102,13 +100,13 @@ class Contexts:
         self._made.append(context)
         return context
 
-    def _only_files(self, route: object) -> None:
-        address = route.request.url  # type: ignore[attr-defined]
+    def _only_files(self, route: Route) -> None:
+        address = route.request.url
         if address.startswith(f"file://{self._site}/"):
-            route.continue_()  # type: ignore[attr-defined]
+            route.continue_()
         else:
             self._requests.append(address)
-            route.abort()  # type: ignore[attr-defined]
+            route.abort()
 
     def close(self) -> None:
         for context in self._made:
@@ -121,3 +119,22 @@ def contexts(browser: Browser, site: Path, requests: list[str]) -> Iterator[Cont
     yield made
     made.close()
     assert requests == []
+
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(contexts: Contexts, site: Path) -> Iterator[Opened]:
+    """Opens a page of the site, given by its path or address; an error or warning that one reports fails the test."""
+    errors = list[str]()
+
+    def opened(path: str, **options: Any) -> Page:
+        page = contexts(**options).new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if said.type in {"error", "warning"} else None)
+        page.goto(f"file://{site}/{path.rpartition('/site/')[2]}")
+        return page
+
+    yield opened
+    assert errors == []

@@ -21,12 +21,11 @@ from harness.submission import Submission
 from harness.verdict import BenchmarkResult, DoubtCode, Interval, Outcome, Verdict
 from leaderboard.record.pooling import too_wide
 from leaderboard.text.units import duration, interval, ratio
-from tests.browser.conftest import Contexts
+from tests.browser.conftest import Contexts, Opened
 from tests.browser.test_site import (  # noqa: F401 - most of them run here too, on this module's site
     PHONE,
     SCREEN,
     everything_is_reached,
-    opened,
     paths,
     test_axe_finds_nothing_serious,
     test_every_page_opens_fits_and_has_no_error,
@@ -252,12 +251,10 @@ def test_the_front_and_the_devices_name_all_of_it(site: Path, verdicts: list[Ver
         assert f"{name}{rate / 1e12:,.1f} {unit}" in devices
 
 
-def test_everything_is_reached_by_the_tab_key(contexts: Contexts, site: Path, verdicts: list[Verdict]) -> None:
+def test_everything_is_reached_by_the_tab_key(opened: Opened, verdicts: list[Verdict]) -> None:
     most = max(accepted(verdicts), key=lambda each: (len(each.speedups), len(each.benchmarks)))
     for path in ("index.html", f"problems/{most.problem.slug}.html", f"runs/{most.run}.html", "devices.html"):
-        page, errors = opened(contexts, site, path, viewport=PHONE)
-        everything_is_reached(page)
-        assert errors == []
+        everything_is_reached(opened(path, viewport=PHONE))
 
 
 def test_no_page_is_large(site: Path) -> None:
@@ -267,8 +264,7 @@ def test_no_page_is_large(site: Path) -> None:
 @pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
 def test_labels_of_plots_are_whole_and_apart(contexts: Contexts, site: Path, size: dict[str, int]) -> None:
     """No label runs into another one, and none is cut; rounds of cases that begin alike have labels that do not."""
-    context, clashes, seen = contexts(viewport=size), [], 0
-    page = context.new_page()
+    page, clashes, seen = contexts(viewport=size).new_page(), [], 0
     for path in paths(site):
         page.goto(f"file://{site}/{path}")
         found = page.evaluate(
@@ -297,11 +293,8 @@ def test_the_time_is_seen_without_scrolling_sideways(
     """What a board is for: who, and how fast, even on a phone."""
     pages = ["index.html", *(f"problems/{slug}.html" for slug, *_ in standings(verdicts))]
     pages += [f"runs/{each.run}.html" for each in accepted(verdicts)]
-    context = contexts(viewport=size)
-    page = context.new_page()
+    page = contexts(viewport=size).new_page()
     for path in pages:
         page.goto(f"file://{site}/{path}")
-        head = page.locator("table:is(.sortable) thead th", has_text=re.compile("^time")).first
-        box = head.bounding_box()
-        assert box is not None
+        box = page.locator("table:is(.sortable) thead th", has_text=re.compile("^time")).first.bounding_box()
         assert box["x"] + box["width"] <= size["width"], path

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from tests.browser.conftest import Contexts
+from tests.browser.conftest import Contexts, Opened
 from tests.sites import Links
 
 pytestmark = [pytest.mark.full, pytest.mark.browser]
@@ -23,15 +22,6 @@ PAPER = {"width": 718, "height": 1047}  # A4 within its margins
 
 def paths(site: Path) -> list[str]:
     return sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
-
-
-def opened(contexts: Contexts, site: Path, path: str, **options: Any) -> tuple[Page, list[str]]:
-    """A page, and the errors that it reports, of its policy too."""
-    page, errors = contexts(**options).new_page(), list[str]()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type in {"error", "warning"} else None)
-    page.goto(f"file://{site}/{path}")
-    return page, errors
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with JavaScript", "without"])
@@ -82,14 +72,15 @@ def test_every_page_fits_on_paper_in_black_on_white(contexts: Contexts, site: Pa
 
 
 def test_axe_would_find_something(contexts: Contexts, site: Path) -> None:
-    page, _ = opened(contexts, site, "index.html")
+    page = contexts().new_page()
+    page.goto(f"file://{site}/index.html")
     page.evaluate("document.body.append(document.createElement('button'))")
     assert "button-name" in {violation["id"] for violation in Axe().run(page).response["violations"]}
 
 
-def test_everything_can_be_read_without_javascript(contexts: Contexts, site: Path) -> None:
-    with_script, _ = opened(contexts, site, "problems/softmax.html")
-    without, _ = opened(contexts, site, "problems/softmax.html", java_script_enabled=False)
+def test_everything_can_be_read_without_javascript(opened: Opened) -> None:
+    with_script = opened("problems/softmax.html")
+    without = opened("problems/softmax.html", java_script_enabled=False)
     said = without.locator("main").inner_text()
     assert with_script.locator("button").count() > 10
     assert without.locator("button, input, dialog").count() == 0
@@ -105,8 +96,8 @@ def column(page: Page, number: int) -> list[str]:
     ]
 
 
-def test_a_table_is_sorted_and_the_address_says_how(contexts: Contexts, site: Path) -> None:
-    page, errors = opened(contexts, site, "problems/softmax.html")
+def test_a_table_is_sorted_and_the_address_says_how(opened: Opened) -> None:
+    page = opened("problems/softmax.html")
     ranks = column(page, 1)
     head = page.locator("#t-board-1 thead").get_by_role("button", name="author")
     head.click()
@@ -122,47 +113,40 @@ def test_a_table_is_sorted_and_the_address_says_how(contexts: Contexts, site: Pa
     page.locator("#t-board-1 thead").get_by_role("button", name="time").click()
     times = [text for text in column(page, 4) if text]
     assert times == sorted(times, key=lambda text: float(text.split()[0]))
-    again, _ = opened(contexts, site, address.rpartition("/site/")[2])
+    again = opened(address)
     assert column(again, 2) == authors, "who is given the address sees the same"
-    assert errors == []
 
 
-def test_a_table_is_filtered_and_the_address_says_how(contexts: Contexts, site: Path) -> None:
-    page, errors = opened(contexts, site, "problems/softmax.html")
+def test_a_table_is_filtered_and_the_address_says_how(opened: Opened) -> None:
+    page = opened("problems/softmax.html")
     page.get_by_label("Only rows with").first.fill("fay")
     assert column(page, 2) == ["fay"]
     assert page.get_by_role("status").first.inner_text().startswith("1 of ")
-    again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
+    again = opened(page.url)
     assert column(again, 2) == ["fay"]
     page.get_by_label("Only rows with").first.fill("")
     assert len(column(page, 2)) > 10
-    assert errors == []
 
 
-def test_a_plot_is_enlarged_and_closed_by_keyboard(contexts: Contexts, site: Path) -> None:
-    page, errors = opened(contexts, site, "problems/softmax.html", viewport=SCREEN)
+def test_a_plot_is_enlarged_and_closed_by_keyboard(opened: Opened) -> None:
+    page = opened("problems/softmax.html", viewport=SCREEN)
     button = page.get_by_role("button", name="Enlarge: Record over time").first
     small = page.locator("figure svg").first.bounding_box()
     button.focus()
     page.keyboard.press("Enter")
-    large = page.locator("dialog svg.plot").bounding_box()
-    assert small is not None
-    assert large is not None
-    assert large["width"] > 1.5 * small["width"]
+    assert page.locator("dialog svg.plot").bounding_box()["width"] > 1.5 * small["width"]
     assert page.locator("dialog text.label").all_text_contents()[-1] == "ada 50.0 µs", "the record is named in the plot"
     letters = page.locator("dialog text.label").last.bounding_box()
-    assert letters is not None
     assert letters["height"] < 20, "lines grow, letters do not"
-    again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
+    again = opened(page.url)
     assert again.locator("dialog[open] svg.plot").count() == 1
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0
     assert page.evaluate("document.activeElement.textContent") == "Enlarge"
-    assert errors == []
 
 
-def test_marks_are_read_by_pointer_and_keyboard(contexts: Contexts, site: Path) -> None:
-    page, errors = opened(contexts, site, "problems/softmax.html", viewport=SCREEN)
+def test_marks_are_read_by_pointer_and_keyboard(opened: Opened) -> None:
+    page = opened("problems/softmax.html", viewport=SCREEN)
     tip, plots = page.locator(".tip"), page.locator("figure svg.plot")
     record = plots.first.locator(".mark").last
     record.hover()
@@ -179,46 +163,40 @@ def test_marks_are_read_by_pointer_and_keyboard(contexts: Contexts, site: Path) 
     assert tip.inner_text().startswith("bob, ")
     page.keyboard.press("Enter")
     page.wait_for_url("**/runs/*.html")
-    assert errors == []
 
 
-def test_a_case_is_chosen_for_plots_and_table_and_the_address_says_which(contexts: Contexts, site: Path) -> None:
-    page, errors = opened(contexts, site, "problems/softmax.html")
+def test_a_case_is_chosen_for_plots_and_table_and_the_address_says_which(opened: Opened) -> None:
+    page = opened("problems/softmax.html")
     drawn = "section:has(#board-1) :is(.mark, th, figure)[data-case]:visible"
     numbers = "all => [...new Set(all.map(each => each.dataset.case))]"
     assert page.locator(drawn).evaluate_all(numbers) == ["0", "1", "2", "3"]
     page.get_by_label("Case").first.select_option("2")
     assert page.locator(drawn).evaluate_all(numbers) == ["2"]
-    again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
+    again = opened(page.url)
     assert again.locator(drawn).evaluate_all(numbers) == ["2"]
-    assert errors == []
 
 
-def test_the_front_page_is_searched(contexts: Contexts, site: Path) -> None:
-    page, errors = opened(contexts, site, "index.html")
+def test_the_front_page_is_searched(opened: Opened) -> None:
+    page = opened("index.html")
     rows = page.locator("table.searched tbody tr:visible")
     every = rows.count()
     page.get_by_label("Search").fill("nvidia l4")
     assert 0 < rows.count() < every
     assert all("NVIDIA L4" in said for said in rows.all_inner_texts())
-    again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
+    again = opened(page.url)
     assert again.locator("table.searched tbody tr:visible").all_inner_texts() == rows.all_inner_texts()
-    assert errors == []
+
+
+RUN = "0" * 16
 
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "index.html",
-        "problems/softmax.html",
-        f"runs/{'0' * 16}.html",
-        f"profiles/{'0' * 16}.html",
-        f"compare/{'0' * 16}-{'1' * 16}.html",
-        "authors/ada.html",
-    ],
-)
-def test_everything_is_reached_by_the_tab_key_and_shows_it(contexts: Contexts, site: Path, path: str) -> None:
-    page, _ = opened(contexts, site, path, viewport=PHONE)
+    ["index.html", "problems/softmax.html", f"runs/{RUN}.html", f"profiles/{RUN}.html",
+     f"compare/{RUN}-{'1' * 16}.html", "authors/ada.html"],
+)  # fmt: skip
+def test_everything_is_reached_by_the_tab_key_and_shows_it(opened: Opened, path: str) -> None:
+    page = opened(path, viewport=PHONE)
     everything_is_reached(page)
 
 
@@ -252,16 +230,16 @@ def everything_is_reached(page: Page) -> None:
     assert regions - {-1} == set(range(scrolls)), "every region that scrolls is reached"
 
 
-def test_hostile_names_stay_text(contexts: Contexts, site: Path) -> None:
-    page, errors = opened(contexts, site, f"runs/{'a' * 16}.html")
+def test_hostile_names_stay_text(opened: Opened) -> None:
+    page = opened(f"runs/{'a' * 16}.html")
     assert "<script>" in page.locator("h1").inner_text()
     assert "\\u202e" in page.locator("h1").inner_text()
     assert page.locator("main img, main script").count() == 0
-    assert errors == []
 
 
 def test_what_would_leave_is_noticed(contexts: Contexts, site: Path, requests: list[str]) -> None:
-    page, _ = opened(contexts, site, "index.html")
+    page = contexts().new_page()
+    page.goto(f"file://{site}/index.html")
     page.evaluate("location.href = 'https://example.com/'")
     page.wait_for_timeout(300)
     assert requests == ["https://example.com/"]
