@@ -64,18 +64,14 @@ def test_a_kernel_that_the_interpreter_runs_is_refused_before_anything_is_timed(
 def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Callable[..., Judge]) -> None:
     doubt = Doubt(code="no_baseline", text="baseline kernel: it crashed")
     judge(accepted().model_copy(update={"doubts": (doubt,)}), accepted(), failed())
-    crashed = run("compare", "kernel.py", "kernel.py", "--problem", "double")
-    assert crashed.code == 2
-    assert "kernel.py could not be timed beside the other one: baseline kernel: it crashed\n" in crashed.err
-    beside_wrong = run("compare", "kernel.py", "kernel.py", "--problem", "double")
-    assert beside_wrong.code == 2
-    assert "kernel.py could not be timed beside the other one; `kernelmark check` says why" in beside_wrong.err
+    for why in (": baseline kernel: it crashed\n", "; `kernelmark check` says why"):
+        said = run("compare", "kernel.py", "kernel.py", "--problem", "double")
+        assert (said.code, f"kernel.py could not be timed beside the other one{why}" in said.err) == (2, True)
     assert run("compare", "kernel.py", "kernel.py", "--problem", "double").code == 1, "the first one is wrong"
     folder = project / "submissions" / "double" / "bob"
     folder.mkdir(parents=True)
     (folder / "kernel.py").write_bytes((project / "kernel.py").read_bytes())
     assert run("compare", "kernel.py", str(folder / "kernel.py")).code != 2, "the folder says which problem"
     unknown = run("compare", "kernel.py", "kernel.py")
-    assert unknown.code == 2
-    assert "are in no problem's folder" in unknown.err
+    assert (unknown.code, "are in no problem's folder" in unknown.err) == (2, True)
     assert run("compare", "kernel.py", "fff").code == 2

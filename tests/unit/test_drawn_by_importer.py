@@ -46,10 +46,7 @@ def half(seed: int) -> Tensor:
     return torch.tensor([float(seed), 1.0, 2.0]).half()
 
 
-@pytest.mark.parametrize(
-    ("draw", "bits"),
-    [(plain, 62), (in_rows, 62), (whole, 62), (of_numpy, 31), (shifted, None), (half, None)],
-)
+@pytest.mark.parametrize(("draw", "bits"), [(in_rows, 62), (whole, 62), (of_numpy, 31), (shifted, None), (half, None)])
 def test_seeds_are_as_large_as_the_generator_bears(draw: Callable[[int], Any], bits: int | None) -> None:
     assert seed_bits(draw) == bits
 

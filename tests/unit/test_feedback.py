@@ -23,8 +23,8 @@ FOR_THE_TEACHER = re.compile(r"--|quiet|again|install|doctor|kernelmark|grade it
 TOO_LATE = Delay(datetime(2027, 2, 4, tzinfo=UTC), 4, None)
 
 
-def told(graded: GradingResult, delay: Delay | None = None) -> str:
-    return feedback(Marked("ada", "", "", "", delay, graded, "ada.txt"))
+def marked(graded: GradingResult, delay: Delay | None = None) -> Marked:
+    return Marked("ada", "", "", "", delay, graded, "ada.txt")
 
 
 def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> None:
@@ -44,7 +44,7 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
     assert {found[0] for found in FOR_THE_TEACHER.finditer("\n".join(graded.lines()))} >= {
         "--", "quiet", "again", "install", "doctor", "kernelmark", "grade it",
     }, "the teacher's terminal has it"  # fmt: skip
-    shown = told(graded)
+    shown = feedback(marked(graded))
     assert FOR_THE_TEACHER.search(shown) is None, shown
     for line in (
         "doubt       few_rounds: the intervals hold with 75 % confidence, not 95 %, as too few rounds were measured\n",
@@ -65,12 +65,9 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
 def test_a_table_of_marks_has_every_time_and_says_why_there_is_no_rank(ranks: bool, high_ns: int, why: str) -> None:
     ranked = "calls" if ranks else "replayed"
     verdict = accepted(score_ns=1000, high_ns=high_ns, speedups={"eager": 1.5}, ranked_timing=ranked)
-    marked = Marked("ada", "", "", "", None, GradingResult("kernel.py", 0, "", verdict), "ada.txt")
-    [row] = csv.DictReader(io.StringIO(table([marked])))
-    numbers = [row[name] for name in ("time_ns", "low_ns", "high_ns", "baseline", "speedup")]
-    assert numbers == ["1000", "995", str(high_ns), "eager", "1.5"]
-    assert row["message"] == why
-    assert (row["outcome"], row["tests_right"]) == ("accepted", "4")
+    [row] = csv.DictReader(io.StringIO(table([marked(GradingResult("kernel.py", 0, "", verdict))])))
+    names = ("time_ns", "low_ns", "high_ns", "baseline", "speedup", "outcome", "tests_right", "message")
+    assert [row[name] for name in names] == ["1000", "995", str(high_ns), "eager", "1.5", "accepted", "4", why]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +87,6 @@ def test_a_hand_in_that_was_not_graded_says_what_its_author_can_do(
     error: UsageError | HarnessError, delay: Delay | None, why: str
 ) -> None:
     by_author = isinstance(error, SubmissionError)
-    shown = told(GradingResult("k.py", error.exit_code, str(error), by_author=by_author), delay)
+    shown = feedback(marked(GradingResult("k.py", error.exit_code, str(error), by_author=by_author), delay))
     assert shown.splitlines()[:2] == ["k.py", f"not graded: {why}"]
     assert FOR_THE_TEACHER.search(shown) is None

@@ -42,10 +42,8 @@ def test_a_second_call_goes_on(asked: Any) -> None:
     rows, left_out, written = dict[str, Any](), dict[str, str](), list[int]()
     set_results({"1/2": "it imports 'einops'", "1/4": Late()})
     called(rows, left_out, lambda: written.append(len(rows) + len(left_out)))
-    assert (sorted(rows), left_out) == (
-        ["kernelbench 1/1", "kernelbench 1/3"],
-        {"kernelbench 1/2": "it imports 'einops'"},
-    )
+    assert sorted(rows) == ["kernelbench 1/1", "kernelbench 1/3"]
+    assert left_out == {"kernelbench 1/2": "it imports 'einops'"}
     assert written == [1, 2, 3]  # as they come
     assert names == ["1/1", "1/2", "1/3", "1/4"]
     names.clear()
@@ -64,17 +62,12 @@ def test_a_problem_that_takes_a_whole_call_is_not_tried_for_ever(asked: Any) -> 
     assert len(rows) == 5
 
 
-def test_shares_are_all_of_it_and_disjoint() -> None:
-    parts = [share(range(10), f"{part}/3") for part in (1, 2, 3)]
-    assert sorted(number for part in parts for number in part) == [*range(10)]
-    with pytest.raises(ValueError, match="4/3 is no share"):
-        share([], "4/3")
-
-
 def test_the_table_names_what_is_not_as_it_should_be() -> None:
     slower = {"outcome": "accepted", "speedup": [0.9, 0.85, 0.95], "holds_one": False}
     lines = [*table({"kernelbench 1/1": ONE, "kernelbench 1/2": slower}, {"kernelbench 4/1": "no transformers"})]
     assert [line.split()[-4:] for line in lines[1:3]] == [["2", "2", "2", "1"], ["1", "0", "0", "0"]]
+    parts = [share(range(10), f"{part}/3") for part in (1, 2, 3)]
+    assert sorted(number for part in parts for number in part) == [*range(10)]
     assert lines[3:] == [
         "kernelbench 1/2: accepted; 0.900 [0.850, 0.950] without 1.00",
         "kernelbench 4/1: left out: no transformers",
@@ -94,12 +87,12 @@ def test_a_command_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch, t
     assert (tmp_path / "told").read_text() == "closed"
 
 
-@pytest.mark.parametrize(("low", "holds"), [(0.99, True), (1.01, False)])
-def test_a_row_says_whether_the_interval_holds_one(low: float, holds: bool) -> None:
-    ratio = {"median": 1.02, "low": low, "high": 1.05, "confidence": 0.95}
+def test_a_row_says_whether_the_interval_holds_one() -> None:
+    ratio = {"median": 1.02, "low": 1.01, "high": 1.05, "confidence": 0.95}
     verdict = {"outcome": "accepted", "timing": "calls", "speedups": [{"baseline": "eager", "ratio": ratio}]}
-    verdict["doubts"] = [{"code": "drift", "text": "x"}]
-    row = foreign_survey._row(json.dumps(verdict), "", 0)
-    assert (row["holds_one"], row["speedup"], row["doubts"]) == (holds, [1.02, low, 1.05], ["drift"])
+    row = foreign_survey._row(json.dumps({**verdict, "doubts": [{"code": "drift", "text": "x"}]}), "", 0)
+    assert (row["holds_one"], row["speedup"], row["doubts"]) == (False, [1.02, 1.01, 1.05], ["drift"])
+    ratio["low"] = 0.99
+    assert foreign_survey._row(json.dumps({**verdict, "doubts": []}), "", 0)["holds_one"]
     told = foreign_survey._row("", "a\nkernelmark: error: what", 7)
     assert told == {"outcome": "error", "message": "kernelmark: error: what"}

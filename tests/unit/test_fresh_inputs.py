@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,20 +18,24 @@ from harness.problem.reference import Reference
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.shipped import ROOT
 
-PROBLEM = load(PROBLEMS / "double")
-CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.tests[1]))
+
+def graded(folder: Path, test: int = 1) -> GradedCase:
+    problem = load(folder)
+    return GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[test]))
+
+
+CASE = graded(PROBLEMS / "double")
 
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[FreshInputs]:
     monkeypatch.setattr(module, "_MOST_PLACES", 3)
-    made = FreshInputs(CASE)
-    yield made
-    made.close()
+    with closing(FreshInputs(CASE)) as made:
+        yield made
 
 
-def inputs_in_place(fresh: FreshInputs) -> torch.Tensor:
-    return fresh._place["inputs"].bytes.clone()
+def in_place(fresh: FreshInputs, arena: str = "inputs") -> torch.Tensor:
+    return fresh._place[arena].bytes.clone()
 
 
 def test_calls_take_turns_between_places_and_a_place_holds_until_it_is_left(fresh: FreshInputs) -> None:
@@ -49,22 +54,20 @@ def test_calls_take_turns_between_places_and_a_place_holds_until_it_is_left(fres
 def test_a_baseline_finds_the_inputs_of_the_submissions_call_where_that_found_them(fresh: FreshInputs) -> None:
     fresh.move()
     fresh.next()
-    place, first = fresh.descriptors, inputs_in_place(fresh)
+    place, first = fresh.descriptors, in_place(fresh)
     fresh._place["outputs"].bytes.zero_()
     fresh.again()
     assert fresh.descriptors == place
-    assert torch.equal(inputs_in_place(fresh), first)
+    assert torch.equal(in_place(fresh), first)
     assert bool(fresh._place["outputs"].bytes.any()), "outputs hold what they held before the call"
     fresh.next()
-    assert not torch.equal(inputs_in_place(fresh), first)
+    assert not torch.equal(in_place(fresh), first)
 
 
 @pytest.mark.parametrize("folder", [PROBLEMS / "double", ROOT / "problems/rope_strided"], ids=["output", "inout"])
 def test_a_baseline_finds_outputs_as_they_were_after_the_submissions_are_kept(folder: Path) -> None:
-    problem = load(folder)
-    case = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[0]))
-    fresh = FreshInputs(case)
-    try:
+    case = graded(folder, 0)
+    with closing(FreshInputs(case)) as fresh:
         fresh.next()
         outputs = fresh.outputs[: case.layout.output_stride]  # the rest of the last page is nobody's
         before = outputs.clone()
@@ -74,34 +77,28 @@ def test_a_baseline_finds_outputs_as_they_were_after_the_submissions_are_kept(fo
         assert torch.equal(outputs, before)
         with pytest.raises(SubmissionFault, match="bytes outside its outputs"):
             fresh.check()
-    finally:
-        fresh.close()
 
 
 def test_large_inputs_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_PLACED_BYTES", 1)
-    fresh = FreshInputs(CASE)
-    fresh.next()
-    before = fresh.descriptors
-    assert not fresh.move()
-    assert fresh.descriptors == before
-    fresh.close()
+    with closing(FreshInputs(CASE)) as fresh:
+        fresh.next()
+        before = fresh.descriptors
+        assert not fresh.move()
+        assert fresh.descriptors == before
 
 
 def test_inputs_in_the_hosts_memory_are_laid_into_an_arena_of_their_own() -> None:
-    problem = load(PROBLEMS / "double_from_host")
-    fresh = FreshInputs(GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[1])))
-    fresh.next()
-    first = fresh._place["host"].bytes.clone()
-    fresh.next()
-    second = fresh._place["host"].bytes.clone()
-    fresh._place["host"].bytes.zero_()
-    fresh.again()
-    again = fresh._place["host"].bytes.clone()
-    assert len(fresh.descriptors) == 3
-    fresh.close()
-    assert not torch.equal(first, second)
-    assert torch.equal(second, again)
+    with closing(FreshInputs(graded(PROBLEMS / "double_from_host"))) as fresh:
+        fresh.next()
+        first = in_place(fresh, "host")
+        fresh.next()
+        second = in_place(fresh, "host")
+        fresh._place["host"].bytes.zero_()
+        fresh.again()
+        assert len(fresh.descriptors) == 3
+        assert not torch.equal(first, second)
+        assert torch.equal(second, in_place(fresh, "host"))
 
 
 VALUES = load(PROBLEMS / "double_values")
@@ -122,8 +119,7 @@ def called(fresh: FreshInputs, *, cut: float) -> float:
 
 
 def test_a_call_on_other_values_is_checked_and_the_next_one_has_the_usual_ones() -> None:
-    fresh = FreshInputs(BENCHMARK)
-    try:
+    with closing(FreshInputs(BENCHMARK)) as fresh:
         fresh.next()
         assert called(fresh, cut=100) < 10
         seeds = list(fresh.seeds)
@@ -140,5 +136,3 @@ def test_a_call_on_other_values_is_checked_and_the_next_one_has_the_usual_ones()
         called(fresh, cut=100)
         with pytest.raises(SubmissionFault, match=r"^with the values of test large values: y: .* elements wrong"):
             next(wrong)
-    finally:
-        fresh.close()

@@ -30,17 +30,14 @@ def test_the_sandbox_gets_the_gpu_that_the_judge_uses(
     assert gpu._minor(index) == CARDS[address]
 
 
-def test_one_gpu_whose_address_is_not_known_is_the_one(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_among_several_none_is_guessed_and_one_is_the_one(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "address_in_use", lambda: "0000:ff:00.0")
+    with pytest.raises(SandboxError, match="which of this machine's GPUs"):
+        gpu.index_in_use()
     for address in list(CARDS)[1:]:
         (listing / address / "information").unlink()
     monkeypatch.setattr(gpu, "address_in_use", lambda: "")
     assert gpu.index_in_use() == 0
-
-
-def test_among_several_none_is_guessed(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "address_in_use", lambda: "0000:ff:00.0")
-    with pytest.raises(SandboxError, match="which of this machine's GPUs"):
-        gpu.index_in_use()
 
 
 def test_without_a_driver_there_is_no_address() -> None:

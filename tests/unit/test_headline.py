@@ -64,22 +64,8 @@ def test_the_table_is_of_the_output_that_is_most_informative() -> None:
     assert shown.startswith("wrong answer: test few: why (2 not run)\n"), "the headline is about the test of the table"
     assert "y1 [1000] int32 in few: 3 of 1,000 elements wrong" in shown
     assert shown.count("elements wrong") == 1
-
-
-def test_the_headline_of_another_outcome_stays() -> None:
-    tests = (case(R, "odd"), case(R, "even"), case(W, "one", (1, 2)), case(W, "few", (1, 1000)))
-    result = failed(R).model_copy(update={"tests": tests, "message": "test odd: why"})
-    assert next(show.check(result)) == "runtime error: test odd: why"
-
-
-def test_what_several_tests_say_alike_is_said_once() -> None:
-    tests = [case(R, f"t{i}", message="line 3: NameError") for i in range(11)] + [case(W, "odd", (1, 2))]
-    hidden = [CaseResult(name=f"hidden {i}", hidden=True, outcome=R, message="runtime error") for i in (1, 2)]
-    shown = "\n".join(show.check(failed(R).model_copy(update={"tests": (*tests, *hidden)})))
-    assert "failed      11 tests (t0, t1, t2, t3, ...): runtime error: line 3: NameError\n" in shown
-    assert "failed      odd: wrong answer: why\n" in shown
-    assert "failed      2 hidden tests (hidden 1, hidden 2): runtime error\n" in shown
-    assert shown.count("failed      ") == 3
+    other = failed(R).model_copy(update={"tests": (*tests, case(R, "even")), "message": "test odd: why"})
+    assert next(show.check(other)) == "runtime error: test odd: why", "the headline of another outcome stays"
 
 
 HIDDEN = [CaseResult(name=f"hidden {i}", hidden=True, outcome=R, message="runtime error") for i in (1, 2)]
@@ -98,10 +84,19 @@ HIDDEN = [CaseResult(name=f"hidden {i}", hidden=True, outcome=R, message="runtim
             0,
             ["2 tests (a, b): wrong answer: why", "hidden 1 (hidden): runtime error"],
         ),
+        (
+            [*(case(R, f"t{i}") for i in range(11)), case(W, "odd", (1, 2)), *HIDDEN],
+            0,
+            [
+                "11 tests (t0, t1, t2, t3, ...): runtime error: why",
+                "odd: wrong answer: why",
+                "2 hidden tests (hidden 1, hidden 2): runtime error",
+            ],
+        ),
         ([case(R, "a")], 0, ["a: runtime error: why"]),
     ],
 )
-def test_a_reason_that_all_tests_share_stands_in_the_headline_alone(
+def test_a_reason_that_several_tests_share_is_said_once_and_that_of_all_in_the_headline_alone(
     tests: list[CaseResult], not_run: int, expected: list[str]
 ) -> None:
     result = failed(R).model_copy(update={"tests": tuple(tests), "tests_not_run": not_run})
@@ -127,8 +122,5 @@ def test_an_output_that_was_never_written_has_no_table_of_random_bytes_and_no_er
         "    hint: output never written",
     ]
     assert not any("error" in line or "NaN" in line for line in shown)
-
-
-def test_tests_that_were_not_run_are_counted() -> None:
     stopped = failed(T).model_copy(update={"tests": (case(T, "first"),), "tests_not_run": 11})
-    assert "tests       0 of 12 right, 11 not run\n" in "\n".join(show.check(stopped))
+    assert "  tests       0 of 12 right, 11 not run" in list(show.check(stopped)), "those not run are counted"

@@ -41,12 +41,9 @@ def test_every_example_is_a_command_with_flags_that_it_has() -> None:
             assert {word for word in words if word.startswith("-") and word != "-"} <= flags, line
 
 
-def test_every_command_is_in_one_section() -> None:
+def test_every_command_is_in_one_section_and_submit_says_its_version(run: Command) -> None:
     placed = [name for names in SECTIONS.values() for name in names]
     assert sorted(placed) == sorted(main.commands)
-
-
-def test_submit_says_its_version(run: Command) -> None:
     assert run("--version", command=submit).out.startswith("submit, version ")
 
 
@@ -86,22 +83,15 @@ def completed(words: list[str], incomplete: str) -> list[click.shell_completion.
     return ShellComplete(main, {}, "kernelmark", "_KERNELMARK_COMPLETE").get_completions(words, incomplete)
 
 
-def test_a_submission_from_stdin(
+def test_a_submission_from_stdin_is_given_with_its_language(
     run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(accepted())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"def twice(x, y): y.copy_(2 * x)\n")))
     assert run("submit", "double", "-", "--language", "py").code == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+    for arguments, message in (
         (["-"], "FILE - is stdin, which has no suffix; say what it holds with --language"),
         (["kernel.py", "--language", "py"], "--language is for stdin; leave it out"),
-    ],
-)
-def test_stdin_and_its_language_belong_together(run: Command, arguments: list[str], message: str) -> None:
-    said = run("check", "double", *arguments)
-    assert said.code == 2
-    assert message in said.err
+    ):
+        said = run("check", "double", *arguments)
+        assert (said.code, message in said.err) == (2, True)

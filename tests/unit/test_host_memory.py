@@ -28,10 +28,9 @@ from harness.problem.reference import Reference
 from harness.runner.devices import RunnerCpu
 from harness.runner.kernel import Prepare
 from harness.runner.serve import Server
-from harness.verdict.roofline import Calibration
 from harness.wire import commands, frame
 from kernelmark.diagnostics.selftest import PROBLEMS
-from kernelmark.text.problem import _tensor
+from tests.sites import CALIBRATION
 
 PROBLEM = load(PROBLEMS / "double_from_host")
 SETS = 3
@@ -138,20 +137,12 @@ def test_a_driver_that_cannot_gets_a_message_with_the_problems_key(able: Any, mo
 def test_they_have_an_arena_of_their_own() -> None:
     case = resolved(1000)
     layout = Layout(case)
-    assert [(slot.tensor.name, slot.place, slot.offset) for slot in layout.slots] == [
-        ("x", "host", 0),
-        ("b", "inputs", 0),
-        ("y", "outputs", 4096),
-    ]
-    assert (layout.input_stride, layout.host_stride, list(layout.strides)) == (
-        ALIGNMENT,
-        4096,
-        ["inputs", "outputs", "host"],
-    )
+    slots = [("x", "host", 0), ("b", "inputs", 0), ("y", "outputs", 4096)]
+    assert [(slot.tensor.name, slot.place, slot.offset) for slot in layout.slots] == slots
+    assert list(layout.strides) == ["inputs", "outputs", "host"]
+    assert (layout.input_stride, layout.host_stride) == (ALIGNMENT, 4096)
     assert layout.bytes_per_set == ALIGNMENT + 4096 + 2 * layout.output_stride
     declare, bind = layout.commands(case, PROBLEM.parameters, SETS, seed=0)
-    assert isinstance(declare, commands.Declare)
-    assert isinstance(bind, commands.Bind)
     assert [argument.host for argument in declare.arguments] == [True, False, False]
     assert (bind.input_bytes, bind.host_stride) == (SETS * ALIGNMENT, 4096)
 
@@ -179,28 +170,7 @@ def test_a_round_takes_no_more_than_one_gib_of_it_unless_a_call_does(n: int, cal
 
 
 def test_a_call_has_no_share_of_the_roofline_and_is_not_refused_by_it() -> None:
-    calibration = Calibration.model_validate(
-        {
-            "device_name": "GPU",
-            "torch": "2",
-            "created_at": "2026-01-01T00:00:00Z",
-            "cache_bytes": 0,
-            "copy_bytes_per_s": 10**12,
-            "read_bytes_per_s": 10**12,
-            "flops_per_s": {"float32": 10**13},
-            "memory_spread": 0,
-            "arithmetic_spread": 0,
-        }
-    )
-    assert Roof(calibration, binding=True).share(resolved(1 << 20), 1, time_ns=1.0) is None
-
-
-def test_a_problem_shows_where_they_are() -> None:
-    assert [_tensor(spec).partition(":")[0] for spec in PROBLEM.tensors] == [
-        "x [n] float32, in the host's memory",
-        "b [1] float32",
-        "y [n] float32",
-    ]
+    assert Roof(CALIBRATION, binding=True).share(resolved(1 << 20), 1, time_ns=1.0) is None
 
 
 class Twice:

@@ -31,18 +31,13 @@ START = "from kernelmark.commands.scripts import main\nmain()\n"
 
 def interrupted(folder: Path, module: str, how: str = "") -> subprocess.CompletedProcess[str]:
     program = PROGRAM.replace("sys.argv[1] ", f"{module!r} ") + START
+    command = [sys.executable, "-P", "-c", program, module, how]
     return subprocess.run(
-        [sys.executable, "-P", "-c", program, module, how],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False
     )
 
 
-@pytest.mark.parametrize("module", ["kernelmark.commands.cli", "click", "kernelmark.commands.audit", "pydantic"])
+@pytest.mark.parametrize("module", ["kernelmark.commands.cli", "click", "pydantic"])
 def test_an_interruption_is_one_line_from_the_beginning(competition: Path, module: str) -> None:
     done = interrupted(competition, module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nkernelmark: error: interrupted\n")

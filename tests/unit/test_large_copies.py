@@ -11,16 +11,9 @@ from harness.runner.large_copies import PART_BYTES, ROW_BYTES, SMALL_BYTES, in_p
 
 MIB = 1 << 20
 MEMCPY = Memcpy(
-    source=1 << 40,
-    target=1 << 41,
-    width=2 * PART_BYTES + 1,
-    height=1,
-    depth=1,
-    source_pitch=0,
-    target_pitch=0,
-    source_height=0,
-    target_height=0,
-)
+    source=1 << 40, target=1 << 41, width=2 * PART_BYTES + 1, height=1, depth=1,
+    source_pitch=0, target_pitch=0, source_height=0, target_height=0,
+)  # fmt: skip
 AROUND = (Edge(0, 1, "ended"), Edge(1, 2, "ended"), Edge(0, 2, "triggered"))
 
 
@@ -36,9 +29,7 @@ def test_the_parts_of_a_copy_follow_one_another() -> None:
     assert sorted(edges, key=lambda edge: (edge.before, edge.after)) == [
         Edge(0, 1, "ended"),
         Edge(0, 4, "triggered"),
-        Edge(1, 2, "ended"),
-        Edge(2, 3, "ended"),
-        Edge(3, 4, "ended"),
+        *(Edge(part, part + 1, "ended") for part in (1, 2, 3)),
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.correctness.layout import Layout
-from harness.problem import load
+from harness.problem import Problem, load
 from harness.wire import commands, frame
 
 PROBLEM = """
@@ -24,30 +24,29 @@ benchmarks = [{ name = "few", params = { count = 10 } }, { name = "many", params
 """
 
 
+def written(folder: Path, toml: str) -> Problem:
+    (folder / "problem.toml").write_text(toml)
+    (folder / "reference.py").write_text("def reference(xs):\n    return [2 * x for x in xs]\n")
+    return load(folder)
+
+
 @pytest.mark.parametrize(("case", "frames"), [(0, 1), (1, 64)])
 def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: int, tmp_path: Path) -> None:
-    (tmp_path / "problem.toml").write_text(PROBLEM)
-    (tmp_path / "reference.py").write_text("def reference(xs):\n    return [2 * x for x in xs]\n")
-    problem = load(tmp_path)
+    problem = written(tmp_path, PROBLEM)
     resolved = problem.resolve(problem.benchmarks[case])
     *declared, bind = Layout(resolved).commands(resolved, problem.parameters, sets=2, seed=7)
-    assert isinstance(bind, commands.Bind)
     assert len(declared) == frames
-    told = [argument for each in declared if isinstance(each, commands.Declare) for argument in each.arguments]
+    told = [argument for each in declared for argument in each.arguments]
     assert [argument.name for argument in told] == [tensor.name for tensor in resolved.tensors]
     for command in (*declared, bind):
         assert frame.decode(frame.encode(1, command), commands.COMMANDS) == (1, command)
 
 
 def test_an_absent_list_has_a_place_and_no_memory(tmp_path: Path) -> None:
-    (tmp_path / "problem.toml").write_text(PROBLEM.replace('role = "input"', 'role = "input", present = "count - 1"'))
-    (tmp_path / "reference.py").write_text("def reference(xs):\n    return [2 * x for x in xs]\n")
-    problem = load(tmp_path)
+    problem = written(tmp_path, PROBLEM.replace('role = "input"', 'role = "input", present = "count - 1"'))
     resolved = problem.resolve(problem.tests[0])
     layout = Layout(resolved)
     declare, bind = layout.commands(resolved, problem.parameters, sets=2, seed=7)
-    assert isinstance(declare, commands.Declare)
-    assert isinstance(bind, commands.Bind)
     assert ([argument.name for argument in declare.arguments], bind.absent) == (["ys[0]"], (0,))
     assert [slot.tensor.name for slot in layout.slots] == ["ys[0]"]
 
