@@ -40,6 +40,7 @@ from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry
 from leaderboard.record.fields import Setting, fields_of
 from leaderboard.record.lines import ACCEPTED, EPOCH, GRADINGS, MICROSECOND, Lines
 from leaderboard.record.pooling import PooledSource, pooled
+from leaderboard.text.units import utc
 
 _CODE = (*sorted(Path(stats.__file__).parent.glob("*.py")), Path(fields.__file__), Path(pooling.__file__))
 _TABLES = f"""
@@ -49,8 +50,16 @@ CREATE TABLE ledger (
 );
 CREATE TABLE setting (id INTEGER PRIMARY KEY, json TEXT NOT NULL UNIQUE);
 CREATE TABLE seen (  -- settings in ledgers
-  ledger INTEGER NOT NULL, setting INTEGER NOT NULL, since INTEGER NOT NULL, latest INTEGER NOT NULL,
-  PRIMARY KEY (ledger, setting)
+  ledger INTEGER NOT NULL, setting INTEGER NOT NULL, since INTEGER NOT NULL, newest INTEGER NOT NULL,
+  moment INTEGER NOT NULL, PRIMARY KEY (ledger, setting)
+) WITHOUT ROWID;
+CREATE TABLE tally (  -- outcomes of authors
+  ledger INTEGER NOT NULL, author TEXT NOT NULL, outcome TEXT NOT NULL, verdicts INTEGER NOT NULL,
+  last INTEGER NOT NULL, newest INTEGER NOT NULL, moment INTEGER NOT NULL, PRIMARY KEY (ledger, author, outcome)
+) WITHOUT ROWID;
+CREATE TABLE day (
+  ledger INTEGER NOT NULL, day TEXT NOT NULL, verdicts INTEGER NOT NULL, accepted INTEGER NOT NULL,
+  PRIMARY KEY (ledger, day)
 ) WITHOUT ROWID;
 CREATE TABLE line (
   ledger INTEGER NOT NULL, seq INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, hash TEXT NOT NULL,
@@ -58,11 +67,12 @@ CREATE TABLE line (
   run TEXT, author TEXT, name TEXT, language TEXT, sha256 TEXT,
   median_ns INTEGER, low_ns INTEGER, high_ns INTEGER, confidence REAL, share REAL, doubts TEXT, effort TEXT,
   duration_ns INTEGER, modes TEXT, cases INTEGER, speedups_json TEXT, outcome TEXT, created_at TEXT,
-  setting INTEGER, moment INTEGER,
+  setting INTEGER, moment INTEGER, day TEXT,
   PRIMARY KEY (ledger, seq)
 ) WITHOUT ROWID;
 CREATE INDEX line_run ON line (ledger, run);
 CREATE INDEX line_source ON line (ledger, author, sha256);
+CREATE INDEX line_moment ON line (ledger, moment, run);
 CREATE TABLE source (  -- pooled by {length_prefixed_sha256(*(file.read_bytes() for file in _CODE))}
   ledger INTEGER NOT NULL, author TEXT NOT NULL, sha256 TEXT NOT NULL, newest INTEGER NOT NULL,
   first_at TEXT NOT NULL, first_run TEXT NOT NULL, since INTEGER NOT NULL, gradings TEXT NOT NULL,
@@ -70,9 +80,21 @@ CREATE TABLE source (  -- pooled by {length_prefixed_sha256(*(file.read_bytes() 
   PRIMARY KEY (ledger, author, sha256, newest)
 ) WITHOUT ROWID;
 """
+_NEW = "FROM line WHERE ledger = ? AND seq > ? AND run IS NOT NULL"
+_NEWER = "newest = iif(excluded.moment > moment, excluded.newest, newest), moment = max(moment, excluded.moment)"
+_DERIVED = (  # in a query with one max(), a bare column is of the row that has it
+    f"""INSERT INTO seen SELECT ledger, setting, min(seq), seq, max(moment) {_NEW} GROUP BY setting
+    ON CONFLICT DO UPDATE SET {_NEWER}""",
+    f"""INSERT INTO tally SELECT ledger, author, outcome, count(*), last, seq, max(moment) FROM (
+      SELECT *, max(seq) OVER (PARTITION BY author, outcome) AS last {_NEW}
+    ) GROUP BY author, outcome
+    ON CONFLICT DO UPDATE SET verdicts = verdicts + excluded.verdicts, last = excluded.last, {_NEWER}""",
+    f"""INSERT INTO day SELECT ledger, day, count(*), sum({ACCEPTED}) {_NEW} GROUP BY day
+    ON CONFLICT DO UPDATE SET verdicts = verdicts + excluded.verdicts, accepted = accepted + excluded.accepted""",
+)
 _WAIT_S = 30.0  # for another process that reads a large ledger into the index
 _AT_ONCE = 1000  # lines that are inserted together
-_COLUMNS = 29
+_COLUMNS = 30
 
 
 class Index:
@@ -198,8 +220,9 @@ class _Update:
                 self._database.execute("UPDATE ledger SET size = ?, mtime_ns = ? WHERE id = ?", (*state[2:], row[0]))
                 return
         if row is not None:
-            for table, key in (("line", "ledger"), ("source", "ledger"), ("seen", "ledger"), ("ledger", "id")):
-                self._database.execute(f"DELETE FROM {table} WHERE {key} = ?", (row[0],))
+            for table in ("line", "source", "seen", "tally", "day"):
+                self._database.execute(f"DELETE FROM {table} WHERE ledger = ?", (row[0],))
+            self._database.execute("DELETE FROM ledger WHERE id = ?", (row[0],))
         columns = "INSERT INTO ledger (path, device, inode, size, mtime_ns) VALUES (?, ?, ?, ?, ?)"
         number = int(self._database.execute(columns, (self._name, *state)).lastrowid or 0)
         self._insert(number, chain.walk(self._ledger, file, None, NO_HASH))
@@ -236,12 +259,8 @@ class _Update:
 
     def _derive(self, number: int, since: int) -> None:
         """Bring up to date what follows from lines, of which those after line `since` are new."""
-        self._database.execute(
-            """INSERT INTO seen SELECT ledger, setting, min(seq), max(moment) FROM line
-            WHERE ledger = ? AND seq > ? AND run IS NOT NULL GROUP BY setting
-            ON CONFLICT DO UPDATE SET latest = max(latest, excluded.latest)""",
-            (number, since),
-        )
+        for statement in _DERIVED:
+            self._database.execute(statement, (number, since))
         changed = f"SELECT DISTINCT author, sha256 FROM line WHERE ledger = ?1 AND seq > ?2 AND {ACCEPTED}"
         rows = self._database.execute(GRADINGS.format(changed), (number, since))
         sources = pooled(map(self._of(number).made, rows))
@@ -265,7 +284,8 @@ class _Update:
             setting=self._number(fields.setting),  # type: ignore[arg-type]
         )
         moment = (fields.created_at - EPOCH) // MICROSECOND
-        return (*head, None, None, None, *values[2:], moment)  # without `seq` and `hash`, which `head` has
+        day = utc(fields.created_at).date().isoformat()
+        return (*head, None, None, None, *values[2:], moment, day)  # without `seq` and `hash`, which `head` has
 
     def _number(self, setting: Setting) -> int:
         """The number of a setting, which many verdicts have in common."""

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.errors import LedgerError
 from harness.verdict import Effort, Interval, Outcome
@@ -32,8 +32,18 @@ _CONCERNED = """
   AND (sha256 IN (SELECT value FROM json_each(?3)) OR author IN (SELECT value FROM json_each(?4)))
 """
 # The accepted gradings of the sources whose authors and hashes a query names.
-GRADINGS = f"""SELECT {_FIELDS} FROM ({{}}) AS named
-CROSS JOIN line ON line.ledger = ?1 AND line.author = named.author AND line.sha256 = named.sha256 AND {ACCEPTED}"""
+GRADINGS = f"""SELECT {_FIELDS} FROM ({{}}) AS named CROSS JOIN line INDEXED BY line_source
+ON line.ledger = ?1 AND line.author = named.author AND line.sha256 = named.sha256 AND {ACCEPTED}"""
+
+
+class Tally(NamedTuple):
+    """An author's verdicts with one outcome: how many, the hash of the last one's line, when the newest was made."""
+
+    author: str
+    outcome: str
+    verdicts: int
+    last: str
+    latest: str
 
 
 class Lines:
@@ -118,9 +128,10 @@ class Lines:
 
     def last_seen(self) -> list[LastSeen]:
         """Each setting, in the order of its first line."""
-        query = "SELECT setting, latest FROM seen WHERE ledger = ? ORDER BY since"
+        query = """SELECT seen.setting, created_at FROM seen JOIN line ON line.ledger = seen.ledger AND seq = newest
+        WHERE seen.ledger = ? ORDER BY since"""
         rows = self._database.execute(query, (self._ledger,))
-        return [LastSeen(self._settings[number], EPOCH + latest * MICROSECOND) for number, latest in rows]
+        return [LastSeen(self._settings[number], datetime.fromisoformat(at)) for number, at in rows]
 
     def newest_of_files(self, settings: Iterable[Setting]) -> list[VerdictFields]:
         """The newest verdict on each author's file in each of these settings, in the order of the lines."""
@@ -131,6 +142,38 @@ class Lines:
           FROM line WHERE ledger = ? AND setting IN (SELECT value FROM json_each(?))
         ) AS line WHERE place = 1 ORDER BY seq"""
         return [*map(self.made, self._database.execute(query, (self._ledger, json.dumps(numbers))))]
+
+    def tallies(self) -> Iterator[Tally]:
+        """How many verdicts of each author had each outcome."""
+        query = """SELECT tally.author, tally.outcome, verdicts, l.hash, n.created_at FROM tally
+        JOIN line AS l ON l.ledger = tally.ledger AND l.seq = last
+        JOIN line AS n ON n.ledger = tally.ledger AND n.seq = newest WHERE tally.ledger = ?
+        ORDER BY tally.author, last"""
+        return map(Tally._make, self._database.execute(query, (self._ledger,)))
+
+    def days(self) -> dict[str, tuple[int, int]]:
+        """By date (UTC): the number of verdicts, and how many of them were accepted."""
+        query = "SELECT day, verdicts, accepted FROM day WHERE ledger = ? ORDER BY day"
+        return {day: (verdicts, accepted) for day, verdicts, accepted in self._database.execute(query, (self._ledger,))}
+
+    def accepted(self) -> Iterator[VerdictFields]:
+        """The accepted verdicts, newest first."""
+        order = "ORDER BY moment DESC, run DESC"
+        return map(self.made, self._rows(_FIELDS, f"AND {ACCEPTED}", order, by="INDEXED BY line_moment"))
+
+    def failed(self, author: str, most: int) -> list[VerdictFields]:
+        """The newest verdicts of an author that were not accepted, newest first, and no more than `most`."""
+        where, order = f"AND author = ? AND NOT ({ACCEPTED})", "ORDER BY moment DESC, run DESC LIMIT ?"
+        return [*map(self.made, self._rows(_FIELDS, where, order, author, most, by="INDEXED BY line_source"))]
+
+    def of_runs(self, runs: Iterable[str]) -> list[VerdictFields]:
+        """The verdicts of these runs, by their whole ids, oldest first."""
+        where, wanted = "AND run IN (SELECT value FROM json_each(?))", json.dumps([*runs])
+        return [*map(self.made, self._rows(_FIELDS, where, "ORDER BY seq", wanted, by="INDEXED BY line_run"))]
+
+    def release(self) -> None:
+        """Let other processes write: from now on, what is read may be newer than what was read before."""
+        self._database.rollback()
 
     def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:
         """The newest verdicts of this kind, newest first, and no more than `most`."""

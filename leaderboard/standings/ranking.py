@@ -141,7 +141,7 @@ class Ranking(NamedTuple):
     sources: tuple[PooledSource, ...]
 
 
-Recorded = JsonlLedger | Facts | Iterable[Entry]
+Recorded = JsonlLedger | Facts | Lines | Iterable[Entry]
 
 
 @dataclass
@@ -180,7 +180,7 @@ def rankings(recorded: Recorded, current: Current | None = None, teams: Teams = 
     if isinstance(recorded, JsonlLedger):
         with recorded.lines() as lines:
             return _rankings(lines, current, teams)
-    return _rankings(recorded if isinstance(recorded, Facts) else Facts.of(recorded), current, teams)
+    return _rankings(recorded if isinstance(recorded, Facts | Lines) else Facts.of(recorded), current, teams)
 
 
 def overlap(one: Interval, other: Interval) -> bool:

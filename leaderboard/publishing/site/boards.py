@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness.stats import geometric_mean
 from harness.verdict import Interval, PairedBaseline, Speedup
 from harness.verdict.roofline import Calibration, choose
-from leaderboard.publishing.site.book import Book
+from leaderboard.publishing.site.book import Book, Placed
 from leaderboard.publishing.site.document import (
     AcceptedRun,
     Board,
@@ -27,7 +27,7 @@ from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import Row
 
 _COMPARED = ("compiled", "eager")  # the baseline of a row in a list: the first of these that it was measured against
-_COUNTS = ("itself", "newer_grading", "other_source")
+_COUNTS = ("newer_grading", "other_source")
 _ROWS, _FULL = 150, 4  # most rows of a current board on its problem's page, if there are no more boards than this
 CASE_ROWS = 10  # the first rows of a board, which are shown case by case
 
@@ -110,40 +110,55 @@ def by_case(board: Board, book: Book, names: Sequence[str]) -> list[CaseTimes]:
     return found
 
 
-def stands(book: Book, teams: Teams) -> Iterator[AcceptedRun]:
-    """Where the runs that have a page stand, newest first, other than those that were set aside.
+class Stand(NamedTuple):
+    """A run that has a page, and the row that counts on the board: its own, or that of its author or team instead."""
 
-    What counts on the board is the run itself, or else the row of its author or team that counts instead of it.
-    """
-    boards = {board.key: (board, len(board.ranked)) for board in book.boards}
-    rows: dict[tuple[TableKey, str], list[Row]] = {}
-    for board, _ in boards.values():
-        for row in board.rows:
-            rows.setdefault((board.key, row.name), []).append(row)
-    for line in sorted(book.runs.values(), key=lambda line: line.age, reverse=True):
-        key = line.setting.key
-        if theirs := rows.get((key, teams.name_of(line.author))):
-            row = min(theirs, key=lambda row: _COUNTS.index(_counts(line, row)))
-            yield AcceptedRun(
-                problem=book.problem,
-                key=key,
-                run=line.run,
-                author=line.author,
-                submission=line.name,
-                score=line.score,
-                created_at=line.created_at,
-                counts=_counts(line, row),
-                row=row.run,
-                rank=row.rank,
-                state=row.state,
-                of=boards[key][1],
-                current=boards[key][0].current,
-            )
+    line: VerdictFields
+    counts: Counts
+    placed: Placed
+
+    @property
+    def mark(self) -> str:
+        """It changes with all that `accepted_run` says."""
+        row = self.placed.row
+        return f"{self.line.hash} {self.counts} {row.run} {row.rank} {self.placed.of} {self.placed.board.current}"
+
+    def accepted_run(self) -> AcceptedRun:
+        line, (row, board, of, _) = self.line, self.placed
+        return AcceptedRun(
+            problem=board.key.problem,
+            key=board.key,
+            run=line.run,
+            author=line.author,
+            submission=line.name,
+            score=line.score,
+            created_at=line.created_at,
+            counts=self.counts,
+            row=row.run,
+            rank=row.rank,
+            state=row.state,
+            of=of,
+            current=board.current,
+        )
+
+
+def stands(book: Book, teams: Teams) -> Iterator[Stand]:
+    """Where the runs that have a page stand, other than those that were set aside."""
+    others: dict[tuple[TableKey, str], list[Placed]] | None = None
+    for run, line in book.runs.items():
+        if (own := book.placed.get(run)) is not None:
+            yield Stand(line, "itself", own)
+            continue
+        if others is None:
+            others = {}
+            for placed in book.placed.values():
+                others.setdefault((placed.board.key, placed.row.name), []).append(placed)
+        if theirs := others.get((line.setting.key, teams.name_of(line.author))):
+            placed = min(theirs, key=lambda placed: _COUNTS.index(_counts(line, placed.row)))
+            yield Stand(line, _counts(line, placed.row), placed)
 
 
 def _counts(line: VerdictFields, row: Row) -> Counts:
-    if row.run == line.run:
-        return "itself"
     own = (row.author, row.sha256, row.comparable) == (line.author, line.sha256, line.ranks)
     return "newer_grading" if own else "other_source"
 

@@ -1,24 +1,29 @@
 """One ledger as the pages need it: its boards with their records, the runs that have a page, and what each author did.
 
-`build` reads a book from each ledger. Everything in it follows from what the index keeps; whole verdicts are read when
-a page is rendered that shows them. Only `leaderboard.standings.ranking` assigns ranks. Trusted.
+`build` reads a book from each ledger. Everything in it follows from what the index keeps; whole verdicts, and what else
+only one page shows, are read when that page is rendered. Only `leaderboard.standings.ranking` assigns ranks. Trusted.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from functools import lru_cache
+from heapq import nlargest
+from itertools import chain, islice
+from typing import NamedTuple
 
 from harness.errors import LedgerError
 from harness.files.identity import with_private_cases
-from harness.verdict import Interval, Verdict
-from leaderboard.publishing.site.document import Board, ProblemAttempts, Step
+from harness.verdict import Interval, Outcome, Verdict
+from leaderboard.publishing.site.document import Board, Step
+from leaderboard.publishing.site.folder import as_text
 from leaderboard.record.current import Current
 from leaderboard.record.fields import TableKey, VerdictFields
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.lines import Lines
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import Ranking, Row, Table, rankings
 from leaderboard.text.units import utc
@@ -33,60 +38,72 @@ Bests = Mapping[str, Sequence[tuple[datetime, int]]]
 
 @dataclass
 class Tried:
-    """The results of an author or a team on one problem; `failed` are the newest failures, newest first."""
+    """The results of some authors on one problem: one author, or the members of a team."""
 
+    authors: list[str] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
-    latest: datetime | None = None
-    failed: list[VerdictFields] = field(default_factory=list)
+    moments: list[datetime] = field(default_factory=list)
+    mark: str = ""
+    """It changes with every verdict of theirs, and when a line before the last one of them was another."""
 
-    def add(self, other: Tried) -> None:
-        """Count what another author of the same team did."""
-        self.outcomes += other.outcomes
-        self.latest = max(filter(None, (self.latest, other.latest)), default=None)
-        self.failed = sorted([*self.failed, *other.failed], key=lambda line: line.age, reverse=True)[:_FAILURES]
+    @property
+    def latest(self) -> datetime:
+        return max(self.moments)
 
-    def attempts(self, problem: str) -> ProblemAttempts:
-        """These results as data, without the reports of the failures."""
-        assert self.latest is not None
-        return ProblemAttempts(problem=problem, outcomes=dict(sorted(self.outcomes.items())), latest=self.latest)
+    def with_(self, other: Tried) -> Tried:
+        """Together with the results of other authors of the same team."""
+        authors, moments = self.authors + other.authors, self.moments + other.moments
+        return Tried(authors, self.outcomes + other.outcomes, moments, self.mark + other.mark)
+
+
+class Placed(NamedTuple):
+    """A row on its board, which has `of` ranked ones; `mark` changes with all of it but the rank and the stale mark."""
+
+    row: Row
+    board: Board
+    of: int
+    mark: str
 
 
 class Book:
     """The boards of one problem, newest first, and what else its ledger says.
 
-    `runs` are those that have a page: a run that is on a board, once held a record, or is among its author's newest.
-    `bests` has each author's personal bests on a board, oldest first. `activity` has, by date (UTC), the number of
-    verdicts, and how many of them were accepted.
+    `placed` are the rows of all boards, by run. `runs` are the verdicts that have a page: of a run that is on a board,
+    once held a record, or is among its author's newest. `bests` has each author's personal bests on a board, oldest
+    first. `activity` has, by date (UTC), the number of verdicts, and how many of them were accepted.
     """
 
-    def __init__(self, ledger: JsonlLedger, sha256: str | None, current: Current, teams: Teams) -> None:
-        """Read a ledger; `sha256` is the problem's current hash, if it still exists, and `current` marks stale rows.
+    def __init__(self, ledger: JsonlLedger, lines: Lines, sha256: str | None, current: Current, teams: Teams) -> None:
+        """Read a ledger by its lines, to be closed after the last page was made; `sha256` is the problem's current
+        hash, if it still exists, and `current` marks stale rows.
 
         Raises:
-            LedgerError: the chain is broken, or a verdict is of a version that cannot be read.
+            LedgerError: a verdict is of a version that cannot be read.
         """
-        facts = ledger.facts()
-        self.problem, self._ledger = ledger.path.stem, ledger
-        ranked = rankings(facts, current, teams)
+        self.problem, self._ledger, self._lines = ledger.path.stem, ledger, lines
+        ranked = rankings(lines, current, teams)
         newest = _current([ranking.table for ranking in ranked], sha256)
         self.bests: dict[TableKey, Bests] = {}
+        self.placed: dict[str, Placed] = {}
+        self.runs: dict[str, VerdictFields] = {}
         boards = []
         for ranking in ranked:
             records, self.bests[ranking.table.key] = _history(ranking, teams)
             table = {name: getattr(ranking.table, name) for name in Table.model_fields}
             boards.append(Board(**table, current=ranking.table.key in newest, records=records))
+            known, ranks = {source.verdict.run: source.verdict for source in ranking.sources}, len(boards[-1].ranked)
+            for row in boards[-1].rows:
+                self.runs[row.run] = known[row.run]
+                self.placed[row.run] = Placed(row, boards[-1], ranks, _mark(row, known[row.run].hash))
         self.boards = tuple(boards)
         aside = {row.run for board in boards for row in board.set_aside}
-        with_page = {row.run for board in boards for row in board.rows}
-        with_page |= {step.run for board in boards for step in board.records}
-        with_page |= _newest_accepted(line for line in facts.verdicts if line.accepted and line.run not in aside)
-        self.runs = {line.run: line for line in facts.verdicts if line.run in with_page}
-        self.authors = defaultdict[str, Tried](Tried)
-        self.activity: dict[str, tuple[int, int]] = {}
-        self._count(facts.verdicts)
-        shown = {line.seq for line in self.runs.values()}
-        shown |= {line.seq for tried in self.authors.values() for line in tried.failed}
-        self._places = {place.seq: place for place in ledger.places(shown)}
+        with_page = {step.run for board in boards for step in board.records} - self.runs.keys()
+        self.authors = _tried(lines)
+        most = sum(min(_ACCEPTED, tried.outcomes[Outcome.ACCEPTED]) for tried in self.authors.values())
+        accepted = _newest_accepted((line for line in lines.accepted() if line.run not in aside), most)
+        self.runs.update((line.run, line) for line in chain(lines.of_runs(with_page), accepted))
+        self.activity = lines.days()
+        lines.release()
         self.verdict = lru_cache(_READ)(self._verdict)
 
     @property
@@ -98,33 +115,38 @@ class Book:
         """The whole verdicts of rows."""
         return [self.verdict(self.runs[row.run]) for row in rows]
 
+    def failed(self, tried: Tried) -> list[VerdictFields]:
+        """The newest failures among some results, newest first."""
+        found = (line for author in tried.authors for line in self._lines.failed(author, _FAILURES))
+        return nlargest(_FAILURES, found, key=lambda line: line.age)
+
     def _verdict(self, line: VerdictFields) -> Verdict:
         """The whole verdict of a line.
 
         Raises:
             LedgerError: the ledger was replaced meanwhile, or cannot be read.
         """
-        (entry,) = self._ledger.read_at([self._places[line.seq]])
+        (entry,) = self._ledger.read_at(self._lines.at([line.seq]))
         if entry.hash != line.hash:
             raise LedgerError(f"{self._ledger.path} was replaced while it was read", "try again")
         return entry.verdict
 
-    def _count(self, verdicts: Iterable[VerdictFields]) -> None:
-        days = defaultdict[date, list[int]](lambda: [0, 0])
-        failed = defaultdict[str, list[VerdictFields]](list)
-        for line in verdicts:
-            tried, at, accepted = self.authors[line.author], line.created_at, line.accepted
-            tried.outcomes[line.outcome] += 1
-            if tried.latest is None or tried.latest < at:
-                tried.latest = at
-            day = days[utc(at).date()]
-            day[0] += 1
-            day[1] += accepted
-            if not accepted:
-                failed[line.author].append(line)
-        for author, lines in failed.items():
-            self.authors[author].failed = sorted(lines, key=lambda line: line.age, reverse=True)[:_FAILURES]
-        self.activity = {day.isoformat(): (all_, good) for day, (all_, good) in sorted(days.items())}
+
+def _tried(lines: Lines) -> dict[str, Tried]:
+    authors: dict[str, Tried] = {}
+    for author, outcome, verdicts, last, latest in lines.tallies():
+        if (tried := authors.get(author)) is None:
+            tried = authors[author] = Tried([author])
+        tried.outcomes[outcome] = verdicts
+        tried.moments.append(datetime.fromisoformat(latest))
+        tried.mark = last  # that of their last verdict comes last
+    return authors
+
+
+def _mark(row: Row, line: str) -> str:
+    score = row.score
+    mark = f"{line} {row.gradings} {score.median_ns} {score.low_ns} {score.high_ns} {score.confidence}"
+    return mark if row.team is None and not row.moderation else as_text([mark, row.team, row.moderation])
 
 
 def _current(tables: Sequence[Table], sha256: str | None) -> set[TableKey]:
@@ -172,11 +194,16 @@ def _history(ranking: Ranking, teams: Teams) -> tuple[tuple[Step, ...], Bests]:
     return tuple(records), bests
 
 
-def _newest_accepted(lines: Iterable[VerdictFields]) -> set[str]:
-    """The newest accepted runs of each author. If they are too many, all authors lose their oldest ones first."""
-    places, found = Counter[str](), list[tuple[int, int, str]]()
-    for number, line in enumerate(sorted(lines, key=lambda line: line.age, reverse=True)):
-        places[line.author] += 1
-        if places[line.author] <= _ACCEPTED:
-            found.append((places[line.author], number, line.run))
-    return {run for _, _, run in sorted(found)[:_ACCEPTED_OF_ALL]}
+def _newest_accepted(newest_first: Iterable[VerdictFields], most: int) -> Iterator[VerdictFields]:
+    """The newest accepted runs of each author, `most` in all. If they are too many, all authors lose their oldest ones
+    first.
+    """
+    found = [list[VerdictFields]() for _ in range(_ACCEPTED)]  # by their places among those of their author
+    places = Counter[str]()
+    for line in newest_first:
+        if (place := places[line.author]) < _ACCEPTED:
+            places[line.author] += 1
+            found[place].append(line)
+        if len(found[0]) == _ACCEPTED_OF_ALL or sum(map(len, found)) == most:
+            break  # whatever is older has no room
+    return islice(chain.from_iterable(found), _ACCEPTED_OF_ALL)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache, partial
 from importlib.metadata import version as distribution_version
 from pathlib import Path
@@ -38,22 +39,24 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
         UsageError: `out` has pages that this command did not write.
         HarnessError: something cannot be written.
     """
-    return write(out, memory, list(_pages(_site(material, memory))))
+    with ExitStack() as opened:
+        return write(out, memory, list(_pages(_site(material, memory, opened))))
 
 
-def _site(material: SiteInputs, memory: Path) -> Site:
+def _site(material: SiteInputs, memory: Path, opened: ExitStack) -> Site:
     try:
         keep_compiled(memory / "templates")
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
     hashes = {statement.slug: statement.sha256 for statement in material.statements}
-    books = tuple(
-        Book(JsonlLedger(path, material.index), hashes.get(path.stem), material.current, material.teams)
-        for path in sorted(material.ledgers)
-    )
+    books = []
+    for path in sorted(material.ledgers):
+        ledger = JsonlLedger(path, material.index)
+        lines = opened.enter_context(ledger.lines())
+        books.append(Book(ledger, lines, hashes.get(path.stem), material.current, material.teams))
     return Site(
         material=material,
-        books=books,
+        books=tuple(books),
         version=_version(),
         runs=frozenset(run for book in books for run in book.runs),
         problems=_problems(material, books),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
@@ -19,7 +19,6 @@ from harness.verdict import Record, SubmissionId
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import boards, paths
 from leaderboard.publishing.site.book import Book
-from leaderboard.publishing.site.document import AcceptedRun
 from leaderboard.publishing.site.folder import Files, Page, key
 from leaderboard.publishing.site.markup import page as render
 from leaderboard.publishing.site.sources import Sources
@@ -126,7 +125,7 @@ class Site:
         return rule.schedule_at(now) if rule.closed(now) else ""
 
     @cached_property
-    def stands(self) -> Mapping[str, tuple[AcceptedRun, ...]]:
+    def stands(self) -> Mapping[str, tuple[boards.Stand, ...]]:
         """Where the runs stand that have a page, by problem."""
         return {book.problem: tuple(boards.stands(book, self.material.teams)) for book in self.books}
 
@@ -164,9 +163,7 @@ class Site:
                     made[run] = ShownProfile(key(found.model_dump_json()), parts)
         return made
 
-    def page(
-        self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]
-    ) -> Page:
+    def page(self, path: str, template: str, key_parts: Iterable[str], make: Callable[[], tuple[Record, Any]]) -> Page:
         """A page and its JSON; `make` returns the document, and the template's other values."""
 
         inputs = self.material

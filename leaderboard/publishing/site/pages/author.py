@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from harness.verdict import CaseResult, Mismatch, Outcome, Verdict
 from leaderboard.publishing.site import paths
-from leaderboard.publishing.site.boards import speedup
-from leaderboard.publishing.site.book import Book, Tried
+from leaderboard.publishing.site.boards import Stand, speedup
+from leaderboard.publishing.site.book import Book, Placed, Tried
 from leaderboard.publishing.site.document import (
-    AcceptedRun,
     AuthorDocument,
     AuthorsDocument,
     AuthorTotals,
     Failure,
+    ProblemAttempts,
     Reason,
     Standing,
 )
@@ -36,9 +37,9 @@ class _Subject(NamedTuple):
     name: str
     team: Team | None
     """The team that it is, or that the author is in."""
-    places: list[Standing]
-    accepted: list[AcceptedRun]
-    """The accepted runs that have a page; of each problem, the newest first."""
+    places: list[Placed]
+    stands: list[Stand]
+    """Of the accepted runs that have a page."""
     tried: dict[str, tuple[Book, Tried]]
     """By problem."""
 
@@ -56,25 +57,22 @@ def _subjects(site: Site) -> dict[str, _Subject]:
     subjects: dict[str, _Subject] = {}
     teams = site.material.teams
 
-    def about(author: str) -> Iterator[_Subject]:
-        for name in {author, teams.name_of(author)}:
-            if name not in subjects:
-                subjects[name] = _Subject(name, teams.of(name), [], [], {})
-            yield subjects[name]
+    @cache
+    def about(author: str) -> list[_Subject]:
+        names = {author, teams.name_of(author)}
+        return [subjects.setdefault(name, _Subject(name, teams.of(name), [], [], {})) for name in names]
 
     for book in site.books:
-        for board in book.boards:
-            ranked = len(board.ranked)
-            for row in board.rows:
-                place = Standing(problem=book.problem, key=board.key, of=ranked, row=row, current=board.current)
-                for subject in about(row.author):
-                    subject.places.append(place)
-        for run in site.stands[book.problem]:
-            for subject in about(run.author):
-                subject.accepted.append(run)
+        for placed in book.placed.values():
+            for subject in about(placed.row.author):
+                subject.places.append(placed)
+        for stand in site.stands[book.problem]:
+            for subject in about(stand.line.author):
+                subject.stands.append(stand)
         for author, tried in book.authors.items():
             for subject in about(author):
-                subject.tried.setdefault(book.problem, (book, Tried()))[1].add(tried)
+                _, known = subject.tried.get(book.problem, (book, None))
+                subject.tried[book.problem] = book, tried if known is None else known.with_(tried)
     return subjects
 
 
@@ -95,30 +93,20 @@ def _activity(subject: _Subject) -> AuthorTotals:
         boards=len(subject.places),
         verdicts=sum(one.outcomes.total() for one in tried),
         accepted=sum(one.outcomes[Outcome.ACCEPTED] for one in tried),
-        latest=max(one.latest for one in tried if one.latest is not None),
+        latest=max(one.latest for one in tried),
     )
 
 
 def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
     """The page of one subject; `known` are those who have one."""
-    author, team, places = subject.name, subject.team, subject.places
+    author, team = subject.name, subject.team
     there = [member for member in team.members if member in known] if team else []
-    runs = sorted(subject.accepted, key=lambda run: (run.created_at, run.run), reverse=True)
-    document = AuthorDocument(
-        author=author,
-        team=team,
-        places=tuple(places),
-        accepted=tuple(runs),
-        attempts=tuple(tried.attempts(problem) for problem, (_, tried) in subject.tried.items()),
-    )
-    newest = {problem: (book, tried.failed, site.hidden(problem)) for problem, (book, tried) in subject.tried.items()}
 
     def make() -> tuple[AuthorDocument, dict[str, Any]]:
-        attempts = []
-        for tried in document.attempts:
-            book, lines, hidden = newest[tried.problem]
-            reports = tuple(_failure(line, book.verdict(line), hidden) for line in lines)
-            attempts.append(tried.model_copy(update={"failures": reports}))
+        newest_first = sorted(subject.stands, key=lambda stand: stand.line.age, reverse=True)
+        runs = [stand.accepted_run() for stand in newest_first]
+        places = [_standing(placed) for placed in subject.places]
+        attempts = [_attempts(book, tried, site.hidden(book.problem)) for book, tried in subject.tried.values()]
         failures = sorted(
             ((tried.problem, failure) for tried in attempts for failure in tried.failures),
             key=lambda pair: (pair[1].created_at, pair[1].run),
@@ -126,7 +114,10 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
         )
         measured = [place for place in places if place.current and not place.key.interpreted]
         total = _activity(subject)
-        return document.model_copy(update={"attempts": tuple(attempts)}), {
+        document = AuthorDocument(
+            author=author, team=team, places=tuple(places), accepted=tuple(runs), attempts=tuple(attempts)
+        )
+        return document, {
             "there": there,
             "firsts": sum(place.row.rank == 1 for place in measured),
             "boards": len(measured),
@@ -141,10 +132,29 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
             "left_out": max(0, len(failures) - _FAILED),
         }
 
-    failed = [([line.hash for line in lines], hidden) for _, lines, hidden in newest.values()]
-    titles = [site.titles.get(problem) for problem in newest]
-    parts = (document.model_dump_json(), as_text([there, failed, titles]))
-    return site.page(paths.author(author), "author.html", parts, make)
+    marks = [f"{problem} {tried.mark} {site.hidden(problem)}" for problem, (_, tried) in subject.tried.items()]
+    marks += [site.titles.get(problem, "") for problem in subject.tried]
+    marks += [f"{place.mark} {place.row.rank} {place.of} {place.board.current}" for place in subject.places]
+    marks += [stand.mark for stand in subject.stands]
+    if stale := [place.row.stale for place in subject.places if place.row.stale is not None]:
+        marks.append(as_text([(mark, mark.again in site.runs) for mark in stale]))
+    if team:
+        marks.append(as_text([team, there]))
+    return site.page(paths.author(author), "author.html", marks, make)
+
+
+def _standing(placed: Placed) -> Standing:
+    board = placed.board
+    return Standing(problem=board.key.problem, key=board.key, of=placed.of, row=placed.row, current=board.current)
+
+
+def _attempts(book: Book, tried: Tried, hidden: str) -> ProblemAttempts:
+    return ProblemAttempts(
+        problem=book.problem,
+        outcomes=dict(sorted(tried.outcomes.items())),
+        latest=tried.latest,
+        failures=tuple(_failure(line, book.verdict(line), hidden) for line in book.failed(tried)),
+    )
 
 
 def _failure(line: VerdictFields, verdict: Verdict, hidden: str) -> Failure:

@@ -43,18 +43,19 @@ def pairs(board: Board, shown: int) -> Iterator[tuple[Row, Row]]:
 
     Rows that were not timed as the board requires are compared with none.
     """
-    alone = {"rank": None, "stale": None}  # a page of two runs does not change with the rest of the board
-    rows = [row.model_copy(update=alone) for row in board.rows[:shown] if row.comparable]
+    rows = [row for row in board.rows[:shown] if row.comparable]
     yield from pairwise(rows)
     yield from ((rows[0], other) for other in rows[2:])
 
 
-def _page(site: Site, book: Book, board: Board, rows: tuple[Row, Row]) -> Page:
+def _page(site: Site, book: Book, board: Board, ranked: tuple[Row, Row]) -> Page:
     """The page of two rows of a board."""
-    path = paths.comparison(rows[0].run, rows[1].run)
+    path = paths.comparison(ranked[0].run, ranked[1].run)
     hidden = site.hidden(book.problem)
 
     def make() -> tuple[ComparisonDocument, dict[str, Any]]:
+        alone = {"rank": None, "stale": None}  # a page of two runs does not change with the rest of the board
+        rows = ranked[0].model_copy(update=alone), ranked[1].model_copy(update=alone)
         one, other = book.of(rows)
         cases = tuple(compared(one, other))
         baseline, ratio = _paired_over_all(rows)
@@ -81,9 +82,9 @@ def _page(site: Site, book: Book, board: Board, rows: tuple[Row, Row]) -> Page:
             "profiles": list(_profiles(site, book, rows)),
         }
 
-    marks = as_text([rows, [site.profiles.get(row.run) for row in rows]])
-    hashes = (book.runs[row.run].hash for row in rows)
-    return site.page(path, "comparison.html", (*hashes, marks, hidden, site.titles.get(book.problem, "")), make)
+    profiled = [site.profiles.get(row.run) for row in ranked]
+    marks = [book.placed[row.run].mark for row in ranked] + [as_text(profiled) if any(profiled) else ""]
+    return site.page(path, "comparison.html", [*marks, hidden, site.titles.get(book.problem, "")], make)
 
 
 def compared(one: Verdict, other: Verdict) -> Iterator[Compared]:

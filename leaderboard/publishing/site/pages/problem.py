@@ -69,14 +69,20 @@ def _page(site: Site, statement: Statement, book: Book | None) -> Page:
 
     parts = (
         statement.model_dump_json(),
-        *(board.model_dump_json() for board in ordered),
-        as_text([book.bests[board.key] for board in ordered if book]),
+        *(_mark(board, book) for board in ordered if book),
         hidden,
         closed,
         site.material.how_to_submit,
         *(calibration.model_dump_json() for calibration in site.material.calibrations),
     )
     return site.page(path, "problem.html", parts, make)
+
+
+def _mark(board: Board, book: Book) -> str:
+    """It changes with all that the page shows of a board."""
+    rows = [(book.placed[row.run].mark, row.rank, row.stale) for row in board.rows]
+    rest = board.model_dump(mode="json", exclude={"rows"})
+    return as_text([rest, rows, book.bests[board.key]])
 
 
 def _with_baselines(board: Board, book: Book) -> Board:

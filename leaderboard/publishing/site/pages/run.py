@@ -13,9 +13,10 @@ from harness import stats
 from harness.errors import HarnessError
 from harness.verdict import BenchmarkResult, Doubt, Outcome, Verdict
 from leaderboard.publishing.site import markup, paths
-from leaderboard.publishing.site.book import Book
+from leaderboard.publishing.site.boards import Stand
+from leaderboard.publishing.site.book import Book, Placed
 from leaderboard.publishing.site.charts import trace
-from leaderboard.publishing.site.document import AcceptedRun, RunDocument
+from leaderboard.publishing.site.document import RunDocument
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Kind, Site
 from leaderboard.record.archive import beside, location, present
@@ -70,16 +71,15 @@ class KernelRow(NamedTuple):
 
 def pages(site: Site) -> Iterator[Page]:
     for book in site.books:
-        rows = {row.run: row for board in book.boards for row in board.rows}
-        stands = {stand.run: stand for stand in site.stands[book.problem] if stand.counts != "itself"}
+        stands = {stand.line.run: stand for stand in site.stands[book.problem] if stand.counts != "itself"}
         for run in book.runs:
-            yield _page(site, book, run, rows.get(run), stands.get(run))
+            yield _page(site, book, run, book.placed.get(run), stands.get(run))
 
 
-def _page(site: Site, book: Book, run: str, row: Row | None, stand: AcceptedRun | None) -> Page:
+def _page(site: Site, book: Book, run: str, placed: Placed | None, stand: Stand | None) -> Page:
     """The page of a run, and of its row if it is on a board; `stand` says what counts there instead of it."""
     path, line, hidden = paths.run(run), book.runs[run], site.hidden(book.problem)
-    on_board, profiled = _on_board(row) | _instead(stand), site.profiles.get(run)
+    row, profiled = placed.row if placed else None, site.profiles.get(run)
 
     def make() -> tuple[RunDocument, dict[str, Any]]:
         verdict = book.verdict(line)
@@ -97,7 +97,8 @@ def _page(site: Site, book: Book, run: str, row: Row | None, stand: AcceptedRun 
             command=command(site, verdict),
             baseline_sources=baseline_sources or None,
             state=row.state if row else verdict.no_rank or "ranks",
-            **on_board,
+            **_on_board(row),
+            **_instead(stand),
         )
         kernels, comparable = list(launched(verdict)), without_speedups(verdict)
         return document, {
@@ -128,10 +129,13 @@ def _page(site: Site, book: Book, run: str, row: Row | None, stand: AcceptedRun 
             ],
         }
 
-    there = site.source_mark(book.problem, line)
-    linked = row is not None and row.stale is not None and row.stale.again in site.runs
-    marks = as_text([on_board, row.state if row else None, linked, profiled])
-    return site.page(path, "run.html", (line.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
+    marks = [line.hash, hidden, site.source_mark(book.problem, line), site.titles.get(book.problem, "")]
+    marks += [placed.mark if placed else "", f"{stand.counts} {stand.placed.row.run}" if stand else ""]
+    if row is not None and row.stale is not None:
+        marks.append(as_text([row.stale, row.stale.again in site.runs]))
+    if profiled is not None:
+        marks.append(as_text(profiled))
+    return site.page(path, "run.html", marks, make)
 
 
 def _on_board(row: Row | None) -> dict[str, Any]:
@@ -142,10 +146,10 @@ def _on_board(row: Row | None) -> dict[str, Any]:
     return {**pooled, "stale": row.stale}
 
 
-def _instead(stand: AcceptedRun | None) -> dict[str, Any]:
+def _instead(stand: Stand | None) -> dict[str, Any]:
     if stand is None:
         return {}
-    return {"instead": stand.row, "graded_again": stand.counts == "newer_grading"}
+    return {"instead": stand.placed.row.run, "graded_again": stand.counts == "newer_grading"}
 
 
 def command(site: Site, verdict: Verdict) -> str:
