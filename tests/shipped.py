@@ -21,7 +21,6 @@ from harness.judge.correctness.truth import Truth
 from harness.problem import Case, Problem, ResolvedCase, load
 from harness.problem.elements import widened
 from harness.problem.reference import Reference
-from harness.problem_lint.null_kernels import compute
 from harness.runner import interpreter
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,7 +78,7 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
             apart = torch.empty(spec.span, dtype=tensors[spec.name].dtype).as_strided(spec.shape, spec.strides)
             tensors[spec.name] = apart.copy_(tensors[spec.name])
     wide = {name: widened(tensor) for name, tensor in given.items()}
-    exact, honest = compute(truth, resolved, wide), compute(truth, resolved, given)
+    exact, honest = truth.one(wide), truth.one(given)
     run(resolved, tensors)
     if truth.reference.compares:
         outputs = {name: tensors[name] for name in exact}

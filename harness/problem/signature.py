@@ -53,7 +53,11 @@ def forms(problem: ProblemFile) -> Forms:
     arguments = call.arguments or (*given, *(spec.name for spec in problem.scalars))
     if call.style == "tree":
         arguments = (call.data,)
-    return Forms(call.init, arguments, default_result(problem) if call.result is None else call.result)
+    if call.result is not None:
+        return Forms(call.init, arguments, call.result)
+    outputs: list[Form] = [spec.name for spec in problem.tensors if spec.role == "output"]
+    default = {"tuple": outputs} if outputs else {"none": True}  # nothing if all are inouts
+    return Forms(call.init, arguments, outputs[0] if len(outputs) == 1 else default)
 
 
 def settled_forms(problem: ProblemFile, params: Mapping[str, int | float | str], values: Mapping[str, Form]) -> Forms:
@@ -83,14 +87,6 @@ def unreachable_outputs(problem: ProblemFile) -> list[str]:
     of = forms(problem)
     reached = {name for form in (*of.arguments, of.result) for name in names(form)}
     return [spec.name for spec in problem.tensors if spec.role != "input" and spec.name not in reached]
-
-
-def default_result(problem: ProblemFile) -> Form:
-    """The outputs in order: one as it is, several as a tuple; nothing if all are inouts."""
-    outputs: list[Form] = [spec.name for spec in problem.tensors if spec.role == "output"]
-    if not outputs:
-        return {"none": True}
-    return outputs[0] if len(outputs) == 1 else {"tuple": outputs}
 
 
 def dtype_parameters(problem: ProblemSpec) -> list[str]:

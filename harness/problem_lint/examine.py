@@ -26,7 +26,7 @@ from harness.problem.elements import info, numbers, rounded, same_bits, wide, wi
 from harness.problem.other_values import other_values
 from harness.problem.reference import Reference
 from harness.problem_lint.finding import LintFinding, folded
-from harness.problem_lint.null_kernels import NullKernel, Scene, compute, kernels
+from harness.problem_lint.null_kernels import NullKernel, Scene, kernels
 
 # What a two-core CPU does in about two seconds, with all null kernels of a case.
 MOST_ELEMENTS = 5_000_000
@@ -43,13 +43,13 @@ class Examined:
         self.given, answers = self.draws[0], []
         held = {name: t.clone() for name, t in self.given.items()}
         for given in self.draws:
-            answers.append(compute(truth, case, {n: widened(t) for n, t in given.items()}))
+            answers.append(truth.one({n: widened(t) for n, t in given.items()}))
         self.exact = answers[0]
-        self.honest = compute(truth, case, self.given)
+        self.honest = truth.one(self.given)
         self.changed = next((n for n, t in self.given.items() if not same_bits(t, held[n])), None)
         own = {t.name: getattr(torch, t.dtype) for t in case.tensors}
         right, *others = ({n: rounded(t, own[n]) for n, t in answer.items()} for answer in answers)
-        self.scene = Scene(case, truth, self.given, _before(case, self.given), right, tuple(others))
+        self.scene = Scene(truth, self.given, _before(case, self.given), right, tuple(others))
 
     def refuses(self, outputs: Tensors) -> str | None:
         """Why outputs are wrong, or None if they are right.
@@ -78,7 +78,7 @@ class Examined:
         return next((name for name, got in outputs.items() if not self._right(name, got)), None)
 
     def _right(self, name: str, got: Tensor) -> bool:
-        truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.case.tolerance
+        truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.truth.case.tolerance
         if tolerance.rtol is not None:
             return is_close(got, truth, tolerance)
         if info(got.dtype).rounds and got.numel() and _surely_wrong(got, truth, honest, tolerance):
@@ -161,7 +161,7 @@ class _GeneratedInputs:
     def look_at(self, examined: Examined) -> None:
         if not self._reference.generates:
             return
-        case, (first, *others) = examined.scene.case, examined.draws
+        case, (first, *others) = examined.scene.truth.case, examined.draws
         again = self._reference.generate(case, torch.Generator().manual_seed(_SEEDS[0]))
         members: dict[str, list[str]] = defaultdict(list)
         for tensor in case.tensors:
@@ -213,7 +213,7 @@ class _Run:
         """Run the null kernels that a case is still needed for."""
         benchmark = case in self._problem.benchmarks
         for kernel in self._kernels:
-            keys = [(kernel.name, device, examined.scene.case.symbol) for device in case.devices]
+            keys = [(kernel.name, device, examined.scene.truth.case.symbol) for device in case.devices]
             if not benchmark and self._caught.issuperset(keys):
                 continue
             outputs = kernel.outputs(examined.scene)
@@ -284,7 +284,7 @@ def _costs(case: ResolvedCase) -> Iterator[LintFinding]:
 
 def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
     """The findings that make a case useless before any null kernel is tried."""
-    scene, name = examined.scene, (examined.scene.case.name,)
+    scene, name = examined.scene, (examined.scene.truth.case.name,)
     if examined.changed:
         yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
         return

@@ -13,7 +13,7 @@ from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle
-from harness.judge.correctness.truth import Tensors, Truth
+from harness.judge.correctness.truth import Truth
 from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, ResolvedCase
 from harness.problem_lint.finding import LintFinding, folded
@@ -56,19 +56,14 @@ def _different(problem: Problem, device: DeviceKind) -> Iterator[Case]:
 def _passing(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> Iterator[str]:
     truth = Truth(oracle, case)
     inputs = [oracle.generate(case, DEVICES[device].generator(seed)) for seed in _SEEDS]
-    expected, other = (truth({name: tensor[None] for name, tensor in given.items()}, 1) for given in inputs)
-    right, wanted, others = map(_first, (expected.honest(), expected.truth, other.honest()))
-    scene = Scene(case, truth, inputs[0], {}, right, (others,))
+    right, others = map(truth.one, inputs)
+    scene = Scene(truth, inputs[0], {}, right, (others,))
     for kernel in WITHOUT_WORK:
         got = kernel.outputs(scene) or {}
         if oracle.compares:
-            outputs, given, exact = map(truth.grouped, (got, inputs[0], wanted))
+            outputs, given, exact = map(truth.grouped, (got, inputs[0], right))
             passes = oracle.compare(outputs, given, exact, case) is None
         else:
-            passes = all(is_close(got[output], wanted[output], case.tolerance) for output in got)
+            passes = all(is_close(got[output], right[output], case.tolerance) for output in got)
         if passes:
             yield kernel.name
-
-
-def _first(stacked: Tensors) -> Tensors:
-    return {name: tensor[0] for name, tensor in stacked.items()}

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.errors import ProblemError
-from harness.judge.correctness.truth import Tensors, Truth, flatten
-from harness.problem import Problem, ResolvedCase
+from harness.judge.correctness.truth import Tensors, Truth
+from harness.problem import Problem
 from harness.problem.elements import info, numbers, of_numbers
 from harness.shared.carrier import carrier
 
@@ -44,7 +44,6 @@ _PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "c
 class Scene:
     """One case on one draw of its inputs. Tensors are `[*shape]` by name; list members have names like `params[3]`."""
 
-    case: ResolvedCase
     truth: Truth
     given: Tensors
     before: Tensors
@@ -53,14 +52,6 @@ class Scene:
     """The answer in the outputs' own dtypes."""
     others: tuple[Tensors, ...]
     """The answers to other draws of the inputs."""
-
-    def compute(self, given: Tensors) -> Tensors:
-        """The reference on other inputs.
-
-        Raises:
-            ProblemError: it fails on them.
-        """
-        return compute(self.truth, self.case, given)
 
 
 @dataclass(frozen=True)
@@ -72,12 +63,6 @@ class NullKernel:
     outputs: Callable[[Scene], Tensors | None]
     precision: str | None = None
     """The lower precision that it represents, as `tolerance.lower_precision` names it."""
-
-
-def compute(truth: Truth, case: ResolvedCase, given: Tensors) -> Tensors:
-    """The reference on one call's inputs, of any float dtypes."""
-    scalars = {s.name: s.value for s in case.scalars}
-    return flatten(truth.reference(truth.grouped(given), scalars, case))
 
 
 def kernels(problem: Problem) -> list[NullKernel]:
@@ -147,7 +132,7 @@ def _without(spec: str, scene: Scene) -> Tensors | None:
     if not ignored:
         return None
     try:
-        return scene.compute({name: tensor for name, tensor in scene.given.items() if name not in ignored})
+        return scene.truth.one({name: tensor for name, tensor in scene.given.items() if name not in ignored})
     except ProblemError:  # the reference needs it with these other inputs
         return None
 
@@ -218,7 +203,7 @@ def _operands_in(low: str, scene: Scene) -> Tensors | None:
     rounded = {name: _rounded(t, low) for name, t in scene.given.items()}
     if all(rounded[name] is t for name, t in scene.given.items()):
         return {name: _rounded(t, low) for name, t in scene.right.items()}
-    return scene.compute(rounded)
+    return scene.truth.one(rounded)
 
 
 def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
@@ -227,7 +212,7 @@ def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
     if not applies(low, scene) or any(t.is_complex() for t in scene.given.values()):
         return None
     try:
-        return scene.compute({name: t.to(dtype) if _wider(t, low) else t for name, t in scene.given.items()})
+        return scene.truth.one({name: t.to(dtype) if _wider(t, low) else t for name, t in scene.given.items()})
     except ProblemError:
         return None
 
@@ -255,7 +240,7 @@ def _products_in_tf32(scene: Scene) -> Tensors | None:
     if not applies("tf32", scene):
         return None
     with _Tf32() as mode:
-        outputs = scene.compute(scene.given)
+        outputs = scene.truth.one(scene.given)
     return outputs if mode.rounded else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import get_args
 
 from harness.audit.watch import artefacts
 from harness.judge.correctness.graded_case import GradedCase
@@ -80,16 +80,12 @@ def _read(profile: TorchProfile, name: str, content: bytes) -> None:
         elif name == "memory snapshot":
             profile.memory_snapshot = snapshot(content)
         elif name.startswith("trace "):
-            document = _trace(strict_json(content))
+            document = strict_json(content)
+            if not isinstance(document, Mapping) or not isinstance(document.get("traceEvents"), list):
+                raise checks.WireError("not a Chrome trace")
             profile.traces.append(json.dumps(document, separators=(",", ":")).encode("ascii"))
             profile.memory = profile.memory or timelines(document["traceEvents"])
         else:
             raise checks.WireError("was not asked for")
     except (StacksError, checks.WireError) as error:
         profile.unreadable.append(f"{name}: {error}")
-
-
-def _trace(document: object) -> Mapping[str, Any]:
-    if not isinstance(document, Mapping) or not isinstance(document.get("traceEvents"), list):
-        raise checks.WireError("not a Chrome trace")
-    return document

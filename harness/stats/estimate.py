@@ -90,7 +90,9 @@ def estimate_pseudomedian(xs: Sequence[float], confidence: float = 0.95) -> Esti
     if n < _FEWEST or not 0 < confidence < 1:
         raise ValueError(f"no interval of confidence {confidence} of {n} values")
     means = sorted((a + b) / 2 for i, a in enumerate(xs) for b in xs[i:])
-    deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24 * integrated_autocorrelation(_ranks(xs)))
+    ordered = sorted(xs)
+    ranks = [(bisect_left(ordered, x) + bisect_right(ordered, x)) / 2 for x in xs]
+    deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24 * integrated_autocorrelation(ranks))
     middle, normal = n * (n + 1) / 4, NormalDist()
     rank = math.floor(middle - normal.inv_cdf((1 + confidence) / 2) * deviation)
     if rank < 1:
@@ -155,9 +157,3 @@ def _coverages(n: int) -> tuple[float, ...]:
         term = term * (n - depth + 1) // depth
         below += term
     return tuple(coverages)
-
-
-def _ranks(xs: Sequence[float]) -> list[float]:
-    """How many values are smaller than each one; equal ones count half."""
-    ordered = sorted(xs)
-    return [(bisect_left(ordered, x) + bisect_right(ordered, x)) / 2 for x in xs]

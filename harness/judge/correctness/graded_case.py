@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-from torch import Tensor
 
 from harness.device import DEVICES
 from harness.judge.correctness.arenas import bind
@@ -96,10 +94,9 @@ class GradedCase:
     @property
     def generate(self) -> Generate | None:
         """What makes inputs of a call from a seed, if the problem has it."""
-        return self._generated if self.reference.generates else None
-
-    def _generated(self, seed: int, case: ResolvedCase | None) -> Mapping[str, Tensor]:
-        return self.reference.generate(case or self.resolved, DEVICES[self.device].generator(seed))
+        if not self.reference.generates:
+            return None
+        return lambda seed, case: self.reference.generate(case or self.resolved, DEVICES[self.device].generator(seed))
 
     def bind(
         self, session: Session, batch: Batch, *, limit: TimeLimit, doing: str, inputs_writable: bool = False

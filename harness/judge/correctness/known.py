@@ -7,14 +7,14 @@ seeds, or draw the same inputs from every one.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from harness.device import DEVICES
 from harness.errors import DeviceError
 from harness.judge.correctness.oracle import Oracle
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.truth import Tensors, Truth
 from harness.kinds import DeviceKind
 from harness.problem import Problem, ResolvedCase
 from harness.shared.carrier import carrier
@@ -24,7 +24,6 @@ ENOUGH_BITS = 31
 """Answers to 2 billion inputs do not fit into a submission's memory."""
 _WORDS = 1 << 22
 _SECRET = secrets.randbits(62)
-Tensors = Mapping[str, torch.Tensor]
 
 
 def known_inputs(
@@ -63,7 +62,7 @@ def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list
     """
     try:
         given = oracle.generate(case, DEVICES[device].generator(secrets.randbits(62)))
-        answer = Truth(oracle, case)({name: tensor[None] for name, tensor in given.items()}, 1).honest()
+        answer = Truth(oracle, case).one(given)
         return [*_sums(given)], [*_sums(answer)]
     except torch.OutOfMemoryError:
         what = "the judge ran out of device memory while it compared inputs"

@@ -62,16 +62,16 @@ class Truth:
     def _run(self, given: Tensors, calls: int) -> Tensors:
         if self._vectorised and given and calls >= _VMAP_FROM:
             try:
-                return torch.vmap(self._one)(given)
+                return torch.vmap(self.one)(given)
             except (RuntimeError, ProblemError):
                 # Control flow that depends on values cannot be vectorised; an error of the reference itself shows again
                 # below.
                 self._vectorised = False
-        single = [self._one({n: t[k] for n, t in given.items()}) for k in range(calls)]
+        single = [self.one({n: t[k] for n, t in given.items()}) for k in range(calls)]
         return {name: _stack([s[name] for s in single]) for name in single[0]}
 
-    def _one(self, given: Tensors) -> Tensors:
-        """One call: lists are grouped for the reference and ungrouped afterwards."""
+    def one(self, given: Tensors) -> Tensors:
+        """The reference's answer to one call, in the dtypes that `given` leads to."""
         return flatten(self.reference(self.grouped(given), self._scalars, self.case))
 
     def grouped(self, named: Tensors) -> dict[str, Tensor | list[Tensor]]:

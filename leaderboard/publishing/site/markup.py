@@ -89,7 +89,8 @@ def source(text: str, language: str, room: int = _SOURCE_BYTES) -> tuple[Markup,
 
 def markdown(text: str, level: int = 1) -> Markup:
     """Render an organizers' document: no HTML, no images, external links only; headings begin below `level`."""
-    parser = MarkdownIt("commonmark", {"html": False, "highlight": _fence}).enable("table").disable("image")
+    options = {"html": False, "highlight": lambda fenced, language, _: str(_highlighted(fenced, language))}
+    parser = MarkdownIt("commonmark", options).enable("table").disable("image")
     tokens = parser.parse(plain(text))
     return Markup(parser.renderer.render(list(_adapted(tokens, level)), parser.options, {}))
 
@@ -124,10 +125,6 @@ def _highlighted(text: str, language: str) -> Markup:
         return lines(text, len(text))
     html = highlight(plain(text).rstrip("\n"), lexer, HtmlFormatter(nowrap=True))
     return Markup(html)
-
-
-def _fence(text: str, language: str, _attributes: str) -> str:
-    return str(_highlighted(text, language))
 
 
 def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:

@@ -219,12 +219,9 @@ def _dates(moments: Sequence[datetime]) -> Axis:
     step = max(1, -(-int(high - low) // 4))
     days = range(int(low), int(high) + 1, step)
     room = 0.1 * (high - low)  # for the last label
-    return Axis(low * _DAY_S, (high + room) * _DAY_S, [(day * _DAY_S, _day(day)) for day in days])
-
-
-def _day(day: int) -> str:
-    """The date of a day, counted from 1970; that of the calendar's last day for later ones."""
-    return f"{date.fromordinal(min(_EPOCH + day, date.max.toordinal())):%Y-%m-%d}"
+    last = date.max.toordinal()  # of the calendar, beyond which a label may lie
+    ticks = [(day * _DAY_S, f"{date.fromordinal(min(_EPOCH + day, last)):%Y-%m-%d}") for day in days]
+    return Axis(low * _DAY_S, (high + room) * _DAY_S, ticks)
 
 
 def _rate(value: float, of: str = "FLOP") -> str:
