@@ -16,7 +16,7 @@ from torch import Tensor
 from harness.compare.field import BLOCK_ELEMENTS, Field
 from harness.compare.hints import Clues, hints
 from harness.problem.dtypes import DTYPES
-from harness.problem.elements import dtype_name
+from harness.problem.elements import bits, dtype_name
 from harness.verdict import BadElement, Budget, Mismatch, OutputCheck
 
 SHOWN_ELEMENTS = 8
@@ -103,12 +103,13 @@ def explain(evidence: Evidence, wrong: Tensor, worst: int) -> Mismatch:
 def _examine(evidence: Evidence, marked: Tensor) -> Clues:
     """Count over the whole output, in blocks."""
     got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
-    held = None if evidence.poison is None else _bits(evidence.poison)
+    # By their bits: poison may be a NaN, which compares unequal to itself.
+    held = None if evidence.poison is None else bits(evidence.poison.reshape(-1))
     tallies, masks = [], dict[str, Tensor]()
     for start in range(0, got.numel(), BLOCK_ELEMENTS):
         span = slice(start, start + BLOCK_ELEMENTS)
         value, expected, wrong = got[span].double(), evidence.expected(truth[span]).double(), marked[span]
-        untouched = _bits(got[span]) == held[span] if held is not None else torch.zeros_like(wrong)
+        untouched = bits(got[span]) == held[span] if held is not None else torch.zeros_like(wrong)
         unwritten = wrong & untouched
         masks = {
             "wrong": wrong,
@@ -149,12 +150,6 @@ def _largest(starts: Sequence[int], peaks: Sequence[tuple[Tensor, Tensor]]) -> i
     """The index of the largest element, from where each block starts, and its peak with the place in the block."""
     block = int(torch.stack([peak for peak, _ in peaks]).argmax())
     return starts[block] + int(peaks[block][1])
-
-
-def _bits(tensor: Tensor) -> Tensor:
-    """The flattened tensor's bit patterns: poison may be a NaN, which compares unequal to itself."""
-    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
-    return tensor.reshape(-1).view(integer)
 
 
 def _index(place: int, shape: torch.Size) -> tuple[int, ...]:

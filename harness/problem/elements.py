@@ -95,9 +95,13 @@ def pack_float4(values: Tensor) -> Tensor:
 
 def same_bits(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors of one dtype and shape hold the same bits, NaN included."""
-    if one.is_complex():
-        one, other = torch.view_as_real(one), torch.view_as_real(other)
-    return torch.equal(one.view(_BITS[one.element_size()]), other.view(_BITS[one.element_size()]))
+    return torch.equal(bits(one), bits(other))
+
+
+def bits(tensor: Tensor) -> Tensor:
+    """The bits of the elements, as integers of their size; of complex numbers those of each part."""
+    real = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    return real.view(_BITS[real.element_size()])
 
 
 def _codes(values: Tensor) -> Tensor:

@@ -8,10 +8,12 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from harness.errors import ProblemError
 from harness.files import outside
+from harness.kinds import DeviceKind
 from harness.problem.checks import check
 from harness.problem.dtypes import DTYPES
-from harness.problem.resolve import ResolvedCase, resolve_case
+from harness.problem.resolve import ResolvedCase, ResolvedTensor, resolve_case
 from harness.problem.signature import signature
 from harness.problem.spec import Case, ProblemSpec
 from harness.shared.foreign import FORMS
@@ -64,6 +66,33 @@ class Problem(ProblemSpec):
         """
         return resolve_case(self, case)
 
+    def other_values(self, benchmark: ResolvedCase, device: DeviceKind) -> tuple[ResolvedCase, ...]:
+        """A benchmark's case with the fills and options of each test of that device, under the test's name.
+
+        A benchmark's own inputs are what a kernel usually gets. One that is right for them alone, for instance a
+        softmax that overflows on large inputs, passes every timed call: the tests that it would fail have other sizes,
+        by which it can tell them. So a benchmark is also tried, untimed, on what the tests hold.
+
+        Only those that differ from the benchmark's own and from each other. Left out is what does not suit the
+        benchmark's dtypes, and what could make its call invalid: indices beyond those that it has itself. A foreign
+        reference draws all inputs by itself, so there are none.
+        """
+        if self.foreign is not None:
+            return ()
+        [of] = [case for case in self.benchmarks if case.name == benchmark.name]
+        found = {_values(benchmark): benchmark}
+        for test in self.tests:
+            if device not in test.devices:
+                continue
+            given = {"name": test.name, "hidden": test.hidden, "fill": test.fill, "options": test.options}
+            try:
+                case = self.resolve(of.model_copy(update=given))
+            except ProblemError:  # values that the benchmark's dtypes do not hold
+                continue
+            if all(_suits(other, own) for other, own in zip(case.tensors, benchmark.tensors, strict=True)):
+                found.setdefault(_values(case), case)
+        return tuple(case for case in found.values() if case is not benchmark)
+
 
 def _assigns(file: Path, name: str) -> bool:
     """Whether a Python file defines the name, by its text alone: it is not run, and torch not imported."""
@@ -73,3 +102,21 @@ def _assigns(file: Path, name: str) -> bool:
         return symbol.is_assigned() or symbol.is_imported()
     except (OSError, ValueError, SyntaxError, KeyError):
         return False  # a file that cannot be read is reported when it is used
+
+
+def _values(case: ResolvedCase) -> object:
+    """A key that differs if the values of two cases of the same sizes do."""
+    fills = {tensor.list_name or tensor.name: tensor.fill for tensor in case.tensors if tensor.role != "output"}
+    return tuple(fills.items()), tuple(sorted(case.options.items()))
+
+
+def _suits(other: ResolvedTensor, own: ResolvedTensor) -> bool:
+    """Whether a tensor may hold these values: whole numbers, which may be indices, only within the benchmark's own."""
+    if other.role == "output" or other.fill == own.fill:
+        return True
+    if "generated" in (other.fill.kind, own.fill.kind):
+        return False
+    if DTYPES[own.dtype].family not in ("integer", "bool"):
+        return True
+    (least, greatest), (low, high) = own.fill.extent, other.fill.extent
+    return least <= low and high <= greatest

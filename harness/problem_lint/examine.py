@@ -23,7 +23,6 @@ from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import info, numbers, rounded, same_bits, wide, widened
-from harness.problem.other_values import other_values
 from harness.problem.reference import Reference
 from harness.problem_lint.finding import LintFinding, folded
 from harness.problem_lint.null_kernels import NullKernel, Scene, kernels
@@ -131,7 +130,7 @@ def _other_values(problem: Problem, reference: Reference, broken: set[str]) -> I
     """
     for case in problem.benchmarks:
         resolved = problem.resolve(case)
-        by_name = {of.name: of for device in case.devices for of in other_values(problem, resolved, device)}
+        by_name = {of.name: of for device in case.devices for of in problem.other_values(resolved, device)}
         if not by_name:
             what = "no test has other values: a kernel that is right for those of the benchmark alone passes"
             remedy = "give a test another `fill`: large magnitudes, ties, zeros or masks, where they may occur"

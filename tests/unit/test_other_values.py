@@ -15,7 +15,6 @@ from harness.judge.timing import dealt_values
 from harness.judge.timing.dealt_values import DealtValues
 from harness.kinds import DeviceKind
 from harness.problem import Problem, ResolvedCase, load
-from harness.problem.other_values import other_values
 from harness.problem.reference import Reference
 from tests.shipped import ROOT
 
@@ -24,7 +23,7 @@ SOFTMAX = load(ROOT / "problems/softmax")
 
 def of(problem: Problem, benchmark: int = 0, device: DeviceKind = "cpu") -> Sequence[ResolvedCase]:
     cases = [case for case in problem.benchmarks if device in case.devices]
-    return other_values(problem, problem.resolve(cases[benchmark]), device)
+    return problem.other_values(problem.resolve(cases[benchmark]), device)
 
 
 def test_they_have_the_sizes_of_the_benchmark_and_the_fills_of_the_tests() -> None:
@@ -100,7 +99,7 @@ def test_every_shipped_benchmark_has_others() -> None:
         problem = load(folder.parent)
         for case in problem.benchmarks:
             for device in case.devices:
-                if not other_values(problem, problem.resolve(case), device):
+                if not problem.other_values(problem.resolve(case), device):
                     lacking.append(f"{problem.slug}: {case.name}")
     assert lacking == []
 

@@ -15,7 +15,6 @@ from harness.judge.correctness.truth import Tensors, Truth
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
-from harness.problem.other_values import other_values
 from harness.problem.reference import Reference
 from harness.verdict import DeviceKind
 
@@ -74,7 +73,7 @@ class GradedCase:
     @cached_property
     def other_values(self) -> Sequence[ResolvedCase]:
         """The case of a benchmark with the values of the problem's tests."""
-        return other_values(self.problem, self.resolved, self.device)
+        return self.problem.other_values(self.resolved, self.device)
 
     def batch(
         self, sets: int, *, sealed: bool = True, filled: bool = True, values: Sequence[ResolvedCase] = ()
