@@ -98,17 +98,8 @@ class Field:
 
     def blocks(self) -> Iterator[Block]:
         """The whole output in index order."""
-        total, width = self._flat.numel(), self._width
         most = CPU_BLOCK_ELEMENTS if self._flat.device.type == "cpu" else BLOCK_ELEMENTS
-        step = most // width * width
-        if step:
-            for start in range(0, total, step):
-                yield Block(start, min(start + step, total), start // width, width)
-            return
-        for row_start in range(0, total, width):
-            for start in range(row_start, row_start + width, most):
-                stop = min(start + most, row_start + width)
-                yield Block(start, stop, row_start // width, stop - start)
+        return blocks(self._flat.numel(), self._width, most)
 
     def _true(self, block: Block) -> Tensor:
         """The truth over one block, float64 [rows, width]."""
@@ -204,6 +195,19 @@ class Field:
             counts[span] += self.expected(block).isfinite().sum(-1)
         norms = squares.view(self._calls, -1).sum(-1).sqrt_().clamp_min_(self._smallest)
         return squares.div_(counts.clamp_min_(1.0)).sqrt_(), norms
+
+
+def blocks(total: int, width: int, most: int) -> Iterator[Block]:
+    """An output of rows of one width in index order, in blocks of at most so many elements."""
+    step = most // width * width
+    if step:
+        for start in range(0, total, step):
+            yield Block(start, min(start + step, total), start // width, width)
+        return
+    for row_start in range(0, total, width):
+        for start in range(row_start, row_start + width, most):
+            stop = min(start + most, row_start + width)
+            yield Block(start, stop, row_start // width, stop - start)
 
 
 def row_width(shape: torch.Size, scale: Scale = "row", calls: int = 1) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from harness.arena import give_back
 from harness.compare import all_pass_fast_check, check_close, check_output, describe, is_close
@@ -224,8 +225,10 @@ def check_batch(
             # One call is shown to the participant without the axis of the stack.
             label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
             got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]
-            held = batch.poison(name, count)[at]
-            yield check(label, got_, truth_, honest_, truth.case.tolerance, held, calls=count)
+            checked = partial(check, label, got_, truth_, honest_, truth.case.tolerance, calls=count)
+            found = checked()
+            # Only the explanation of a wrong output needs what was there before the call: it is as large as the output.
+            yield found if found.correct else checked(poison=batch.poison(name, count)[at])
 
 
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
