@@ -215,10 +215,7 @@ def test_a_ray_that_answers_anybody_is_refused(nodes: Nodes, tmp_path: Path) -> 
 
 @pytest.mark.full
 def test_where_no_fleet_is_the_message_says_so(nodes: Nodes) -> None:
-    with (
-        pytest.raises(HarnessError, match="there is no fleet at"),
-        kernelmark.Fleet("127.0.0.1:9") as fleet,
-    ):
+    with pytest.raises(HarnessError, match="there is no fleet at"), kernelmark.Fleet("127.0.0.1:9") as fleet:
         fleet.start()
 
 

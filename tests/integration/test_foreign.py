@@ -134,10 +134,7 @@ def test_their_answer_may_have_another_dtype(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("source", "outcomes"),
-    [
-        ("x if bias is None else x + bias", ["accepted", "accepted"]),
-        ("x", ["accepted", "wrong_answer"]),
-    ],
+    [("x if bias is None else x + bias", ["accepted", "accepted"]), ("x", ["accepted", "wrong_answer"])],
 )
 def test_their_data_may_lack_a_tensor(source: str, outcomes: list[str], tmp_path: Path) -> None:
     reference = tmp_path / "optional.py"

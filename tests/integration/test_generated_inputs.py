@@ -69,8 +69,7 @@ def submission(body: str) -> Submission:
 
 
 @pytest.mark.parametrize(
-    "sandbox",
-    [pytest.param("process", marks=pytest.mark.full), pytest.param("bwrap", marks=pytest.mark.bwrap)],
+    "sandbox", [pytest.param("process", marks=pytest.mark.full), pytest.param("bwrap", marks=pytest.mark.bwrap)]
 )
 def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem, sandbox: SandboxName) -> None:
     verdict = judge.grade(

@@ -212,9 +212,6 @@ def test_the_resources_of_kernels_are_a_bounded_table() -> None:
     printed = "Fatbin elf code:\n Function a<b>:\n  REG:168 STACK:8 SHARED:{k} LOCAL:0 CONSTANT[0]:556\n"
     text = "".join(printed.replace("{k}", str(k)) for k in range(500)) + " Function c:\n  REG:many STACK:0\n"
     rows = code(json.dumps({"files": {"0.resources.txt": text, "sass": printed}}).encode()).resources
-    assert rows[:2] == [
-        ("kernel", "registers", "stack (B)", "shared (B)", "local (B)"),
-        ("a<b>", "168", "8", "0", "0"),
-    ]
+    assert rows[:2] == [("kernel", "registers", "stack (B)", "shared (B)", "local (B)"), ("a<b>", "168", "8", "0", "0")]
     assert len(rows) == 101
     assert code(b'{"files": {"0.resources.txt": "nothing"}}').resources == []

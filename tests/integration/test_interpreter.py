@@ -222,10 +222,7 @@ def test_interpreted_is_what_was_launched_and_not_what_was_imported(body: str, i
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("body", "outcome"),
-    [
-        (LAUNCH, Outcome.UNSUPPORTED),
-        ("k[(1,)](x, y)\n    while True: pass", Outcome.TIMEOUT),
-    ],
+    [(LAUNCH, Outcome.UNSUPPORTED), ("k[(1,)](x, y)\n    while True: pass", Outcome.TIMEOUT)],
     ids=["many programs", "an endless loop"],
 )
 def test_what_the_interpreter_is_too_slow_for_is_unsupported_and_an_endless_loop_is_not(

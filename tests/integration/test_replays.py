@@ -290,9 +290,7 @@ RETURNING_CASE = GradedCase(RETURNS, Reference.load(RETURNS), "cpu", RETURNS.res
 Y = CASE.layout.outputs[0]
 MADE = 512  # where the call makes its result, in the scratch
 RETURNING = replace(
-    CALL,
-    scratch_bytes=MADE + Y.nbytes,
-    returned=(Returned(SCRATCH.start + MADE, OUTPUTS.start + Y.offset, Y.nbytes),),
+    CALL, scratch_bytes=MADE + Y.nbytes, returned=(Returned(SCRATCH.start + MADE, OUTPUTS.start + Y.offset, Y.nbytes),)
 )
 
 

@@ -34,19 +34,12 @@ def project(tmp_path: Path) -> Path:
         (WRONG, ("--fail-fast",), ["one"], 2, "wrong_answer", "(2 not run)"),
         pytest.param(*(WRONG, PRIMES, ["primes"], 2, "wrong_answer", "test primes: "), marks=pytest.mark.full),
         pytest.param(
-            *(HONEST, ("--fail-fast",), ["one", "primes", "hidden 1"], 0, "accepted", ""),
-            marks=pytest.mark.full,
+            *(HONEST, ("--fail-fast",), ["one", "primes", "hidden 1"], 0, "accepted", ""), marks=pytest.mark.full
         ),
     ],
 )
 def test_what_did_not_run_is_counted_and_only_a_whole_check_is_accepted(
-    project: Path,
-    source: str,
-    options: tuple[str, ...],
-    ran: list[str],
-    not_run: int,
-    outcome: str,
-    message: str,
+    project: Path, source: str, options: tuple[str, ...], ran: list[str], not_run: int, outcome: str, message: str
 ) -> None:
     (project / "kernel.py").write_text(source)
     ended = kernelmark(project, "check", "scale", "kernel.py", "--format", "json", *options)

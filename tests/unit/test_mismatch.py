@@ -131,9 +131,7 @@ def test_a_hint_names_what_happened(hint: str) -> None:
 
 
 # Those that two different mistakes share on purpose: a suffix that begins at a tile, never written or negated.
-SHARED = {
-    frozenset({"only the last tile is wrong: rows 48 to 63 (axis 0)", "wrong elements begin at row 48 = 3 × 16"}),
-}
+SHARED = {frozenset({"only the last tile is wrong: rows 48 to 63 (axis 0)", "wrong elements begin at row 48 = 3 × 16"})}
 
 
 @pytest.mark.parametrize("made", HINTS)

@@ -171,10 +171,7 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
         assert f"<p>Stale: {reason}" in (site / f"runs/{run}.html").read_text()
     authors = [json.loads(path.read_bytes()) for path in (site / "authors").glob("*.json")]
     rows = [place["row"] for author in authors for place in author["places"]]
-    assert (sorted(standings_in_json(rows)), sorted(in_json(rows))) == (
-        sorted(expected),
-        sorted(stale),
-    )
+    assert (sorted(standings_in_json(rows)), sorted(in_json(rows))) == (sorted(expected), sorted(stale))
     runs = [json.loads(path.read_bytes()) for path in (site / "runs").glob("*.json")]
     on_runs = in_json([{"run": run["verdict"]["run"], "stale": run.get("stale")} for run in runs])
     assert sorted(on_runs) == sorted(stale)

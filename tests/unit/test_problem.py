@@ -340,8 +340,7 @@ BAD: list[tuple[str, str, str]] = [
     drawn("{ cols = { low = 1 } }", "key `tests[0].draw.cols.high` is missing; it is the greatest"),
     drawn("{ cols = { low = 5, high = 5 } }", "key `tests[0].draw.cols` holds fewer than two numbers"),
     drawn(
-        "{ cols = { low = 1, high = 15, multiple_of = 8 } }",
-        "key `tests[0].draw.cols` holds fewer than two numbers",
+        "{ cols = { low = 1, high = 15, multiple_of = 8 } }", "key `tests[0].draw.cols` holds fewer than two numbers"
     ),
     drawn(
         "{ cols = { low = -9223372036854775807, high = 9223372036854775807 } }",
@@ -408,16 +407,8 @@ BAD: list[tuple[str, str, str]] = [
         ('dtype = "int32"\nfill = { kind = "integers", low = 0, high = 9 }', f"dtype = {dtype!r}\nfill = {fill}", line)
         for dtype, fill, line in (
             ("uint16", '{ kind = "integers", high = 65536 }', "key `tensors[1].fill` goes beyond what uint16 can hold"),
-            (
-                "complex64",
-                '{ neg_inf = 0.1, kind = "zeros" }',
-                "key `tensors[1].fill.neg_inf` asks for -inf",
-            ),
-            (
-                "float8_e8m0fnu",
-                '{ kind = "zeros" }',
-                "key `tensors[1].fill` is 'zeros' for `ids`, which is float8",
-            ),
+            ("complex64", '{ neg_inf = 0.1, kind = "zeros" }', "key `tensors[1].fill.neg_inf` asks for -inf"),
+            ("float8_e8m0fnu", '{ kind = "zeros" }', "key `tensors[1].fill` is 'zeros' for `ids`, which is float8"),
             ("float8_e8m0fnu", '{ kind = "choice", values = [3] }', "key `tensors[1].fill` is 'choice' for `ids`, whi"),
             ("float8_e8m0fnu", '{ kind = "powers", low = -128 }', "key `tensors[1].fill` goes below 2^-127, the least"),
             ("float8_e8m0fnu", '{ kind = "powers", high = 128 }', "key `tensors[1].fill` goes beyond what float8_e8m0"),
@@ -438,11 +429,7 @@ BAD: list[tuple[str, str, str]] = [
         'low = 4, high = "rows"',
         "key `tensors[1].fill` has `low` = 4 and `high` = 3 in tests[0]; `low` must not be above `high`",
     ),
-    (
-        "high = 9 }",
-        'high = "cols ** 20" }',
-        "key `tensors[1].fill` goes beyond what int32 can hold",
-    ),
+    ("high = 9 }", 'high = "cols ** 20" }', "key `tensors[1].fill` goes beyond what int32 can hold"),
     (
         '"float32" }',
         '"float32" }\noptions = { cols = 3 }',

@@ -119,12 +119,7 @@ _COMPILED = [
     ("gelu", "gelu_kernel", {"x": "*fp32", "y": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     ("vector_add", "add_kernel", {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     ("softmax", "row_kernel", {"x": "*fp32", "y": "*fp32", "cols": "i32"}, {"BLOCK": 4096}),
-    (
-        "quantize_dynamic",
-        "row_kernel",
-        {"x": "*fp16", "q": "*i8", "scale": "*fp32", "k": "i32"},
-        {"BLOCK": 4096},
-    ),
+    ("quantize_dynamic", "row_kernel", {"x": "*fp16", "q": "*i8", "scale": "*fp32", "k": "i32"}, {"BLOCK": 4096}),
     (
         "quantize_dynamic",
         "tile_kernel",
@@ -223,12 +218,7 @@ _COMPILED = [
     (
         "matmul_int4_int8",
         "add_kernel",
-        {
-            "parts": "*i32",
-            **dict.fromkeys(("x_scale", "w_scale"), "*fp32"),
-            "y": "*fp16",
-            **dict.fromkeys("mn", "i32"),
-        },
+        {"parts": "*i32", **dict.fromkeys(("x_scale", "w_scale"), "*fp32"), "y": "*fp16", **dict.fromkeys("mn", "i32")},
         {"SPLIT": 8, "BLOCK": 1024},
     ),
     (

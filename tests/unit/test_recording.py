@@ -118,11 +118,7 @@ def a_file_for_the_archive(results: Path) -> None:
     [
         (a_file_for_the_archive, 2, "-kernel.py: the submission cannot be archived in "),
         (a_broken_ledger, 7, "double.jsonl line 1 is not a ledger line; restore the file"),
-        (
-            a_conflict,
-            7,
-            "double.jsonl line 3 is not a ledger line; `kernelmark merge-ledger` makes one ledger of both",
-        ),
+        (a_conflict, 7, "double.jsonl line 3 is not a ledger line; `kernelmark merge-ledger` makes one ledger of both"),
         (a_file_for_a_folder, 2, "double.jsonl: the result cannot be recorded in "),
         (
             a_folder_for_a_file,

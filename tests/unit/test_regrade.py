@@ -128,10 +128,7 @@ def test_what_was_not_replayed_is_not_graded_again_in_vain(
 
 @pytest.mark.parametrize(
     ("change", "author"),
-    [
-        (lambda: entered("ada", 900, _now(), torch="1.0"), ["ada"]),
-        (lambda: entered("ada", 900, _now()), []),
-    ],
+    [(lambda: entered("ada", 900, _now(), torch="1.0"), ["ada"]), (lambda: entered("ada", 900, _now()), [])],
 )
 def test_what_is_installed_here_counts_before_anything_was_graded_with_it(
     competition: Path, judged: list[str], command: Command, change: Callable[[], None], author: list[str]

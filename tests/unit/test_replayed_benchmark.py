@@ -201,10 +201,7 @@ def test_the_budget_ends_it_but_not_before_the_fewest_calls(monkeypatch: pytest.
 
 def test_baselines_alternate_with_the_submission_on_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     result, inputs, _ = timed(
-        monkeypatch,
-        Scripted(every(CALL_NS)),
-        Scripted(every(3 * CALL_NS)),
-        Scripted(every(2 * CALL_NS)),
+        monkeypatch, Scripted(every(CALL_NS)), Scripted(every(3 * CALL_NS)), Scripted(every(2 * CALL_NS))
     )
     assert inputs.asked[:8] == ["next", "keep", *["again"] * 4, "next", "keep"]
     assert [(p.name, p.time_ns, p.speedup.median) for p in result.baselines] == [

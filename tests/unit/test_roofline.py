@@ -55,8 +55,7 @@ def test_the_larger_of_two_times_is_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "rate"),
-    [("float32", 130), ("bfloat16", 740), ("float16", 740), ("float64", 740), ("int8", 740)],
+    ("dtype", "rate"), [("float32", 130), ("bfloat16", 740), ("float16", 740), ("float64", 740), ("int8", 740)]
 )
 def test_operands_are_bound_by_the_fastest_arithmetic_that_serves_them(dtype: str, rate: int) -> None:
     assert H200.throughput(dtype) == rate * 10**12

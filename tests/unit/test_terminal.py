@@ -32,8 +32,7 @@ def style(lines: list[str], label: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "colour"),
-    [(Outcome.WRONG_ANSWER, "red"), (Outcome.TIMEOUT, "red"), (Outcome.UNSUPPORTED, "yellow")],
+    ("outcome", "colour"), [(Outcome.WRONG_ANSWER, "red"), (Outcome.TIMEOUT, "red"), (Outcome.UNSUPPORTED, "yellow")]
 )
 def test_the_first_line_is_the_result_in_its_colour(outcome: Outcome, colour: str) -> None:
     for verdict, expected in ((failed(outcome), colour), (accepted(), "green")):

@@ -22,11 +22,7 @@ def test_it_is_the_median_of_the_newest_five_that_were_accepted(settings: Settin
     ledger = JsonlLedger(settings.locate("results") / "softmax.jsonl")
     for seconds in (900, 900, 30, 10, 50, 20, 40):
         ledger.append(accepted().model_copy(update={"duration_ns": seconds * 10**9}))
-    for other in (
-        failed(),
-        accepted(effort="quick"),
-        accepted(device_kind="cpu"),
-    ):
+    for other in (failed(), accepted(effort="quick"), accepted(device_kind="cpu")):
         ledger.append(other.model_copy(update={"duration_ns": 10**9}))
     assert usual_s(settings, "softmax", "cuda", "py") == 30
     assert usual_s(settings, "softmax", "cpu", "py") == 1
