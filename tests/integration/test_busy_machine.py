@@ -13,20 +13,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.judge import Setup, grade
 from harness.judge.timing import neighbours
 from harness.judge.timing.doubts import busy_machine
 from harness.judge.timing.neighbours import Neighbours, busy
 from harness.problem import load
-from harness.sandbox import provider
-from harness.submission import Submission
 from harness.verdict import SandboxName, Verdict
 from kernelmark.diagnostics.selftest import PROBLEMS
+from tests.grading import graded
 
 pytestmark = pytest.mark.alone
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = load(PROBLEMS / "double")
-KERNEL = Submission.of("def twice(x, y):\n    y.copy_(2 * x)\n", "py", author="ada")
+KERNEL = "def twice(x, y):\n    y.copy_(2 * x)\n"
 QUIET = 0.05  # half of what is a doubt
 
 
@@ -60,13 +58,13 @@ def others_now() -> float:
                                      pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.full])])  # fmt: skip
 def test_a_grading_beside_busy_loops_is_doubted_and_one_alone_is_not(sandbox: SandboxName) -> None:
     with loops():
-        beside = grade(Setup(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick"))
+        beside = graded(PROBLEM, KERNEL, sandbox)
     assert beside.score is not None, beside.message
     assert doubted(beside), "the loops were not seen"
     for _ in range(10):  # what else this machine does is not ours to decide
         if others_now() > QUIET:
             continue
-        alone = grade(Setup(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick"))
+        alone = graded(PROBLEM, KERNEL, sandbox)
         if not doubted(alone):
             return
         assert others_now() > QUIET, f"{doubted(alone)}, and nothing else ran"

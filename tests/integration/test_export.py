@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.judge import Setup, check
 from harness.problem import Problem
 from harness.shared.foreign import ForeignForm
-from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.interop.exporting import export
 from kernelmark.interop.importing import Importer
 from tests.command import kernelmark
+from tests.grading import checked, submission
 from tests.unit.test_exporting import problem
 
 # ---- round trips --------------------------------------------------------------------------------------------------
@@ -72,9 +71,8 @@ def imported(tmp_path: Path, form: ForeignForm) -> Problem:
 
 
 def outcome(problem: Problem, source: str) -> tuple[Outcome, str]:
-    kernel = Submission.of(source, "py", author="tester")
-    checked = check(Setup(problem, kernel, device="cpu", provider=sandbox.provider("process")))
-    return checked.outcome, checked.message
+    found = checked(problem, source)
+    return found.outcome, found.message
 
 
 KERNELS = {
@@ -103,7 +101,7 @@ def test_what_is_exported_is_a_submission_to_the_imported_problem(
 ) -> None:
     theirs = imported(tmp_path, foreign)
     gpus = ("A100",) if form == "popcorn" else ()
-    exported = export(theirs, Submission.of(KERNELS[form], "py", author="tester"), form, gpus=gpus)
+    exported = export(theirs, submission(KERNELS[form]), form, gpus=gpus)
     assert exported.warnings == ()
     added = exported.text.removesuffix(KERNELS[form]).splitlines()[:-1]
     assert added == (["#!POPCORN leaderboard softmax_v3", "#!POPCORN gpus A100"] if form == "popcorn" else [])
@@ -112,7 +110,7 @@ def test_what_is_exported_is_a_submission_to_the_imported_problem(
     source = CPP.replace("ENTRY", theirs.entry)
     if form == "kernelbench":  # one size of each, and the largest is the parameter
         source = source.replace("int64_t rows, int64_t cols", "int64_t cols").replace("row < rows", "row < 12")
-    text = export(theirs, Submission.of(source, "cpp", author="tester"), form).text
+    text = export(theirs, submission(source, "cpp"), form).text
     assert outcome(theirs, text) == (Outcome.ACCEPTED, "")
     assert outcome(theirs, text.replace("y[i] /= sum", "y[i] /= 2"))[0] is Outcome.WRONG_ANSWER
 

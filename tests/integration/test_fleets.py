@@ -156,28 +156,19 @@ import kernelmark
 signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background it is ignored
 jobs = [kernelmark.Job(problem="double", submission=f"import time\\ntime.sleep(1e6)  # {n}") for n in range(8)]
 with kernelmark.Fleet(device="cpu", sandbox="bwrap", slots=2) as fleet:
-    list(fleet.METHOD(jobs))
+    list(fleet.grade_many(jobs))
 print("not reached")
 """
 
 
 @pytest.mark.parametrize(
-    ("method", "how"),
-    [
-        pytest.param("grade_many", signal.SIGINT, marks=pytest.mark.full),
-        ("grade_many", signal.SIGKILL),
-        pytest.param("check_many", signal.SIGINT, marks=pytest.mark.full),
-        pytest.param("check_many", signal.SIGKILL, marks=pytest.mark.full),
-        pytest.param("grade_many", signal.SIGTERM, marks=pytest.mark.full),
-    ],
+    "how", [signal.SIGKILL, *(pytest.param(each, marks=pytest.mark.full) for each in (signal.SIGINT, signal.SIGTERM))]
 )
-def test_a_dispatcher_that_ends_takes_everything_with_it(project: Path, scratch: Path, method: str, how: int) -> None:
+def test_a_dispatcher_that_ends_takes_everything_with_it(project: Path, scratch: Path, how: int) -> None:
     """Ctrl-C goes to the worker and its sandboxes, too; that the dispatcher was killed the worker notices itself."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", PROGRAM.replace("METHOD", method)]
-    script = subprocess.Popen(
-        command, env=environment, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command, pipe = [sys.executable, "-c", PROGRAM], subprocess.PIPE
+    script = subprocess.Popen(command, env=environment, start_new_session=True, stdout=pipe, stderr=pipe, text=True)
     try:
         below = eventually(lambda: grading(script.pid), 60)
         time.sleep(1)  # it builds now, which will not end

@@ -13,14 +13,13 @@ import torch
 
 from harness.audit.watch import visible_cases, watch
 from harness.errors import ProblemError
-from harness.judge import Setup, check, grade
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import grouped
 from harness.problem import Problem, ResolvedCase, load
 from harness.problem_lint.foreign import examine_foreign
 from harness.sandbox import Watcher, provider
-from harness.submission import Submission
 from harness.verdict import Outcome
+from tests.grading import checked, graded, submission
 
 SANDBOX = provider("bwrap")  # which keeps a hostile reference from the machine
 FOREIGN = Path(__file__).resolve().parents[1] / "foreign"
@@ -105,20 +104,8 @@ def kernelbench(tmp_path: Path) -> Problem:
     return problem(tmp_path / "linear", KERNELBENCH, "kernelbench", FOREIGN / "kernelbench/1_Linear.py")
 
 
-def submission(source: str) -> Submission:
-    return Submission.of(source.encode(), "py", author="ada", name="kernel.py")
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        pytest.param(RIGHT, id="returned", marks=pytest.mark.full),
-        pytest.param(IN_PLACE, id="in place"),
-        pytest.param(CLOSE, id="within their tolerance", marks=pytest.mark.full),
-    ],
-)
-def test_their_check_accepts(tmp_path: Path, source: str) -> None:
-    verdict = check(Setup(gpu_mode(tmp_path), submission(source), provider=SANDBOX, device="cpu"))
+def test_their_check_accepts_what_is_written_in_place(tmp_path: Path) -> None:
+    verdict = checked(gpu_mode(tmp_path), IN_PLACE, "bwrap")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     assert [each.name for each in verdict.tests] == ["plain", "shifted"]
 
@@ -127,7 +114,7 @@ def test_their_check_accepts(tmp_path: Path, source: str) -> None:
 def test_their_answer_may_have_another_dtype(tmp_path: Path) -> None:
     double = (FOREIGN / "gpu_mode/reference.py").read_text().replace("    return out\n", "    return out.double()\n")
     double = double.replace("match(ref_kernel(data)", "match(ref_kernel(data).float()")
-    verdict = check(Setup(gpu_mode(tmp_path, double), submission(RIGHT), provider=SANDBOX, device="cpu"))
+    verdict = checked(gpu_mode(tmp_path, double), RIGHT, "bwrap")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
 
 
@@ -159,12 +146,12 @@ def check_implementation(data, output):
     toml = GPU_MODE.replace("factor = 3.0", 'bias = "bias"').replace('{ name = "out"', bias)
     kernel = f"def custom_kernel(data):\n    x, bias = data[0], data[1]['bias']\n    return {source}\n"
     their = problem(tmp_path / "optional", toml, "gpu-mode", reference)
-    verdict = check(Setup(their, submission(kernel), provider=SANDBOX, device="cpu"))
+    verdict = checked(their, kernel, "bwrap")
     assert [test.outcome for test in verdict.tests] == outcomes, verdict.message
 
 
 def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
-    verdict = check(Setup(gpu_mode(tmp_path), submission(NOTHING), provider=SANDBOX, device="cpu"))
+    verdict = checked(gpu_mode(tmp_path), NOTHING, "bwrap")
     assert verdict.outcome is Outcome.WRONG_ANSWER
     assert "mismatch found: they differ" in verdict.message
 
@@ -178,7 +165,7 @@ def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_model_has_the_weights_of_the_reference(tmp_path: Path, source: str, outcome: Outcome) -> None:
-    verdict = check(Setup(kernelbench(tmp_path), submission(source), provider=SANDBOX, device="cpu"))
+    verdict = checked(kernelbench(tmp_path), source, "bwrap")
     assert verdict.outcome is outcome, verdict.message
 
 
@@ -195,17 +182,9 @@ def test_a_tool_watches_calls_on_inputs_that_the_reference_draws(tmp_path: Path)
     assert "the runner ended with 0" in watched.text("tool output")
 
 
-@pytest.mark.full
-def test_it_is_timed(tmp_path: Path) -> None:
-    verdict = grade(Setup(kernelbench(tmp_path), submission(NEW), provider=SANDBOX, device="cpu", effort="quick"))
-    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
-    assert verdict.score is not None
-    assert "beyond_budget" not in [doubt.code for doubt in verdict.doubts]
-
-
 @pytest.mark.full  # each call of a round is drawn, answered and checked by the reference
 def test_what_only_their_tolerance_accepts_is_doubted(tmp_path: Path) -> None:
-    verdict = grade(Setup(gpu_mode(tmp_path), submission(CLOSE), provider=SANDBOX, device="cpu", effort="quick"))
+    verdict = graded(gpu_mode(tmp_path), CLOSE, "bwrap")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     [text] = [doubt.text for doubt in verdict.doubts if doubt.code == "beyond_budget"]
     # 0.0005 / 6 is 700 ulps of float32, and its RMS may be 16.
@@ -231,7 +210,7 @@ def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None
     given = gpu_mode(tmp_path, reference)
     given = given.model_copy(update={"limits": given.limits.model_copy(update={"build_s": 5.0, "call_s": 1.0})})
     with pytest.raises(ProblemError, match=what) as error:
-        check(Setup(given, submission(RIGHT), provider=SANDBOX, device="cpu"))
+        checked(given, RIGHT, "bwrap")
     assert "\n" not in str(error.value)
     assert "reference.py" in str(error.value)
 
@@ -297,12 +276,13 @@ VARIED = FIXED.replace(".manual_seed(0)", ".manual_seed(torch.initial_seed())")
 def test_inputs_that_no_seed_changes_have_no_rank(tmp_path: Path, source: str, known: bool) -> None:
     (tmp_path / "1_Fixed.py").write_text(source)
     their = problem(tmp_path / "fixed", KERNELBENCH, "kernelbench", tmp_path / "1_Fixed.py")
-    kernel = submission(source.replace("class Model(", "class ModelNew("))
-    verdict = grade(Setup(their, kernel, provider=SANDBOX, device="cpu", effort="screen"))
+    verdict = graded(their, source.replace("class Model(", "class ModelNew("), "bwrap", effort="screen")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     told = [doubt.text for doubt in verdict.doubts if doubt.code == "known_inputs"]
     assert told == (["timed: no seed changes its inputs, or what they lead to"] if known else [])
     assert verdict.ranks is not known
+    assert verdict.score is not None
+    assert "beyond_budget" not in [doubt.code for doubt in verdict.doubts]
     found = [each.what for each in examine_foreign(their, SANDBOX, "cpu") if each.level == "warning"]
     assert bool(found) is known
 
@@ -315,7 +295,7 @@ def test_inputs_from_few_seeds_have_no_rank(tmp_path: Path, bits: int | None) ->
         text = (their.directory / "problem.toml").read_text()
         (their.directory / "problem.toml").write_text(text.replace("[foreign]\n", f"[foreign]\nseed_bits = {bits}\n"))
         their = load(their.directory)
-    verdict = grade(Setup(their, submission(RIGHT), provider=SANDBOX, device="cpu", effort="screen"))
+    verdict = graded(their, RIGHT, "bwrap", effort="screen")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     told = [doubt.text for doubt in verdict.doubts if doubt.code == "known_inputs"]
     few = "its inputs are drawn from 65,536 seeds alone: import the problem again, if an earlier version imported it"

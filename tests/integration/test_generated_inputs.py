@@ -8,12 +8,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness import judge
-from harness.problem import Problem, load
-from harness.sandbox import provider
-from harness.submission import Submission
-from harness.verdict import Check, Outcome, SandboxName
+from harness.problem import Problem
+from harness.verdict import Outcome
 from tests.command import kernelmark
+from tests.grading import checked, graded, written
 
 TOML = """
 title = "Add what each element's row asks for"
@@ -57,30 +55,14 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
-    directory = tmp_path_factory.mktemp("project") / "problems" / "gather_add"
-    directory.mkdir(parents=True)
-    (directory / "problem.toml").write_text(TOML)
-    (directory / "reference.py").write_text(REFERENCE)
-    return load(directory)
+    project = tmp_path_factory.mktemp("project")
+    (project / "kernelmark.toml").touch()
+    return written(project / "problems/gather_add", TOML, REFERENCE)
 
 
-def submission(body: str) -> Submission:
-    return Submission.of(f"def gather_add(x, order, y):\n    {body}\n", "py", author="tester")
-
-
-@pytest.mark.parametrize(
-    "sandbox", [pytest.param("process", marks=pytest.mark.full), pytest.param("bwrap", marks=pytest.mark.bwrap)]
-)
-def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem, sandbox: SandboxName) -> None:
-    verdict = judge.grade(
-        judge.Setup(
-            problem,
-            Submission.of(HONEST, "py", author="tester"),
-            provider=provider(sandbox),
-            device="cpu",
-            effort="quick",
-        )
-    )
+@pytest.mark.bwrap
+def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem) -> None:
+    verdict = graded(problem, HONEST, "bwrap")
     assert (verdict.outcome, len(verdict.tests)) == (Outcome.ACCEPTED, 2), verdict.message
     [timed] = verdict.benchmarks
     assert (timed.mode, timed.weight) == ("calls", 2.0)
@@ -89,14 +71,13 @@ def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem, sandbox
 
 @pytest.mark.parametrize("body", HOSTILE)
 def test_a_kernel_that_changes_its_inputs_or_ignores_them_is_refused(problem: Problem, body: str) -> None:
-    check: Check = judge.check(judge.Setup(problem, submission(body), provider=provider("process"), device="cpu"))
+    check = checked(problem, f"def gather_add(x, order, y):\n    {body}\n")
     assert check.outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_ANSWER)
     assert HOSTILE[body] in check.message
 
 
 def test_a_dump_has_the_inputs_that_the_call_got(problem: Problem) -> None:
     project = problem.directory.parents[1]
-    (project / "kernelmark.toml").write_text("")
     (project / "wrong.py").write_text("def gather_add(x, order, y):\n    y.copy_(x[order])\n")
     options = ("--device", "cpu", "--sandbox", "process", "--dump", "failed")
     ended = kernelmark(project, "check", "gather_add", "wrong.py", *options)
@@ -109,7 +90,6 @@ def test_a_dump_has_the_inputs_that_the_call_got(problem: Problem) -> None:
 
 def test_debug_calls_a_kernel_on_generated_inputs(problem: Problem) -> None:
     project = problem.directory.parents[1]
-    (project / "kernelmark.toml").write_text("")
     (project / "right.py").write_text(HONEST)
     ended = kernelmark(project, "debug", "gather_add", "right.py", "--device", "cpu")
     assert ended.returncode == 0, ended.stderr

@@ -20,7 +20,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import judge
 from harness.errors import HarnessError, SandboxError
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
@@ -29,6 +28,7 @@ from harness.submission import Submission
 from harness.verdict import Check, Outcome
 from harness.wire import commands, frame, protocol, replies
 from kernelmark.diagnostics.selftest import PROBLEMS
+from tests.grading import checked, graded
 from tests.open_files import open_files
 from tests.runners import Act, Script, Scripted, doubling
 
@@ -50,7 +50,7 @@ def limited(problem: Problem, seconds: float) -> Problem:
 
 
 def grade(problem: Problem, act: Act) -> Check:
-    return judge.check(judge.Setup(problem, SUBMISSION, provider=Scripted(act), device="cpu"))
+    return checked(problem, SUBMISSION, provider=Scripted(act))
 
 
 def raw(packet: bytes) -> Act:
@@ -207,7 +207,7 @@ def test_hostile(name: str, problem: Problem) -> None:
 def test_what_breaks_before_the_submission_is_ours(packet: bytes, problem: Problem) -> None:
     provider = Scripted(answer("Done"), on_hello=lambda script: script.socket.sendall(packet))
     with pytest.raises(SandboxError):
-        judge.check(judge.Setup(problem, SUBMISSION, provider=provider, device="cpu"))
+        checked(problem, SUBMISSION, provider=provider)
 
 
 @pytest.mark.parametrize(
@@ -236,14 +236,14 @@ def test_time_s_is_for_all_of_a_case(slow: set[str], problem: Problem) -> None:
     bound = [0]
     provider = Scripted(doubling(seconds))
     limited = problem.model_copy(update={"limits": limits})
-    verdict = judge.grade(judge.Setup(limited, SUBMISSION, provider=provider, device="cpu", effort="quick"))
+    verdict = graded(limited, SUBMISSION, provider=provider)
     assert (verdict.outcome, verdict.stage) == (Outcome.TIMEOUT, "time")
     assert verdict.message == "benchmark a million: gave no answer within 2 s, while timing a million"
     assert waited == pytest.approx(2 * each_s), "the second of the slow answers is waited for no longer than is left"
 
 
 def test_an_honest_runner_is_accepted_in_the_same_way(problem: Problem) -> None:
-    verdict = judge.grade(judge.Setup(problem, SUBMISSION, provider=Scripted(doubling()), device="cpu", effort="quick"))
+    verdict = graded(problem, SUBMISSION, provider=Scripted(doubling()))
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, "")
 
 
@@ -291,12 +291,12 @@ def test_descriptors_in_flight_until_the_kernel_refuses_more(handed_over: bool, 
     with ours, theirs, _as_anybody(descriptors=512):
         provider = Scripted(act, None if handed_over else hello)
         if handed_over:
-            check = judge.check(judge.Setup(problem, SUBMISSION, provider=provider, device="cpu"))
+            check = checked(problem, SUBMISSION, provider=provider)
             assert check.outcome is Outcome.REJECTED
             assert "a frame that cannot be sent (Too many references" in check.message
         else:
             with pytest.raises(SandboxError, match="Too many references"):
-                judge.check(judge.Setup(problem, SUBMISSION, provider=provider, device="cpu"))
+                checked(problem, SUBMISSION, provider=provider)
 
 
 @contextlib.contextmanager

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.judge import Setup, check
 from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.shared.foreign import ForeignForm
-from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName
 from kernelmark.interop.importing import Imported, Importer
 from tests.command import kernelmark
+from tests.grading import checked
 
 FOREIGN = Path(__file__).parents[1] / "foreign"
 README = FOREIGN / "README.md"
@@ -145,8 +144,7 @@ def test_an_imported_problem_is_graded(
     assert imported.problem is not None, imported.reason
     assert change[0] in right
     for code, outcome in ((right, Outcome.ACCEPTED), (right.replace(*change), Outcome.WRONG_ANSWER)):
-        submission = Submission.of(code.encode(), "py", author="ada", name="kernel.py")
-        verdict = check(Setup(imported.problem, submission, device="cpu", provider=provider("bwrap")))
+        verdict = checked(imported.problem, code, "bwrap")
         assert verdict.outcome is outcome, verdict.message
 
 

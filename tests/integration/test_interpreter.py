@@ -17,18 +17,16 @@ import pytest
 
 import kernelmark
 from harness.device import DEVICES
-from harness.judge import Setup, check
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import load
 from harness.runner import build, faults
 from harness.runner.devices import RunnerCpu
-from harness.sandbox import provider
-from harness.submission import Submission
 from harness.verdict import Check, Outcome
 from harness.wire import commands, frame, replies
 from kernelmark.diagnostics.selftest import PROBLEMS
+from tests import grading
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent / "interpreter"
@@ -208,8 +206,7 @@ def checked(body: str, **limits: float) -> Check:
             "limits": problem.limits.model_copy(update=limits),
         }
     )
-    kernel = Submission.of(SUBMISSION.format(body=body), "py", author="ada")
-    return check(Setup(shown, kernel, provider=provider("process"), device="cpu"))
+    return grading.checked(shown, SUBMISSION.format(body=body))
 
 
 @pytest.mark.parametrize(("body", "interpreted"), [(LAUNCH, True), ("y.copy_(2 * x)", False)], ids=["launched", "not"])
@@ -245,8 +242,7 @@ def twice(x, y): pass
 
 
 def test_cuda_in_python_is_nobodys_mistake_where_no_toolkit_is() -> None:
-    kernel = Submission.of(CUDA, "py", author="ada")
-    found = check(Setup(load(PROBLEMS / "double"), kernel, provider=provider("process"), device="cpu"))
+    found = grading.checked(load(PROBLEMS / "double"), CUDA)
     assert found.outcome is Outcome.UNSUPPORTED, found.message
     assert "this compiles CUDA, for which there is no GPU and no CUDA toolkit here; grade it on a GPU" in found.message
 

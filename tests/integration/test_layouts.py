@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from harness import judge
 from harness.judge.correctness.graded_case import FailedTest
-from harness.problem import Problem, load
-from harness.sandbox import provider
-from harness.submission import Submission
-from harness.verdict import Outcome, SandboxName, Verdict
+from harness.problem import Problem
+from harness.verdict import Outcome
 from kernelmark.authoring.debugging import dump
+from tests.grading import checked, submission, written
 
-SANDBOXES = [pytest.param("process", marks=pytest.mark.full), pytest.param("bwrap", marks=pytest.mark.bwrap)]
 PROBLEM = """
 title = "Twice the values, rows apart"
 entry = "apart"
@@ -152,77 +148,47 @@ extern "C" void apart(const float* x, float* y, float* total, const float* none,
     }
 }
 """
+# What makes one element of each output wrong.
+WRONG = {
+    "y": "y[-1, -1] += 1",
+    "total": "total += 1",
+    "waves": "waves[-1] += 1j",
+    "packed": "packed.view(torch.uint8)[:20] ^= 255",
+    "scales": "scales.view(torch.uint8)[3] += 1",
+    "counts": "counts[5:6].copy_(counts[5:6].int() ^ 1)",
+}
 PADDING = "y.as_strided((1,), (1,), y.shape[1]).zero_() if y.stride(0) > y.shape[1] else None"
 
 
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
-    folder = tmp_path_factory.mktemp("problems") / "apart"
-    folder.mkdir()
-    (folder / "problem.toml").write_text(PROBLEM)
-    (folder / "reference.py").write_text(REFERENCE)
-    return load(folder)
+    return written(tmp_path_factory.mktemp("problems") / "apart", PROBLEM, REFERENCE)
 
 
-def check(problem: Problem, source: str, sandbox: SandboxName = "process", language: str = "py") -> judge.Check:
-    submission = Submission.of(source, language, author="tester")
-    return judge.check(judge.Setup(problem, submission, provider=provider(sandbox), device="cpu"))
-
-
-@pytest.mark.parametrize("sandbox", SANDBOXES)
+@pytest.mark.bwrap
 @pytest.mark.parametrize(("source", "language"), [(RIGHT, "py"), (CPP, "cpp")], ids=["py", "cpp"])
-def test_an_honest_kernel_is_accepted(problem: Problem, source: str, language: str, sandbox: SandboxName) -> None:
-    if language == "cpp":
-        assert shutil.which("g++")
-    found = check(problem, source, sandbox, language)
+def test_an_honest_kernel_is_accepted(problem: Problem, source: str, language: str) -> None:
+    found = checked(problem, submission(source, language), "bwrap")
     assert found.outcome is Outcome.ACCEPTED, found.message
     assert len(found.tests) == 3
 
 
-@pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_a_write_between_the_elements_is_refused(problem: Problem, sandbox: SandboxName) -> None:
-    found = check(problem, RIGHT + f"    {PADDING}\n", sandbox)
+@pytest.mark.bwrap
+def test_a_write_between_the_elements_is_refused(problem: Problem) -> None:
+    found = checked(problem, RIGHT + f"    {PADDING}\n", "bwrap")
     assert found.outcome is Outcome.RUNTIME_ERROR
     assert found.message == "test primes: wrote 4 bytes outside its outputs, the first between the elements of `y`"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "output"),
-    [
-        ("y[-1, -1] += 1", "y"),
-        ("total += 1", "total"),
-        ("waves[-1] += 1j", "waves"),
-        ("packed.view(torch.uint8)[:20] ^= 255", "packed"),
-        ("scales.view(torch.uint8)[3] += 1", "scales"),
-        ("counts[5:6].copy_(counts[5:6].int() ^ 1)", "counts"),
-    ],
-)
-def test_a_wrong_element_is_told_and_its_tensors_can_be_kept(
-    problem: Problem, wrong: str, output: str, tmp_path: Path
-) -> None:
+def test_every_wrong_output_is_told_and_its_tensors_can_be_kept(problem: Problem, tmp_path: Path) -> None:
     kept: list[FailedTest] = []
-    submission = Submission.of(RIGHT + f"    {wrong}\n", "py", author="tester")
-    given = provider("process")
-    found = judge.check(judge.Setup(problem, submission, provider=given, device="cpu", on_failure=kept.append))
+    source = RIGHT + "".join(f"    {wrong}\n" for wrong in WRONG.values())
+    found = checked(problem, source, on_failure=kept.append)
     assert found.outcome is Outcome.WRONG_ANSWER
-    assert found.message.startswith(f"test primes: {output}: ")
+    assert found.message.startswith("test primes: y: ")
+    assert [each.output for each in found.tests[0].outputs if not each.correct] == [*WRONG]
     again = torch.load(dump(kept[0], tmp_path), weights_only=True)
     assert again["inputs"]["none"].shape == (61, 0)
     assert again["inputs"]["total"].shape == ()
     assert again["outputs"]["packed"].dtype is torch.float4_e2m1fn_x2
     assert again["expected"]["waves"].dtype is torch.complex128
-
-
-@pytest.mark.full  # `test_layouts_together` times such tensors, too
-def test_it_is_timed(problem: Problem) -> None:
-    verdict: Verdict = judge.grade(
-        judge.Setup(
-            problem,
-            Submission.of(CPP, "cpp", author="tester"),
-            provider=provider("process"),
-            device="cpu",
-            effort="quick",
-        )
-    )
-    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
-    assert verdict.score is not None

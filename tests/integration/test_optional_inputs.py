@@ -8,12 +8,11 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from harness import judge
-from harness.problem import Problem, load
-from harness.sandbox import provider
+from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Outcome
 from tests.command import kernelmark
+from tests.grading import checked, graded, submission, written
 
 TOML = """
 title = "Double, with a bias and further terms where the case has them"
@@ -102,25 +101,18 @@ IGNORED = {"py": ("given = [] if bias is None else [bias]", "given = []"), "cpp"
 
 
 def made(folder: Path, call: str) -> Problem:
-    directory = folder / "twice"
-    directory.mkdir(parents=True)
-    (directory / "problem.toml").write_text(TOML.replace("@CALL@", call))
-    (directory / "reference.py").write_text(REFERENCE)
-    return load(directory)
+    return written(folder / "twice", TOML.replace("@CALL@", call), REFERENCE)
 
 
-def submission(kernel: Kernel, old: str = "", new: str = "") -> Submission:
+def changed(kernel: Kernel, old: str = "", new: str = "") -> Submission:
     assert old in kernel.source
-    return Submission.of(kernel.source.replace(old, new, 1), kernel.language, author="tester")  # type: ignore[arg-type]
+    return submission(kernel.source.replace(old, new, 1), kernel.language)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", ["tree", "C++"])
 def test_a_kernel_that_looks_whether_an_input_is_there_is_accepted_and_timed(name: str, tmp_path: Path) -> None:
-    problem = made(tmp_path, KERNELS[name].call)
-    verdict = judge.grade(
-        judge.Setup(problem, submission(KERNELS[name]), provider=provider("process"), device="cpu", effort="quick")
-    )
+    verdict = graded(made(tmp_path, KERNELS[name].call), changed(KERNELS[name]))
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, ""), verdict.traceback
     assert [(len(verdict.tests), len(verdict.benchmarks))] == [(4, 2)]
 
@@ -130,11 +122,16 @@ def test_a_kernel_that_looks_whether_an_input_is_there_is_accepted_and_timed(nam
 )
 def test_one_that_ignores_it_is_refused_where_it_is_there(name: str, tmp_path: Path) -> None:
     problem, kernel = made(tmp_path, KERNELS[name].call), KERNELS[name]
-    check = judge.check(
-        judge.Setup(problem, submission(kernel, *IGNORED[kernel.language]), provider=provider("process"), device="cpu")
-    )
+    check = checked(problem, changed(kernel, *IGNORED[kernel.language]))
     outcomes = {test.name: test.outcome for test in check.tests if not test.hidden}
     assert outcomes == {"neither": "accepted", "bias": "wrong_answer", "terms": "accepted"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["writes", "returns", "module"])
+def test_it_is_accepted_in_the_other_styles_too(name: str, tmp_path: Path) -> None:
+    found = checked(made(tmp_path, KERNELS[name].call), changed(KERNELS[name]))
+    assert (found.outcome, found.message) == (Outcome.ACCEPTED, ""), found.traceback
 
 
 @pytest.mark.full
@@ -148,10 +145,7 @@ def test_one_that_ignores_it_is_refused_where_it_is_there(name: str, tmp_path: P
 def test_one_that_takes_it_for_granted_ends_where_it_is_absent(
     name: str, old: str, new: str, told: str, tmp_path: Path
 ) -> None:
-    problem = made(tmp_path, KERNELS[name].call)
-    check = judge.check(
-        judge.Setup(problem, submission(KERNELS[name], old, new), provider=provider("process"), device="cpu")
-    )
+    check = checked(made(tmp_path, KERNELS[name].call), changed(KERNELS[name], old, new))
     assert check.outcome == Outcome.RUNTIME_ERROR
     assert told in check.message
 

@@ -6,7 +6,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from harness.problem import load
 from harness.problem.reference import Reference
 from harness.problem.spec import CallSpec
 from harness.recording.file import pack
-from harness.recording.schema import Returned
+from harness.recording.schema import Recording, Returned
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
 from harness.wire import checks, commands
@@ -161,14 +161,12 @@ def launcher_of(act: Act, begin: Callable[[Script], None] | None = None) -> Iter
 
 
 @contextmanager
-def loaded(act: Act) -> Iterator[tuple[Player, FreshInputs]]:
-    found = recorded(recording(pack(CALL, BLOBS)))
-    fresh = FreshInputs(CASE)
-    try:
-        with launcher_of(act) as launcher:
-            yield Player(launcher, found, CASE), fresh
-    finally:
-        fresh.close()
+def loaded(
+    act: Act, of: Recording = CALL, scratch: bytes = b"", case: GradedCase = CASE
+) -> Iterator[tuple[Player, FreshInputs]]:
+    found = recorded(recording(pack(of, BLOBS), scratch), case)
+    with closing(FreshInputs(CASE)) as fresh, launcher_of(act) as launcher:
+        yield Player(launcher, found, case), fresh
 
 
 def make(player: Player, fresh: FreshInputs, calls: int) -> None:
@@ -277,11 +275,8 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
         found[:] = 0xFF
         twice(x, region)
 
-    found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
-    fresh = FreshInputs(CASE)
-    with launcher_of(launching_with_scratch(work)) as launcher:
-        make(Player(launcher, found, CASE), fresh, 3)
-    fresh.close()
+    with loaded(launching_with_scratch(work), WITH_SCRATCH, scratch) as (player, fresh):
+        make(player, fresh, 3)
     assert seen == [scratch] * 3
 
 
@@ -308,12 +303,9 @@ def half(x: Any, result: Any) -> None:
 
 
 def test_a_result_is_fetched_from_where_the_call_made_it() -> None:
-    fresh = FreshInputs(CASE)
     scratch = bytes(RETURNING.scratch_bytes)
-    with launcher_of(returning(doubled)) as launcher:
-        found = recorded(recording(pack(RETURNING, BLOBS), scratch), RETURNING_CASE)
-        make(Player(launcher, found, RETURNING_CASE), fresh, 3)
-    fresh.close()
+    with loaded(returning(doubled), RETURNING, scratch, RETURNING_CASE) as (player, fresh):
+        make(player, fresh, 3)
 
 
 @pytest.mark.parametrize(
@@ -322,12 +314,12 @@ def test_a_result_is_fetched_from_where_the_call_made_it() -> None:
     ids=["nothing is done", "half is done"],
 )
 def test_a_result_that_the_call_does_not_write_is_never_written(work: Doing, message: str) -> None:
-    fresh = FreshInputs(CASE)
     scratch = b"\x01" * RETURNING.scratch_bytes
-    found = recorded(recording(pack(RETURNING, BLOBS), scratch), RETURNING_CASE)
-    with launcher_of(returning(work)) as launcher, pytest.raises(SubmissionFault, match=message):
-        make(Player(launcher, found, RETURNING_CASE), fresh, 3)
-    fresh.close()
+    with (
+        loaded(returning(work), RETURNING, scratch, RETURNING_CASE) as (player, fresh),
+        pytest.raises(SubmissionFault, match=message),
+    ):
+        make(player, fresh, 3)
 
 
 RESULT = RETURNING.returned[0]

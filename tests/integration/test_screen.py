@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness import judge
 from harness.judge.timing import device_lock
 from harness.judge.timing.plan import plan_for, replay_plan_for
 from harness.problem import Case, Problem, load
 from harness.submission import Submission
 from harness.verdict import Effort, Outcome, Stage, Verdict
 from kernelmark.diagnostics.selftest import PROBLEMS
+from tests import grading
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")
@@ -52,7 +52,7 @@ def graded(problem: Problem, wrong_at: Set[int] = frozenset(), effort: Effort = 
             return
         honest(script, token, body)
 
-    verdict = judge.grade(judge.Setup(problem, SUBMISSION, provider=Scripted(act), device="cpu", effort=effort))
+    verdict = grading.graded(problem, SUBMISSION, provider=Scripted(act), effort=effort)
     return verdict, list(dict.fromkeys(asked))
 
 

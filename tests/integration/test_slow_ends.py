@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from harness import judge
 from harness.errors import SandboxError
 from harness.judge.session.conversation import _DEATH_S
 from harness.problem import Problem, load
@@ -24,6 +23,7 @@ from harness.verdict import Outcome
 from harness.wire import protocol
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.grading import api
+from tests.grading import checked
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
@@ -43,7 +43,7 @@ def test_what_a_sandbox_leaves_costs_no_verdict(problem: Problem, caplog: pytest
         raise SandboxError("the control group stays", "remove it by hand")
 
     provider = Scripted(doubling(), on_close=fail)
-    assert judge.check(judge.Setup(problem, SUBMISSION, provider=provider, device="cpu")).outcome is Outcome.ACCEPTED
+    assert checked(problem, SUBMISSION, provider=provider).outcome is Outcome.ACCEPTED
     [record] = caplog.records
     assert (record.name, record.getMessage()) == (
         "kernelmark",
@@ -76,9 +76,7 @@ def test_a_sandbox_that_ends_slowly_is_waited_for_and_told(
 ) -> None:
     monkeypatch.setattr("harness.judge.session.end._LONG_S", 0.5)
     provider = Scripted(hang_up, on_close=lambda: time.sleep(1))
-    assert (
-        judge.check(judge.Setup(problem, SUBMISSION, provider=provider, device="cpu")).outcome is Outcome.RUNTIME_ERROR
-    )
+    assert checked(problem, SUBMISSION, provider=provider).outcome is Outcome.RUNTIME_ERROR
     assert [record.getMessage() for record in caplog.records] == [
         "kernelmark: warning: the processes of a sandbox took 1 s to end"
     ]
@@ -132,8 +130,6 @@ def test_a_runner_that_is_dead_is_distinguished_from_one_that_lives_on(
 ) -> None:
     """The kernel reports the end of a sandbox when its last process is gone, seconds after the runner at times."""
     started = time.monotonic()
-    check = judge.check(
-        judge.Setup(problem, SUBMISSION, provider=SlowToEnd(program, after_s=_DEATH_S + 1), device="cpu")
-    )
+    check = checked(problem, SUBMISSION, provider=SlowToEnd(program, after_s=_DEATH_S + 1))
     assert (check.outcome, message in check.message) == (outcome, True), check.message
     assert time.monotonic() - started < _DEATH_S + 20
