@@ -87,7 +87,7 @@ def _import(
 ) -> int:
     from harness.kinds import isolates
     from kernelmark.interop.importing import Importer
-    from kernelmark.interop.importing.folder import NamedCheckout
+    from kernelmark.interop.importing.folder import name_checkout, refuse_another_checkout
     from kernelmark.project.choice import choose_device, choose_provider
 
     settings = load_settings(sandbox=sandbox, device=device)
@@ -99,13 +99,12 @@ def _import(
         say("kernelmark: warning: the code of these problems runs without isolation")
     reference = settings.locate("reference") if into is None else None  # baselines are found by the slugs in `problems`
     into = settings.locate("problems") if into is None else into
-    checkout = NamedCheckout(settings, form, path, into)
-    checkout.refuse_another()
+    refuse_another_checkout(settings, form, path, into)
     importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force, reference)
     imported = left_out = 0
     for found in importer.all(form, path, names, jobs):
         print_lines([_line(found)])
-        if found.problem is not None and not imported and (text := checkout.write()):
+        if found.problem is not None and not imported and (text := name_checkout(settings, form, path, into)):
             say(f"kernelmark: {visible(text)}")
         imported += found.problem is not None
         left_out += found.problem is None

@@ -127,11 +127,7 @@ def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) ->
     when = moments.moments(handed_in, loaded, terms.now, needed=terms.record and late is None)
 
     def read(submitted: CourseSubmission) -> AdmittedJob | GradingResult:
-        moment = when(submitted)
-
-        def admitted(job: PreparedJob) -> Remark | None:
-            return admit(job, late, handed_in=moment, exempt=True) if terms.record else None
-
+        admitted = partial(admit, late=late, handed_in=when(submitted), exempt=True) if terms.record else _unrecorded
         return terms.ready(submitted.path, problem, submitted.submission(), admitted, exempt=True)
 
     submissions = submissions_in(place, settings.teams)
@@ -139,3 +135,7 @@ def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) ->
     if late is None and found and not any(delay for _, delay in found):
         say(f"kernelmark: note: {loaded.slug}: {loaded.schedule_at(terms.now)}; --handed-in says how late each one was")
     return CourseBatch([GradingRequest(submitted.path, partial(read, submitted)) for submitted, _ in found], found)
+
+
+def _unrecorded(_: PreparedJob) -> None:
+    """What admits a submission that is graded without being recorded."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from datetime import datetime
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.problem.schedule import Delay
 from harness.wire.protocol import PROTOCOL
@@ -14,13 +13,11 @@ from kernelmark.course.marks import Marked
 from kernelmark.course.report import GradingResult
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledger
-from leaderboard.record.fields import Facts
+from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.gradings import RecordedGrading, gradings
 from leaderboard.standings.ranking import Table, rank
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kernelmark.grading.setup import PreparedJob
 
 # What `recorder.admit` remarks of a submission that was graded after the deadline.
@@ -28,6 +25,14 @@ _HANDED_IN = re.compile(
     r"(?:(?P<days>\d+) days? late(?:, factor (?P<factor>[\d.]+))?: handed in|.* handed in on time,)"
     r" (?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d) UTC(?P<offset>[+-]\d\d:\d\d)?.*"
 )
+
+
+class _Recorded(NamedTuple):
+    """A problem's ledger, with its gradings, oldest first, and its tables."""
+
+    ledger: JsonlLedger
+    gradings: list[RecordedGrading]
+    tables: list[Table]
 
 
 class KnownVerdicts:
@@ -38,72 +43,57 @@ class KnownVerdicts:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings, self._of = settings, dict[str, _Ledger]()
-
-    def of(self, slug: str) -> _Ledger:
-        """The ledger of a problem, which may be empty."""
-        return self._of.setdefault(slug, _Ledger(self._settings, slug))
+        self._settings, self._teams = settings, settings.teams
+        self._read = dict[str, _Recorded]()
 
     def same(self, path: str, job: PreparedJob) -> GradingResult | None:
         """The newest verdict of this source by its author on this problem as it is now; None if there is none."""
-        ledger, wanted_source = self.of(job.problem.slug), (job.submission.author, job.submission.sha256)
-        alike = (grading for grading in reversed(ledger.gradings) if (grading.author, grading.sha256) == wanted_source)
+        recorded, source = self._of(job.problem.slug), (job.submission.author, job.submission.sha256)
+        alike = (grading for grading in reversed(recorded.gradings) if (grading.author, grading.sha256) == source)
         settings = ((grading, grading.verdict.setting) for grading in alike)
         wanted = (job.problem.sha256, PROTOCOL)
         found = next((grading for grading, of in settings if (of.problem.sha256, of.protocol) == wanted), None)
-        return ledger.graded(found, path) if found is not None else None
+        return _graded(recorded, found, path) if found is not None else None
 
     def marks(self, slug: str) -> list[Marked]:
         """A mark for each author who has a grading of a problem, and for each member of such an author's team: by what
         the board shows first of them, or else by the newest grading; by earlier versions of the problem only if there
         is nothing else.
         """
-        return list(self.of(slug).marks())
-
-
-class _Ledger:
-    def __init__(self, settings: Settings, slug: str) -> None:
-        self._settings, self._teams = settings, settings.teams
-        self._ledger = ledger(settings, slug)
-
-    @cached_property
-    def _facts(self) -> Facts:
-        return self._ledger.facts()
-
-    @cached_property
-    def gradings(self) -> list[RecordedGrading]:
-        """All of them, oldest first."""
-        found = gradings(self._facts, current(self._settings))
-        return sorted(found, key=lambda grading: grading.verdict.created_at)
-
-    @cached_property
-    def _tables(self) -> list[Table]:
-        return rank(self._facts, current(self._settings), self._teams)
-
-    def graded(self, grading: RecordedGrading, path: str) -> GradingResult:
-        """A grading as the result of a command."""
-        verdict = next(iter(self._ledger.at({grading.seq}))).verdict
-        key = grading.verdict.setting.key
-        table = next((table for table in self._tables if table.key == key), None) if verdict.score else None
-        return GradingResult(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)
-
-    def marks(self) -> Iterator[Marked]:
-        together: dict[str, list[RecordedGrading]] = {}
-        for grading in self.gradings:
+        recorded, together, marks = self._of(slug), dict[str, list[RecordedGrading]](), []
+        for grading in recorded.gradings:
             together.setdefault(self._teams.name_of(grading.author), []).append(grading)
         for _, of in sorted(together.items()):
-            chosen = self._chosen([grading for grading in of if grading.stale is None] or of)
-            graded, delay = self.graded(chosen, chosen.submission), _delay(chosen, of)
+            chosen = _chosen(recorded, [grading for grading in of if grading.stale is None] or of)
+            graded, delay = _graded(recorded, chosen, chosen.submission), _delay(chosen, of)
             team = self._teams.of(chosen.author)
             for author in team.members if team is not None else (chosen.author,):
-                yield Marked(author, "", "", team.name if team else "", delay, graded, f"{author}.txt")
+                marks.append(Marked(author, "", "", team.name if team else "", delay, graded, f"{author}.txt"))
+        return marks
 
-    def _chosen(self, of: Sequence[RecordedGrading]) -> RecordedGrading:
-        by_run: Mapping[str, RecordedGrading] = {grading.run: grading for grading in of}
-        rows = [row.run for table in self._tables for row in table.rows if row.rank is not None]
-        rows += [row.run for table in self._tables for row in table.rows if row.rank is None]
-        rows += [run.run for table in self._tables for run in table.set_aside]
-        return next((by_run[run] for run in rows if run in by_run), of[-1])
+    def _of(self, slug: str) -> _Recorded:
+        if slug not in self._read:
+            recorded, now = ledger(self._settings, slug), current(self._settings)
+            facts = recorded.facts()
+            graded = sorted(gradings(facts, now), key=lambda grading: grading.verdict.created_at)
+            self._read[slug] = _Recorded(recorded, graded, rank(facts, now, self._teams))
+        return self._read[slug]
+
+
+def _graded(recorded: _Recorded, grading: RecordedGrading, path: str) -> GradingResult:
+    """A grading as the result of a command."""
+    verdict = next(iter(recorded.ledger.at({grading.seq}))).verdict
+    key = grading.verdict.setting.key
+    table = next((table for table in recorded.tables if table.key == key), None) if verdict.score else None
+    return GradingResult(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)
+
+
+def _chosen(recorded: _Recorded, of: Sequence[RecordedGrading]) -> RecordedGrading:
+    by_run = {grading.run: grading for grading in of}
+    rows = [row.run for table in recorded.tables for row in table.rows if row.rank is not None]
+    rows += [row.run for table in recorded.tables for row in table.rows if row.rank is None]
+    rows += [run.run for table in recorded.tables for run in table.set_aside]
+    return next((by_run[run] for run in rows if run in by_run), of[-1])
 
 
 def _delay(grading: RecordedGrading, of: Sequence[RecordedGrading]) -> Delay:

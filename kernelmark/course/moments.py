@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
         return lambda submitted: known
     with suppress(OSError, ValueError):  # a text that no file can be called
         if Path(given).is_file():
-            return _by_table(Path(given), _table(Path(given), now))
+            return _by_table(Path(given), now)
     moment = _moment(given, _OPTION, now)
     if needed and problem.closed(moment):
         what = f"takes no more submissions, {problem.schedule_at(moment)}"
@@ -67,11 +66,13 @@ def delay(problem: Problem, submitted: CourseSubmission, moments: Moments) -> De
     return None if moment is None else problem.delay(moment)
 
 
-def _by_table(file: Path, table: _Table) -> Moments:
+def _by_table(file: Path, now: datetime) -> Moments:
+    by_id, by_name = _table(file, now)
+
     def of_one(submitted: CourseSubmission) -> datetime:
-        named = [table.by_id[submitted.owner.id]] if submitted.owner.id in table.by_id else []
+        named = [by_id[submitted.owner.id]] if submitted.owner.id in by_id else []
         for name in () if named else dict.fromkeys(submitted.names):
-            named += table.by_name.get(name, [])
+            named += by_name.get(name, [])
         if not named:
             raise UsageError(str(file), f"has no row for {submitted.author}", f"add one, or grade without {_OPTION}")
         if len(named) > 1:
@@ -81,17 +82,11 @@ def _by_table(file: Path, table: _Table) -> Moments:
     return of_one
 
 
-@dataclass
-class _Table:
-    """The moments in a CSV file: by the id in an author's name, as the platform writes it, and by the name without."""
-
-    by_id: dict[str, datetime] = field(default_factory=dict)
-    by_name: dict[str, list[datetime]] = field(default_factory=dict)
-
-
-def _table(file: Path, now: datetime) -> _Table:
-    """The moments in a CSV file; it may have other columns as well."""
-    found, seen = _Table(), set[tuple[str, str]]()
+def _table(file: Path, now: datetime) -> tuple[dict[str, datetime], dict[str, list[datetime]]]:
+    """The moments in a CSV file, which may have other columns as well: by the id in an author's name, as the platform
+    writes it, and by the name without.
+    """
+    by_id, by_name, seen = dict[str, datetime](), dict[str, list[datetime]](), set[tuple[str, str]]()
     try:
         content = outside.read(file, outside.TEXT_BYTES, follow=True).decode("utf-8-sig")
         rows = csv.DictReader(io.StringIO(content, newline=""))
@@ -105,14 +100,14 @@ def _table(file: Path, now: datetime) -> _Table:
                 raise UsageError(where, f"names {owner.name or owner.author} again", remedy)
             seen.add((owner.id, name))
             moment = _moment(row["handed_in"] or "", where, now)
-            found.by_name.setdefault(name, []).append(moment)
+            by_name.setdefault(name, []).append(moment)
             if owner.id:
-                found.by_id[owner.id] = moment
+                by_id[owner.id] = moment
     except OSError as error:
         raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(str(file), f"cannot be read as CSV ({error})", "save it as CSV, in UTF-8") from None
-    return found
+    return by_id, by_name
 
 
 def _moment(text: str, where: str, now: datetime) -> datetime:

@@ -16,7 +16,7 @@ from harness.problem import Problem, load
 from harness.submission import Submission
 from kernelmark.authoring.expressions import python
 from kernelmark.interop.exporting import FORMATS, export
-from kernelmark.interop.exporting.library import literal
+from kernelmark.interop.exporting.adapter import literal
 
 TOML = """
 title = "Everything that the call of an imported problem can have"

@@ -31,7 +31,7 @@ from kernelmark.interop.importing.checkout import (
     slug_of,
 )
 from kernelmark.interop.importing.draft import draft
-from kernelmark.interop.importing.folder import NamedCheckout
+from kernelmark.interop.importing.folder import name_checkout, refuse_another_checkout
 from kernelmark.interop.importing.toml import written
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import Settings
@@ -504,23 +504,22 @@ def test_the_import_names_the_checkout_in_the_settings(tmp_path: Path, text: str
     project, checkout, _ = outside(tmp_path)
     (project / "kernelmark.toml").write_text(text)
     before, into = Settings.load(project), project / "problems"
-    named = NamedCheckout(before, "gpu-mode", checkout, into)
-    named.refuse_another()
-    assert "KERNELMARK_GPU_MODE_CHECKOUT" in named.write()
+    refuse_another_checkout(before, "gpu-mode", checkout, into)
+    assert "KERNELMARK_GPU_MODE_CHECKOUT" in name_checkout(before, "gpu-mode", checkout, into)
     after = Settings.load(project)
     assert after.checkouts == {"gpu-mode": checkout}
     assert {**after.model_dump(), "gpu_mode_checkout": None} == before.model_dump()
     assert find_problem(after, "a_b").slug == "a_b"
-    assert NamedCheckout(after, "gpu-mode", checkout, into).write() == ""
+    assert name_checkout(after, "gpu-mode", checkout, into) == ""
     with pytest.raises(UsageError, match="is not the checkout that the settings name"):
-        NamedCheckout(after, "gpu-mode", tmp_path / "another", into).refuse_another()
+        refuse_another_checkout(after, "gpu-mode", tmp_path / "another", into)
 
 
 def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path, ready: Drafted) -> None:
     into = tmp_path / "problems"
     made = folder.write(into / "a_b", *ready, tmp_path, tmp_path, force=False)
     assert load(made.directory).sha256 == made.sha256
-    assert NamedCheckout(Settings(root=tmp_path), "gpu-mode", tmp_path, into).write() == ""
+    assert name_checkout(Settings(root=tmp_path), "gpu-mode", tmp_path, into) == ""
     assert not (tmp_path / "kernelmark.toml").exists()
 
 

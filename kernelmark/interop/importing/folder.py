@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -135,52 +134,33 @@ def _readme(problem: ForeignProblem, keys: Mapping[str, Any]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class NamedCheckout:
-    """A checkout from which problems are imported into a folder, and what the settings say of it."""
+def refuse_another_checkout(settings: Settings, form: ForeignForm, checkout: Path, into: Path) -> None:
+    """Check that the settings name no other checkout, where problems imported from this one would be looked for.
 
-    settings: Settings
-    form: ForeignForm
-    checkout: Path
-    into: Path
+    Raises:
+        UsageError: they do.
+    """
+    known, setting = settings.checkouts.get(form), FORMS[form].setting
+    if known not in (None, real(checkout)) and not together(into, checkout, settings.root):
+        remedy = f"import from there, or change `{setting}` in {FILE_NAME} or {PREFIX}{setting.upper()}"
+        raise UsageError(str(checkout), f"is not the checkout that the settings name, {known}", remedy)
 
-    def refuse_another(self) -> None:
-        """Check that the settings name no other checkout, where problems imported from this one would be looked for.
 
-        Raises:
-            UsageError: they do.
-        """
-        known = self.settings.checkouts.get(self.form)
-        if known not in (None, outside.real(self.checkout)) and not self._together:
-            remedy = f"import from there, or change `{self._setting}` in {FILE_NAME} or {self._variable}"
-            raise UsageError(str(self.checkout), f"is not the checkout that the settings name, {known}", remedy)
+def name_checkout(settings: Settings, form: ForeignForm, checkout: Path, into: Path) -> str:
+    """Set the checkout in kernelmark.toml, unless it is set, or in the project; returns what was done, if anything.
 
-    def write(self) -> str:
-        """Set the checkout in kernelmark.toml, unless it is set, or in the project; returns what was done, if anything.
-
-        Raises:
-            UsageError: the file cannot be changed.
-        """
-        if self._together or self.form in self.settings.checkouts:
-            return ""
-        file, here = self.settings.root / FILE_NAME, outside.real(self.checkout)
-        key = written({self._setting: os.path.relpath(here, outside.real(self.settings.root))})
-        try:
-            text = outside.text(file) if file.exists() else ""
-            file.write_text(key + text, encoding="utf-8")  # a key at the beginning is in no table
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            raise UsageError(str(file), f"cannot be changed ({why})", f"set {self._variable}={here}") from None
-        return f"wrote `{self._setting}` to {FILE_NAME}; where the checkout is elsewhere, set {self._variable}"
-
-    @property
-    def _together(self) -> bool:
-        return together(self.into, self.checkout, self.settings.root)
-
-    @property
-    def _setting(self) -> str:
-        return FORMS[self.form].setting
-
-    @property
-    def _variable(self) -> str:
-        return PREFIX + self._setting.upper()
+    Raises:
+        UsageError: the file cannot be changed.
+    """
+    if form in settings.checkouts or together(into, checkout, settings.root):
+        return ""
+    setting = FORMS[form].setting
+    file, here, variable = settings.root / FILE_NAME, real(checkout), PREFIX + setting.upper()
+    key = written({setting: os.path.relpath(here, real(settings.root))})
+    try:
+        text = outside.text(file) if file.exists() else ""
+        file.write_text(key + text, encoding="utf-8")  # a key at the beginning is in no table
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(str(file), f"cannot be changed ({why})", f"set {variable}={here}") from None
+    return f"wrote `{setting}` to {FILE_NAME}; where the checkout is elsewhere, set {variable}"
