@@ -159,6 +159,9 @@ class Stuck:
     def ended(self) -> Exit | None:
         return self._ended
 
+    def breach(self) -> None:
+        """It exceeds no limit."""
+
     def startup_log(self) -> str:
         return "exec: docker-init:\n\x1b[2J not found"
 
@@ -169,9 +172,9 @@ class Stuck:
 @pytest.mark.parametrize(
     ("ended", "says"),
     [
-        (Exit(code=127, signal=None), "the sandbox ended at once (exit status 127)"),
-        (Exit(code=None, signal=9), "the sandbox ended at once (signal 9)"),
-        (None, "the sandbox is silent for 0 s"),
+        (Exit(code=127, signal=None), "the process ended by itself (exit status 127), while starting"),
+        (Exit(code=None, signal=9), "the process was ended by SIGKILL, while starting"),
+        (None, "gave no answer within 0.2 s, while starting"),
     ],
 )
 def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
@@ -183,7 +186,9 @@ def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
     monkeypatch.setattr(sandboxes, "providers", lambda _settings: [fake])
     found = list(sandboxes.usable(Settings(), cuda_is_here=False))
     assert [(finding.status, finding.check) for finding in found] == [("warn", "docker"), ("warn", "isolation")]
-    assert found[0].text.startswith(f"no sandbox starts: {says}, it printed: exec: docker-init: \\x1b[2J not found; ")
+    printed = "(it printed: exec: docker-init: \\x1b[2J not found)"
+    said = f"no sandbox starts: the runner failed before it was asked anything: {says} {printed}; "
+    assert found[0].text.startswith(said)
     assert "make image" in found[0].text
     assert "\n" not in found[0].text
     assert stuck.closed

@@ -177,6 +177,16 @@ class Session:
             raise self._fault(Outcome.REJECTED, f"{type(offer).__name__} came while {doing}")
         return offer
 
+    def connect(self, seconds: float = _START_S) -> tuple[Sandbox, socket.socket]:
+        """Wait for the program in the sandbox; `SandboxError` has what it printed. For other talk than a runner's."""
+        assert self._sandbox is not None
+        limit = TimeLimit(seconds)
+        try:
+            with limit.running() as deadline:
+                return self._sandbox, self._accept(deadline)
+        except TimeoutError:
+            raise self._late(limit, "starting") from None
+
     def handshake(self) -> None:
         """Wait until the runner has connected and its torch and device are up; at once if it did before.
 
@@ -206,7 +216,7 @@ class Session:
             )
         self._up = True
 
-    def _accept(self, deadline: float) -> None:
+    def _accept(self, deadline: float) -> socket.socket:
         self._listener.settimeout(_POLL_S)
         while self._socket is None:
             try:
@@ -220,6 +230,7 @@ class Session:
         pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         with contextlib.suppress(OSError):  # it has ended, or its process id is not valid here
             self._runner = os.pidfd_open(pid)
+        return self._socket
 
     def hand_over(self, handover: Handover, seconds: float) -> replies.Built:
         """Send the submission and what it may import; then every failure of the runner is the submission's.
@@ -385,6 +396,5 @@ class Session:
             return SubmissionFault(outcome, message, traceback, **nature)
         log = checks.printable(self._sandbox.startup_log().strip()[-300:]) if self._sandbox else ""
         last = f" (it printed: {log})" if log else ""
-        return SandboxError(
-            f"the runner failed before it had the submission: {message}{last}", "run `kernelmark doctor`"
-        )
+        what = f"the {self._role} failed before it was asked anything: {message}{last}"
+        return SandboxError(what, "run `kernelmark doctor`")

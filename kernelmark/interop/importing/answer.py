@@ -7,26 +7,21 @@ within bounds are taken. Descriptions have the form that `harness.importer.value
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
-import shutil
 import socket
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
-from harness.device import DEVICES
-from harness.errors import SandboxError
-from harness.judge.session import folder as session_folder
-from harness.judge.session.end import end
+from harness.judge.session import Session
 from harness.judge.session.memory_file import memory_file
 from harness.kinds import DeviceKind
-from harness.sandbox import Launch, Provider, Sandbox
+from harness.problem import Limits
+from harness.sandbox import Provider, Sandbox
 from harness.wire.checks import WireError, printable, strict_json
 from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 
@@ -155,11 +150,8 @@ def check(raw: bytes, cases: int) -> Answer:
 
 
 LIMIT_S = 300.0  # some draw ill-conditioned matrices for minutes
-_START_S = 120.0
 _POLL_S = 0.05
-_MEMORY_BYTES = 16 << 30
-_DISK_BYTES = 256 << 20
-_PROCESSES = 256
+_LIMITS = Limits(memory_bytes=16 << 30, processes=256, disk_bytes=256 << 20)
 
 
 def ask(provider: Provider, device: DeviceKind, problem: ForeignProblem, limit_s: float = LIMIT_S) -> bytes:
@@ -169,12 +161,12 @@ def ask(provider: Provider, device: DeviceKind, problem: ForeignProblem, limit_s
         NotImportedError: the foreign code ended its process, used too much, or did not end.
         SandboxError: the sandbox did not start.
     """
-    with _started(provider, device) as (sandbox, listener):
-        connection = _accepted(sandbox, listener)
+    with Session.start(provider, device, _LIMITS, role="importer") as session:
+        sandbox, connection = session.connect()
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(writer, True)
         try:
-            with connection, memory_file(_question(problem, device)) as question:
+            with memory_file(_question(problem, device)) as question:
                 socket.send_fds(connection, [b"?"], [question, writer])
         finally:
             os.close(writer)
@@ -193,47 +185,6 @@ def _question(problem: ForeignProblem, device: DeviceKind) -> bytes:
         "devices": ["cuda"] if device == "cuda" and problem.form == "gpu-mode" else ["meta", "cpu"],
     }
     return json.dumps(question).encode()
-
-
-@contextlib.contextmanager
-def _started(provider: Provider, device: DeviceKind) -> Iterator[tuple[Sandbox, socket.socket]]:
-    """A sandbox with the importer, and the socket to which it will connect."""
-    judged = DEVICES[device]
-    with contextlib.ExitStack() as stack:
-        folder, lock = session_folder.make()
-        stack.callback(os.close, lock)
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-        launch = Launch(
-            socket=session_folder.listen(listener, folder),
-            device=device,
-            gpu_index=judged.index(),
-            memory_bytes=_MEMORY_BYTES,
-            processes=_PROCESSES,
-            disk_bytes=_DISK_BYTES,
-            environment={
-                "KERNELMARK_DEVICE": device,
-                "OPENBLAS_NUM_THREADS": str(_PROCESSES // 4),
-                **judged.runner_environment,
-            },
-            role="importer",
-        )
-        sandbox = provider.launch(launch)
-        stack.callback(end, sandbox)
-        yield sandbox, listener
-
-
-def _accepted(sandbox: Sandbox, listener: socket.socket) -> socket.socket:
-    deadline = time.monotonic() + _START_S
-    listener.settimeout(_POLL_S)
-    while time.monotonic() < deadline:
-        try:
-            return listener.accept()[0]
-        except TimeoutError:
-            if sandbox.ended() is not None:
-                break
-    printed = line(sandbox.startup_log().strip()[-300:])
-    raise SandboxError(f"the importer did not start (it printed: {printed or 'nothing'})", "run `kernelmark doctor`")
 
 
 def _read(sandbox: Sandbox, reader: int, limit_s: float) -> bytes:
@@ -264,4 +215,6 @@ def _how_it_ended(sandbox: Sandbox) -> str:
         return f"it went beyond the {breach.kind} limit ({breach.detail})"
     if ended is None:
         return "it closed its connection"
-    return f"it needs more than {_MEMORY_BYTES >> 30} GiB of memory" if ended.out_of_memory else ended.description
+    if ended.out_of_memory:
+        return f"it needs more than {_LIMITS.memory_bytes >> 30} GiB of memory"
+    return ended.description
