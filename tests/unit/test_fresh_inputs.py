@@ -64,6 +64,23 @@ def test_a_baseline_finds_the_inputs_of_the_submissions_call_where_that_found_th
     assert not torch.equal(in_place(fresh), first)
 
 
+def kept_then_laid_again(fresh: FreshInputs) -> None:
+    """Keep a call's outputs, let a baseline have the arenas, and check them."""
+    try:
+        fresh.keep()
+    finally:
+        fresh.again()
+    fresh.check()
+
+
+@pytest.fixture(params=[None, 1], ids=["small", "large"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a call's tensors are so large that they are drawn and checked where they lie."""
+    if request.param is not None:
+        monkeypatch.setattr(module, "_MOST_BYTES", request.param)
+
+
+@pytest.mark.usefixtures("size")
 @pytest.mark.parametrize("folder", [PROBLEMS / "double", ROOT / "problems/rope_strided"], ids=["output", "inout"])
 def test_a_baseline_finds_outputs_as_they_were_after_the_submissions_are_kept(folder: Path) -> None:
     case = graded(folder, 0)
@@ -72,11 +89,31 @@ def test_a_baseline_finds_outputs_as_they_were_after_the_submissions_are_kept(fo
         outputs = fresh.outputs[: case.layout.output_stride]  # the rest of the last page is nobody's
         before = outputs.clone()
         outputs.fill_(7)
-        fresh.keep()
-        fresh.again()
-        assert torch.equal(outputs, before)
         with pytest.raises(SubmissionFault, match="bytes outside its outputs"):
+            kept_then_laid_again(fresh)
+        assert torch.equal(outputs, before)
+
+
+def test_large_outputs_are_checked_after_each_call_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_BYTES", 1)
+    fresh = FreshInputs(BENCHMARK)
+    try:
+        for _ in range(2):
+            fresh.next()
+            called(fresh, cut=100)
+            fresh.again()
+            assert fresh.outputs[:8].view(torch.float64).item() != 0, "the baseline finds poison"
             fresh.check()
+        assert len(set(fresh.seeds)) == 2
+        fresh.next()
+        with pytest.raises(SubmissionFault, match=r"^call 3: y: .* elements wrong"):
+            called(fresh, cut=0.001)
+        fresh.next()
+        fresh._place["inputs"].bytes.zero_()
+        with pytest.raises(SubmissionFault, match=r"^call 4: changed its inputs, which are read-only"):
+            called(fresh, cut=100)
+    finally:
+        fresh.close()
 
 
 def test_large_inputs_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +155,7 @@ def called(fresh: FreshInputs, *, cut: float) -> float:
     return float(x.abs().max())
 
 
+@pytest.mark.usefixtures("size")
 def test_a_call_on_other_values_is_checked_and_the_next_one_has_the_usual_ones() -> None:
     with closing(FreshInputs(BENCHMARK)) as fresh:
         fresh.next()

@@ -4,11 +4,15 @@ They stay in the judge's own memory until their call. A launcher maps the arenas
 filled with its inputs and the initial contents of its outputs, and afterwards its outputs are copied out, so that
 inputs or outputs of another call are never there. If arenas are small, several sets of them take turns: the physical
 location of memory on the device changes a time of some microseconds by up to 3 %.
+
+Where one call's tensors are so large that one call is all that is drawn at a time, they are drawn into the arenas, and
+its outputs are checked there, right after the call: a second copy may not fit into the device's memory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -27,6 +31,7 @@ from harness.problem import ResolvedCase
 from harness.verdict import Outcome
 
 _MOST_CALLS, _MOST_BYTES = 20, 2 << 30
+_SAMPLED_WORDS = 1 << 16
 _MOST_PLACES, _MOST_PLACED_BYTES = 4, 256 << 20
 
 
@@ -46,13 +51,16 @@ class _Private:
 class _Drawn(Batch):
     """Inputs and initial outputs of calls, in private memory; and the outputs after each call.
 
-    Without an inout, the initial outputs are nothing but poison: those after a call take their place, since outputs may
-    be so large that there is no room for both.
+    Without an inout, the initial outputs are nothing but poison: those after a call take their place.
     """
 
     @property
     def _has_inout(self) -> bool:
         return any(slot.tensor.role == "inout" for slot in self._layout.outputs)
+
+    def inputs_hold(self) -> bool:
+        """Whether the inputs are still what was drawn: no other process has this memory."""
+        return True
 
     def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
         strides = self._layout.strides.items()
@@ -87,6 +95,65 @@ class _Drawn(Batch):
         return self._from(self._memory, chunk)
 
 
+class _InPlace(_Drawn):
+    """Inputs and outputs of one call, in the arenas that a launcher maps: the inputs are read-only for it.
+
+    A sample of the inputs is kept besides, and of an inout its initial values.
+    """
+
+    def renew(self, *, filled: bool = True, seed: int | None = None, values: Sequence[ResolvedCase] = ()) -> None:
+        self._first: torch.Tensor | None = None  # released before the next is made
+        super().renew(filled=filled, seed=seed, values=values)
+        if self._has_inout:
+            self._first = self._output_bytes.clone()
+        self._samples = {place: self._sampled(memory) for place, memory in self._inputs.items()}
+
+    @property
+    def arenas(self) -> Mapping[Place, Arena]:
+        """The arenas, in the order in which a launcher gets them."""
+        return self._arenas
+
+    @property
+    def _inputs(self) -> Mapping[Place, torch.Tensor]:
+        return {place: memory for place, memory in self._memory.items() if place != "outputs"}
+
+    def _sampled(self, memory: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Places of random words, and what is there; a share f that changes goes unseen with (1 - f)^65536."""
+        generator = self._device.generator(secrets.randbits(63))
+        words = memory.view(torch.int64)
+        places = torch.randint(len(words), (_SAMPLED_WORDS,), generator=generator, device=memory.device)
+        return places, words[places]
+
+    def inputs_hold(self) -> bool:
+        """Whether the inputs are still what was drawn, as far as the sample tells."""
+        held = ((self._inputs[place].view(torch.int64)[at], seen) for place, (at, seen) in self._samples.items())
+        return all(torch.equal(*pair) for pair in held)
+
+    def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
+        return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
+
+    def lay(self, k: int, to: Mapping[Place, Arena]) -> None:
+        """Put the outputs back as they were before the call; the inputs are there."""
+        if self._first is None:
+            self._put_poison(self._output_bytes)
+        else:
+            self._output_bytes.copy_(self._first)
+        self._device.synchronize()
+
+    def snapshot(self) -> None:
+        """None is taken: when a launcher has answered, nothing runs that could change the outputs."""
+        self._snapshot = self._output_bytes
+
+    def keep(self, k: int, outputs: torch.Tensor) -> None:
+        """They stay where they are until they are checked, before the next call."""
+
+    def _given(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        memory = dict(self._memory)
+        if self._first is not None:
+            memory["outputs"] = self._first
+        return self._from(memory, chunk)
+
+
 class FreshInputs:
     """A supply of inputs for the calls of one case."""
 
@@ -98,17 +165,23 @@ class FreshInputs:
         self.seeds: list[int] = []
         """The seeds of the groups, in order."""
         self._places: list[Mapping[Place, Arena]] = []
+        self._drawn: _Drawn
         with contextlib.ExitStack() as made:
-            for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
-                self._places.append(arenas(layout, device, 1))
-                for place in self._places[-1].values():
-                    made.callback(place.close)
-            self._drawn = _Drawn(layout, device, self.group, filled=False, generate=case.generate)
+            if self.group == 1:
+                self._drawn = in_place = _InPlace(layout, device, 1, filled=False, generate=case.generate)
+                self._places.append(in_place.arenas)
+            else:
+                for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
+                    self._places.append(arenas(layout, device, 1))
+                    for place in self._places[-1].values():
+                        made.callback(place.close)
+                self._drawn = _Drawn(layout, device, self.group, filled=False, generate=case.generate)
             made.callback(self._drawn.close_arenas)
             self._made = made.pop_all()
         self._used = self.group  # so that the first call draws
         self._at = 0
         self._calls = 0
+        self._has_values = False  # whether the tests' values were drawn last
         self._kept: list[int] = []
         self.checking_ns = 0
         """What drawing the inputs and checking the outputs of calls took, as the judge waited for it."""
@@ -150,7 +223,7 @@ class FreshInputs:
     def _renew(self, values: Sequence[ResolvedCase]) -> None:
         self._drawn.renew(values=values)
         self._drawn.snapshot()
-        self._used = 0
+        self._used, self._has_values = 0, bool(values)
 
     def with_values(self, values: Sequence[ResolvedCase]) -> Iterator[ResolvedCase]:
         """Copy inputs with the values of each of these cases into the arenas, at most `group` of them, and yield it;
@@ -171,6 +244,7 @@ class FreshInputs:
             if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
                 wrong = values[out_of_bounds.set]
                 raise fault_with_values([wrong], Outcome.RUNTIME_ERROR, out_of_bounds.text)
+            self._require_inputs("a call")
             check_values(self._drawn, self._truth, kept)
         finally:
             self.discard()
@@ -180,10 +254,16 @@ class FreshInputs:
         self._drawn.lay(self._used - 1, self._place)
 
     def keep(self) -> None:
-        """Keep the outputs of the last call for the next check."""
+        """Keep the outputs of the last call for the next check; where there is no room for them, that is now.
+
+        Raises:
+            SubmissionFault: they are wrong.
+        """
         self._drawn.keep(self._used - 1, self.outputs)
         self._kept.append(self._used - 1)
         self._calls += 1
+        if isinstance(self._drawn, _InPlace) and not self._has_values:
+            self.check()
 
     def check(self) -> None:
         """Check all outputs kept since the last check.
@@ -200,9 +280,14 @@ class FreshInputs:
         if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
             number = first + kept.index(out_of_bounds.set)  # earlier ones were checked, later ones are untouched
             raise SubmissionFault(Outcome.RUNTIME_ERROR, f"call {number}: {out_of_bounds.text}")
+        self._require_inputs(where)
         if wrong := first_wrong(self._drawn, self._truth, kept):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
         self.checking_ns += time.perf_counter_ns() - began
+
+    def _require_inputs(self, where: str) -> None:
+        if not self._drawn.inputs_hold():
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: changed its inputs, which are read-only")
 
     def discard(self) -> None:
         """Forget kept outputs that were not checked, and the rest of their group: the next call draws new inputs."""
