@@ -9,13 +9,4 @@ from harness.problem.problem import Problem
 from harness.problem.resolve import ResolvedCase, ResolvedTensor
 from harness.problem.spec import Case, Fill, Limits, Tolerance
 
-__all__ = [
-    "Case",
-    "Fill",
-    "Limits",
-    "Problem",
-    "ResolvedCase",
-    "ResolvedTensor",
-    "Tolerance",
-    "load",
-]
+__all__ = ["Case", "Fill", "Limits", "Problem", "ResolvedCase", "ResolvedTensor", "Tolerance", "load"]

@@ -108,7 +108,7 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
         try:
             yield from _costs(resolved)
             examined = Examined(problem, reference, resolved)
-            inputs.look_at(examined)
+            yield from inputs.look_at(examined)
             sound = list(_unsound(examined, benchmark=case in problem.benchmarks))
             yield from sound
             if not any(finding.level == "error" for finding in sound):
@@ -117,7 +117,7 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
             broken.add(case.name)
             yield LintFinding("error", (case.name,), "", str(error))
     yield from _other_values(problem, reference, broken)
-    yield from inputs.findings()
+    yield from inputs.fixed()
     yield from run.never_caught()
     yield from run.stale_exceptions()
     yield from _left_out(case for case, resolved in resolved_cases if _too_large(resolved))
@@ -153,11 +153,10 @@ class _GeneratedInputs:
 
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
-        self._unrepeatable: dict[str, list[str]] = defaultdict(list)  # cases by tensor or list
-        self._fixed: dict[str, list[str]] = defaultdict(list)
+        self._fixed: dict[str, list[str]] = defaultdict(list)  # cases by tensor or list
         self._varies: set[str] = set()
 
-    def look_at(self, examined: Examined) -> None:
+    def look_at(self, examined: Examined) -> Iterator[LintFinding]:
         if not self._reference.generates:
             return
         case, (first, *others) = examined.scene.truth.case, examined.draws
@@ -168,18 +167,16 @@ class _GeneratedInputs:
                 members[tensor.list_name or tensor.name].append(tensor.name)
         for name, own in members.items():
             if not all(same_bits(first[n], again[n]) for n in own):
-                self._unrepeatable[name].append(case.name)
                 self._varies.add(name)
+                what = f"`generate` makes another `{name}` when it gets the same seed again"
+                remedy = "draw from `generator` alone: torch's own gives the same numbers in every new process"
+                yield LintFinding("error", (case.name,), "", what, remedy)
             elif all(same_bits(first[n], other[n]) for n in own for other in others):
                 self._fixed[name].append(case.name)
             else:
                 self._varies.add(name)
 
-    def findings(self) -> Iterator[LintFinding]:
-        for name, cases in self._unrepeatable.items():
-            remedy = "draw from `generator` alone: torch's own generator gives the same numbers in every new process"
-            what = f"`generate` makes another `{name}` when it gets the same seed again"
-            yield LintFinding("error", tuple(dict.fromkeys(cases)), "", what, remedy)
+    def fixed(self) -> Iterator[LintFinding]:
         for name, cases in self._fixed.items():
             what = f"`generate` makes the same `{name}` from every seed"
             if name in self._varies:

@@ -5,9 +5,10 @@ It runs in the submission's sandbox, which could forge all of it: what is read i
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.audit.tools import NO_COUNTERS, PROFILED_CALL, no_counters, program
@@ -138,25 +139,18 @@ def read(watched: Watched) -> NsightProfile:
         report=watched.documents["tool report"],
         details=watched.text("tool details"),
         table=table,
-        kernels=list(_kernels(table)),
+        kernels=_kernels(table),
     )
 
 
-def _kernels(table: str) -> Iterator[KernelMetrics]:
-    launch, kernel = "", KernelMetrics("")
-    count = 0
-    try:
-        for number, row in enumerate(csv.DictReader(table.splitlines())):
-            if number == _ROWS or (row["ID"] != launch and count == _KERNELS):
+def _kernels(table: str) -> list[KernelMetrics]:
+    launches: dict[str, KernelMetrics] = {}
+    with contextlib.suppress(KeyError, TypeError, csv.Error):  # what was read until then is shown
+        for row in itertools.islice(csv.DictReader(table.splitlines()), _ROWS):
+            if row["ID"] not in launches and len(launches) == _KERNELS:
                 break
-            if row["ID"] != launch:
-                if count:
-                    yield kernel
-                launch, kernel, count = row["ID"], KernelMetrics(row["Kernel Name"][:_TEXT]), count + 1
+            kernel = launches.setdefault(row["ID"], KernelMetrics(row["Kernel Name"][:_TEXT]))
             if row["Metric Name"]:
                 cells = ((row.get(column) or "")[:_TEXT] for column in _COLUMNS)
                 kernel.metrics.append(NsightMetric(*cells))
-    except (KeyError, TypeError, csv.Error):
-        pass  # what was read until then is shown
-    if count:
-        yield kernel
+    return [*launches.values()]

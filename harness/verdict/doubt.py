@@ -73,10 +73,7 @@ class DoubtCode(StrEnum):
         _NOTHING,
         "tell the authors of the problem",
     )
-    NO_BASELINE = (
-        "no_baseline",
-        "No speedup over that baseline is known for this run.",
-    )
+    NO_BASELINE = ("no_baseline", "No speedup over that baseline is known for this run.")
 
 
 NoRank = Literal["not_replayed", "known_inputs"]

@@ -24,6 +24,7 @@ from leaderboard.standings.ranking import Row, Table
 from leaderboard.text.metrics import METRICS
 from leaderboard.text.plural import counted
 from leaderboard.text.units import date, duration, interval, ratio
+from leaderboard.text.visible import escaped
 
 _COLUMNS = ("rank", "author", "submission", "language", "time per call")
 _MORE_COLUMNS = ("cases", "mode", "sandbox", "date (UTC)", "kernel", "run")
@@ -147,8 +148,7 @@ def _escape_character(character: str) -> str:
     if character in _ENTITIES:
         return _ENTITIES[character]
     if unicodedata.category(character) in _INVISIBLE:
-        code = ord(character)
-        return rf"\\x{code:02x}" if code < 0x100 else rf"\\u{code:04x}"
+        return f"\\{escaped(character)}"
     return "\\" + character if character in "\\`*_{}[]()#+!~$:/@^=" else character
 
 

@@ -25,7 +25,7 @@ def check(name: str, error: float = 1e-8, *, correct: bool = True) -> OutputChec
 def test_of_a_list_the_member_nearest_to_its_budget_is_kept() -> None:
     many = case("many tiny tensors")
     checks = [check(tensor.name, 9e-7 if tensor.name.endswith("[7]") else 1e-8) for tensor in many.tensors]
-    kept = findings(many, checks).kept()
+    kept = findings(many, checks).kept
     assert len(checks) > 300
     assert [check.output for check in kept] == ["params[7]", "grads[7]", "means[7]", "squares[7]"]
 
@@ -40,14 +40,14 @@ def test_of_a_list_the_first_wrong_members_are_kept_and_one_that_is_right() -> N
     found.add(check("params[5]", correct=False))
     assert found.enough("params[6]"), "three are kept, and the others are not looked at"
     assert not found.enough("means[0]"), "which is in another list"
-    assert [check.output for check in found.kept()] == ["params[0]", "params[1]", "params[3]", "params[5]"]
+    assert [check.output for check in found.kept] == ["params[0]", "params[1]", "params[3]", "params[5]"]
 
 
 def test_what_is_no_list_is_kept_whole() -> None:
     problem = load(PROBLEM.directory.parent / "layernorm_backward")
     resolved = problem.resolve(problem.tests[0])
     checks = [check(tensor.name) for tensor in resolved.tensors]
-    assert findings(resolved, checks).kept() == tuple(checks)
+    assert findings(resolved, checks).kept == list(checks)
     assert findings(resolved, checks).first_wrong is None
 
 

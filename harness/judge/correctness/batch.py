@@ -21,15 +21,7 @@ import torch
 from harness.arena import Arena
 from harness.arena.shapes import viewed
 from harness.device import DEVICES
-from harness.judge.correctness.arenas import (
-    OutOfBoundsWrite,
-    arenas,
-    descriptors,
-    dtype_of,
-    placed,
-    poison,
-    written_to,
-)  # fmt: skip
+from harness.judge.correctness.arenas import OutOfBoundsWrite, arenas, descriptors, dtype_of, placed, poison, written_to
 from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
 from harness.judge.correctness.truth import Expected, Truth
 from harness.problem import Fill, ResolvedCase

@@ -86,7 +86,7 @@ class Correctness:
             findings.add(_advised(check, called))
         wrong = findings.first_wrong
         outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
-        return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.kept())
+        return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.kept)
 
     def _tell(self, case: GradedCase, label: str, batch: Batch) -> None:
         if self._on_failure is not None and not case.hidden:
@@ -173,31 +173,29 @@ class Findings:
 
     def __init__(self, case: ResolvedCase) -> None:
         self._list_of = {tensor.name: tensor.list_name or tensor.name for tensor in case.tensors}
-        self._wrong: dict[str, list[OutputCheck]] = {}
-        self._nearest: dict[str, OutputCheck] = {}
-        self._places: dict[str, int] = {}
+        self.kept: list[OutputCheck] = []
+        """In the order in which they were added."""
 
     def enough(self, output: str) -> bool:
         """Whether so much of its list is already wrong that this one need not be checked."""
-        return len(self._wrong.get(self._list_of.get(output, output), ())) >= _WRONG_TOLD
+        return sum(not check.correct for check in self._of_its_list(output)) >= _WRONG_TOLD
 
     def add(self, check: OutputCheck) -> None:
         """Add the check of an output."""
-        name = self._list_of.get(check.output, check.output)
-        self._places[check.output] = len(self._places)
-        if not check.correct:
-            self._wrong.setdefault(name, []).append(check)
-        elif name not in self._nearest or check.share_of_budget > self._nearest[name].share_of_budget:
-            self._nearest[name] = check
+        nearest = next((kept for kept in self._of_its_list(check.output) if kept.correct), None)
+        if check.correct and nearest is not None:
+            if check.share_of_budget <= nearest.share_of_budget:
+                return
+            self.kept.remove(nearest)
+        self.kept.append(check)
 
     @property
     def first_wrong(self) -> OutputCheck | None:
-        return next((check for check in self.kept() if not check.correct), None)
+        return next((check for check in self.kept if not check.correct), None)
 
-    def kept(self) -> tuple[OutputCheck, ...]:
-        """The checks to keep, in the order in which they were added."""
-        checks = [*self._nearest.values(), *(check for wrong in self._wrong.values() for check in wrong)]
-        return tuple(sorted(checks, key=lambda check: self._places[check.output]))
+    def _of_its_list(self, output: str) -> Iterator[OutputCheck]:
+        name = self._list_of.get(output, output)
+        return (check for check in self.kept if self._list_of.get(check.output, check.output) == name)
 
 
 def check_batch(

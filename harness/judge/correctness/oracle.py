@@ -121,11 +121,7 @@ class Oracle:
             return grouped({slot.tensor.name: copied(bound.tensor(slot)) for slot in bound.layout.outputs}, case)
 
     def compare(
-        self,
-        got: Mapping[str, Value],
-        inputs: Mapping[str, Value],
-        truth: Mapping[str, Value],
-        case: ResolvedCase,
+        self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value], case: ResolvedCase
     ) -> str | None:
         """Ask the reference's own check about an answer to a call of the case: None if it is right, else the reason.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
@@ -34,7 +33,7 @@ from leaderboard.record.pooling import NO_RANK
 from leaderboard.text.kernels import HEAD, LEFT
 from leaderboard.text.plural import counted
 from leaderboard.text.units import date, duration, interval, percent, ratio, utc
-from leaderboard.text.visible import escaped, parameters, visible
+from leaderboard.text.visible import parameters, visible
 
 HERE = Path(__file__).parent
 _LONGEST = 400  # maximum length of one value, in characters: nothing honest is longer
@@ -109,12 +108,8 @@ def _split(text: str) -> list[str]:
 
 def plain(text: str) -> str:
     """Multi-line text with invisible characters written as their codes."""
-    text = text.replace("\r\n", "\n")
-    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    return "".join(
-        c if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} else escaped(c) for c in text
-    )
+    rows = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(map(visible, row.split("\t"))) for row in rows)
 
 
 @lru_cache(maxsize=64)  # several runs can have the same source, and highlighting is the slowest part of a page
