@@ -56,9 +56,7 @@ class SiteProject:
         found = Submission(name=identity.name, author=identity.author, language=identity.language, source=text.encode())
         identity = identity.model_copy(update={"sha256": found.sha256, "size_bytes": len(found.source)})
         verdict = verdict.model_copy(update={"submission": identity})
-        with contextlib.suppress(
-            HarnessError
-        ):  # the archive refuses hostile authors; a ledger may name them all the same
+        with contextlib.suppress(HarnessError):  # it refuses hostile authors, whom a ledger may name all the same
             archive(self.root / "archive", verdict.problem.slug, found)
         JsonlLedger(self.root / "results" / f"{verdict.problem.slug}.jsonl").append(verdict)
         return verdict
@@ -122,31 +120,18 @@ def statement(slug: str, **changes: Any) -> Statement:
         minimum_flops=5,
     )  # fmt: skip
     made = Statement(
-        slug=slug,
-        title=slug.capitalize(),
-        sha256=sha256(f"{slug} 1"),
-        text=text,
-        entry=slug,
-        arguments=(argument,),
-        shapes=(shapes,),
-        tests=4,
-        reference="def reference(x):\n    return x.softmax(1)\n",
+        slug=slug, title=slug.capitalize(), sha256=sha256(f"{slug} 1"), text=text, entry=slug, arguments=(argument,),
+        shapes=(shapes,), tests=4, reference="def reference(x):\n    return x.softmax(1)\n",
         rule=Rule(problem=slug, visibility="public"),
-    )
+    )  # fmt: skip
     return made.model_copy(update=changes)
 
 
 CALIBRATION = Calibration(
-    device_name="NVIDIA H200",
-    torch="2.11.0",
-    created_at=datetime(2026, 1, 1, tzinfo=UTC),
-    cache_bytes=62_914_560,
-    copy_bytes_per_s=4_287_894_112_515,
-    read_bytes_per_s=4_336_885_832_762,
-    flops_per_s={"float32": 51_053_374_963_790},
-    memory_spread=0.001,
-    arithmetic_spread=0.1,
-)
+    device_name="NVIDIA H200", torch="2.11.0", created_at=datetime(2026, 1, 1, tzinfo=UTC), cache_bytes=62_914_560,
+    copy_bytes_per_s=4_287_894_112_515, read_bytes_per_s=4_336_885_832_762,
+    flops_per_s={"float32": 51_053_374_963_790}, memory_spread=0.001, arithmetic_spread=0.1,
+)  # fmt: skip
 
 
 def run_of(author: str, score_ns: int, run: str, **changes: Any) -> Verdict:

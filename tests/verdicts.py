@@ -94,18 +94,15 @@ def accepted(
     timing: Timing | None = None,
     ranked_timing: Timing | None = None,
     log: str = "",
-    device_kind: DeviceKind = "cuda",
-    device_name: str = "NVIDIA H200",
-    sandbox: SandboxName = "docker",
-    interpreted: bool = False,
     effort: Effort = "default",
     speedups: dict[str, float] | None = None,
     roofline: Roofline | None = None,
+    **where: Any,
 ) -> Verdict:
     """An accepted verdict, about 7 KB of JSON, with one benchmark case for each of `modes`; each call is a new run.
 
     With `modes=REPLAYED` all are replayed. `timing` follows from the modes, and is "sealed" only if given; a time has a
-    rank unless `ranked_timing` is another one.
+    rank unless `ranked_timing` is another one. `where` is as in `environment`.
     """
     timing = timing or ("replayed" if "replayed" in modes else "calls")
     score = interval(score_ns, low_ns, high_ns)
@@ -115,9 +112,7 @@ def accepted(
         message="",
         problem=_problem(problem, problem_version),
         submission=_submission(author, name, source),
-        environment=environment(
-            device_kind=device_kind, device_name=device_name, sandbox=sandbox, interpreted=interpreted
-        ),
+        environment=environment(**where),
         protocol=protocol,
         seeds=tuple(range(9_000_000_000, 9_000_000_008)),
         tests=tuple(_passed(index) for index in range(4)),

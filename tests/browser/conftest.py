@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
-from harness.verdict import BadElement, Doubt, Mismatch, OutputCheck, Roofline
+from harness.verdict import Doubt, Roofline
 from leaderboard.record.profile import memory_file
-from tests.sites import SiteProject, run_of, statement
-from tests.verdicts import EPOCH, failed
+from tests.sites import SiteProject, run_of, statement, wrong
+from tests.verdicts import EPOCH
 
 HOSTILE = '<script>document.title="HIT"</script>"><img src=x onerror=document.title="HIT"> \u202eevil'
 
@@ -70,13 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project.add(run_of("ada", 9_000_000, "c", device_kind="cpu", device_name="AMD EPYC", interpreted=True))
     project.add(run_of("bob", 8_000_000, "d", device_kind="cpu", device_name="AMD EPYC", sandbox="process"))
     project.add(run_of("ada", 70_000, "e", problem="gelu", device_name="NVIDIA L4"))
-    bad = failed(author="ada", message="y: 2 of 9 elements wrong (22.2 %)", run="f" * 16)
-    first = tuple(BadElement(index=(0, i), got="nan", expected="0.25", error="nan") for i in range(4))
-    about = {"output": "y", "dtype": "float32"}
-    mismatch = Mismatch(**about, shape=(3, 3), wrong=2, total=9, first=first, hints=("never written",))
-    output = OutputCheck(**about, correct=False, mismatch=mismatch)
-    wrong = bad.tests[1].model_copy(update={"outputs": (output,)})
-    project.add(bad.model_copy(update={"tests": (bad.tests[0], wrong)}))
+    project.add(wrong(author="ada", run="f" * 16))
     project.build()
     return project.out
 
