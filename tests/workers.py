@@ -128,6 +128,14 @@ def soon(call: Callable[[], T], within_s: float = 20.0) -> T:
     return ended.result(within_s)
 
 
+def until(true: Callable[[], object]) -> None:
+    """Wait for this; the test fails where it does not come."""
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
 def job(number: int, **given: object) -> Job:
     return Job(problem="double", submission=f"# {number}\n", key=number, **given)  # type: ignore[arg-type]
 

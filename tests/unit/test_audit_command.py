@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -33,13 +33,7 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
         "third": ToolReport("clean", "3 of 3 tests: no errors"),
     }
 
-    def watch(problem: Any, submission: Any, tool: Tool, **given: Any) -> ToolReport:
-        said = says[tool.name]
-        if isinstance(said, Exception):
-            raise said
-        return said
-
-    monkeypatch.setattr(audit, "audit", watch)
+    monkeypatch.setattr(audit, "audit", Mock(side_effect=says.values()))
     monkeypatch.setattr(audits, "lock_alone", lambda device, wait: nullcontext())
     tools = [Tool(name, Watcher((name,), Path("/")), "tests", sanitized) for name in says]
     submission = Submission.of("def twice(x, y): ...", "py", author="ada")
@@ -51,10 +45,8 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
 
 def test_the_first_of_both_tables_are_audited_and_a_file_in_both_once(monkeypatch: pytest.MonkeyPatch) -> None:
     isolated = accepted(author="ada", source="hers")
-    others = [
-        accepted(author=author, source=source, score_ns=ns, sandbox="process")
-        for author, source, ns in (("ada", "hers", 57_300), ("bob", "his", 60_000))
-    ]
+    others = [accepted(author="ada", source="hers", sandbox="process")]
+    others.append(accepted(author="bob", source="his", score_ns=60_000, sandbox="process"))
     now = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
     tables = rank(chained(isolated, *others), now)
     monkeypatch.setattr(audits, "current", lambda settings: now)

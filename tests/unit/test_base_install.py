@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from kernelmark.commands.boundary import GRADE
@@ -107,3 +109,9 @@ def test_the_package_asks_for_nothing_else() -> None:
     asked = {re.split(r"[<>=;\[ ]", line)[0] for line in project["dependencies"]}
     assert not asked & {*GRADE, "pyarrow", "ray"}
     assert {re.split(r"[<>=;\[ ]", line)[0] for line in project["optional-dependencies"]["grade"]} == set(GRADE)
+
+
+def test_imports_form_no_circle() -> None:
+    graph = grimp.build_graph("kernelmark", "leaderboard", "harness", cache_dir=None)
+    order = TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules})
+    order.prepare()  # raises CycleError, which names the modules

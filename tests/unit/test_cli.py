@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,28 +11,26 @@ import pytest
 
 from harness.errors import HarnessError, SandboxError, UsageError
 from harness.verdict import Outcome, Verdict
-from kernelmark.commands.cli import submit
+from kernelmark.commands.cli import main, submit
 from tests.unit.conftest import PROBLEM, Command, Judge, recorded
 from tests.verdicts import accepted, failed
 
-REPOSITORY = Path(__file__).parents[2]
-
 
 def test_effort_and_baselines_reach_the_judge(run: Command, judge: Callable[..., Judge], project: Path) -> None:
-    fake = judge(accepted(), accepted(), accepted())
+    fake = judge(*(accepted() for _ in range(4)))
     (project / "reference" / "double").mkdir(parents=True)
     (project / "reference" / "double" / "eager.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
     assert run("bench", "double", "kernel.py").code == 0
     given = fake.setup
     assert (given.effort, given.baselines, given.calibrations) == ("default", [], []), "none on a CPU unless named"
-    assert run("bench", "double", "kernel.py", "--quick").code == 0
+    assert run("submit", "closed", "kernel.py", "--quick", "--no-record").code == 0, "it is closed to records only"
+    assert run("bench", "closed", "kernel.py", "--quick").code == 0
     assert fake.setup.effort == "quick"
     assert run("bench", "double", "kernel.py", "--thorough", "--baseline", "eager").code == 0
     assert fake.setup.effort == "thorough"
     assert [baseline.name for baseline in fake.setup.baselines] == ["eager.py"]
     ended = run("bench", "double", "kernel.py", "--baseline", "eger")
-    assert ended.code == 2
-    assert "did you mean `eager`?" in ended.err
+    assert (ended.code, "did you mean `eager`?" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +90,7 @@ def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
 
 
 @pytest.mark.parametrize(
-    "args", [("board",), ("show", "abc"), ("board", "double"), ("bench", "double", "../kernel.py")]
+    "args", [("board",), ("problems", "list"), ("show", "abc"), ("bench", "double", "../kernel.py")]
 )
 def test_a_folder_that_is_in_no_project_is_named(
     run: Command, project: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
@@ -132,12 +129,6 @@ def test_a_test_that_is_unknown_or_hidden_cannot_be_run_alone(
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert told in ended.err
     assert not fake.asked
-
-
-def test_a_closed_problem_can_still_be_graded_unrecorded(run: Command, judge: Callable[..., Judge]) -> None:
-    judge(accepted(), accepted())
-    assert run("submit", "closed", "kernel.py", "--no-record").code == 0
-    assert run("bench", "closed", "kernel.py").code == 0
 
 
 def test_a_problem_without_a_case_for_the_device_is_refused(
@@ -223,8 +214,7 @@ def test_boards_and_problems_are_listed(run: Command, judge: Callable[..., Judge
     assert run("board", "closed").out == "no submission has been accepted yet\n"
     assert run("board", "nothing").code == 2
     closed, deadline, double = run("problems", "list").out.splitlines()
-    assert (closed, double) == ("closed  Double", "double  Double")
-    assert deadline.startswith("        closed since 20")
+    assert (closed, deadline[:23], double) == ("closed  Double", "        closed since 20", "double  Double")
     shown = run("problems", "show", "double")
     assert "Python      twice(x, y): a function that writes into y" in shown.out
     document = run("problems", "show", "double", "--format", "json").out
@@ -238,16 +228,6 @@ def test_boards_and_problems_are_listed(run: Command, judge: Callable[..., Judge
     assert {"entry", "tensors", "tests", "benchmarks"} <= set(schema["required"])
 
 
-def test_the_package_brings_both_programs() -> None:
-    package = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    assert package["scripts"] == {
-        "submit": "kernelmark.commands.scripts:submit",
-        "kernelmark": "kernelmark.commands.scripts:main",
-    }
-
-
 def test_without_a_command_the_help_is_shown(run: Command) -> None:
     ended = run()
-    assert ended.code == 0
-    for command in ("bench", "board", "check", "doctor", "problems", "show", "submit"):
-        assert f"\n  {command} " in ended.out
+    assert (ended.code, [name for name in main.commands if f"\n  {name} " not in ended.out]) == (0, [])

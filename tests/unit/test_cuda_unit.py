@@ -30,18 +30,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         patched.setenv("HOME", str(home))
         (home / "submission.cu").write_text("#include <cstdint>\n" + SOURCE)
         command = commands.Build(language="cu", symbols=("take", "leave"), architecture="sm_90")
-        compiler = LANGUAGES["cu"].compiler
-        assert compiler is not None
-        made: Path = build._compile(command, compiler)[0]
-    loaded = ctypes.CDLL(str(made))
+        loaded = ctypes.CDLL(str(build._compile(command, LANGUAGES["cu"].compiler)[0]))
     loaded.take.restype, loaded.take.argtypes = ctypes.c_void_p, [ctypes.c_int64]
     loaded.leave.restype, loaded.leave.argtypes = None, [ctypes.c_void_p]
     return loaded
 
 
 def test_memory_comes_from_the_allocator_that_was_set(library: ctypes.CDLL) -> None:
-    asked: list[int] = []
-    freed: list[int] = []
+    asked, freed = list[int](), list[int]()
     allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(
         lambda nbytes, device, stream: asked.append(nbytes) or (0x5000 if nbytes < 1000 else None)
     )

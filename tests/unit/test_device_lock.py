@@ -65,11 +65,6 @@ def in_a_thread(
     return waits, entered
 
 
-def test_what_is_not_timed_is_done_side_by_side() -> None:
-    with lock_shared("cuda", nobody_waits), lock_shared("cuda", nobody_waits):
-        pass
-
-
 @pytest.mark.parametrize(
     ("first", "second", "device"),
     [
@@ -120,7 +115,6 @@ def test_all_that_are_to_be_timed_go_before_the_next_that_share() -> None:
 
 def test_a_judge_that_is_killed_keeps_nobody_waiting(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         assert _busy()
         holder.kill()
@@ -155,10 +149,10 @@ def _busy() -> bool:
     return False
 
 
-def test_another_gpu_is_not_waited_for_and_cpu_and_gpu_not_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_timed_and_what_is_on_another_device_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with lock_shared("cuda", nobody_waits), lock_shared("cuda", nobody_waits), lock_alone("cpu", nobody_waits):
+        pass
     with lock_alone("cuda", nobody_waits):
-        with lock_alone("cpu", nobody_waits):
-            pass
         monkeypatch.setattr(gpu, "address_in_use", lambda: "0000:43:00.0")
         with lock_alone("cuda", nobody_waits):
             pass
@@ -227,6 +221,5 @@ def test_a_right_kernel_waits_until_it_can_be_timed_and_says_so() -> None:
     thread.join(120)
     [verdict] = done
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
-    assert steps[-1].stage is Stage.TIME
-    assert steps[-1].total
+    assert (steps[-1].stage, steps[-1].total > 0) == (Stage.TIME, True)
     assert verdict.duration_ns < time.perf_counter_ns() - began_ns - waited_ns, "waiting is no part of a grading"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, create_autospec
 
 import pytest
 
 from harness.errors import DeviceError
-from harness.sandbox import Exit, gpu
+from harness.sandbox import Exit, Sandbox, gpu
 from kernelmark.diagnostics import doctor
 from kernelmark.diagnostics.doctor import Diagnostic, machine, packages, project, sandboxes
 from kernelmark.project.settings import Settings
@@ -46,10 +46,8 @@ def python_that_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: 
 
 def test_a_folder_without_a_project_is_said_with_how_to_make_one(tmp_path: Path) -> None:
     [found] = project.problems(Settings(root=tmp_path))
-    assert (found.status, found.text) == (
-        "warn",
-        f"no project was found here: there is no kernelmark.toml in {tmp_path} or above it",
-    )
+    why = f"no project was found here: there is no kernelmark.toml in {tmp_path} or above it"
+    assert (found.status, found.text) == ("warn", why)
     assert "`kernelmark init`" in found.remedy
     assert next(doctor.lines([found])) == "this machine can grade, but no project was found here (1 warning below)"
     (tmp_path / "kernelmark.toml").touch()
@@ -150,25 +148,6 @@ def test_isolation_is_missed_where_neither_provider_can_be_used(
     assert statuses(sandboxes.usable(Settings(), cuda_is_here=False)) == expected
 
 
-class Stuck:
-    """A sandbox from which nothing connects."""
-
-    def __init__(self, ended: Exit | None) -> None:
-        self._ended, self.closed = ended, False
-
-    def ended(self) -> Exit | None:
-        return self._ended
-
-    def breach(self) -> None:
-        """It exceeds no limit."""
-
-    def startup_log(self) -> str:
-        return "exec: docker-init:\n\x1b[2J not found"
-
-    def close(self) -> None:
-        self.closed = True
-
-
 @pytest.mark.parametrize(
     ("ended", "says"),
     [
@@ -181,7 +160,9 @@ def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
     monkeypatch: pytest.MonkeyPatch, ended: Exit | None, says: str
 ) -> None:
     monkeypatch.setattr(sandboxes, "LAUNCH_S", 0.2)
-    stuck = Stuck(ended)
+    stuck = create_autospec(Sandbox, instance=True)
+    stuck.breach.return_value = None
+    stuck.ended.return_value, stuck.startup_log.return_value = ended, "exec: docker-init:\n\x1b[2J not found"
     fake = SimpleNamespace(name="docker", unavailable=lambda: None, launch=lambda _launch: stuck)
     monkeypatch.setattr(sandboxes, "providers", lambda _settings: [fake])
     found = list(sandboxes.usable(Settings(), cuda_is_here=False))
@@ -191,7 +172,7 @@ def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
     assert found[0].text.startswith(said)
     assert "make image" in found[0].text
     assert "\n" not in found[0].text
-    assert stuck.closed
+    stuck.close.assert_called_once_with()
 
 
 @pytest.mark.parametrize(

@@ -88,15 +88,25 @@ def test_python_stays_as_it_is(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_no_shape_tells_comes_from_a_case(form: str, tmp_path: Path) -> None:
-    mix = problem(tmp_path, form)
-    source = kernel(f"void {ENTRIES[form]}();", "cpp")
+def test_what_no_shape_tells_comes_from_a_case_and_the_functions_are_declared_as_documented(
+    form: str, tmp_path: Path
+) -> None:
+    mix, entry = problem(tmp_path, form), ENTRIES[form]
+    source = kernel(f"void {entry}_float16_float32();", "cu")
     why = "mix: the parameter `pitch` cannot be read off the shape of an input; fix it as in .* --case 'large'"
     with pytest.raises(UsageError, match=why):
         export(mix, source, form)
     with pytest.raises(UsageError, match="--case: the case draws the parameter `pitch`"):
         export(mix, source, form, case="drawn")
-    assert "\n    pitch = 2\n" in export(mix, source, form, case="large").text.replace("        ", "    ")
+    text = export(mix, source, form, case="large").text
+    assert "\n    pitch = 2\n" in text.replace("        ", "    ")
+    arguments = "void* x, void** parts, void* y, void* z, int64_t rows, int64_t cols, int64_t count, int64_t pitch"
+    functions = [f"{entry}_{dtype}_float32" for dtype in ("float16", "float32")]
+    declared = [line for line in text.splitlines() if line.startswith('extern "C"')]
+    assert declared == [f'extern "C" void {name}({arguments}, void*);' for name in functions]
+    assert f"(torch.float16, torch.float32,): _library.{functions[0]}" in text
+    on_cpu = export(mix, kernel(f"void {entry}();", "cpp"), form, case="large")
+    assert on_cpu.warnings[-1].startswith("C++ runs on the CPU")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -127,17 +137,6 @@ def test_a_compiled_function_gets_addresses_and_sizes(form: str, tmp_path: Path)
     assert at_parts[1] != parts[1].data_ptr(), "it was not contiguous"
     assert outputs == [y.data_ptr() for y in result]
     assert [call[4:] for call in calls] == [(3, 4, 2, 2, 0 if form == "popcorn" else 7)]
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_the_c_functions_are_declared_as_the_documents_say(form: str, tmp_path: Path) -> None:
-    entry = ENTRIES[form]
-    text = export(problem(tmp_path, form), kernel(f"void {entry}_float16_float32();", "cu"), form, case="large").text
-    arguments = "void* x, void** parts, void* y, void* z, int64_t rows, int64_t cols, int64_t count, int64_t pitch"
-    declared = [line for line in text.splitlines() if line.startswith('extern "C"')]
-    functions = [f"{entry}_{dtype}_float32" for dtype in ("float16", "float32")]
-    assert declared == [f'extern "C" void {name}({arguments}, void*);' for name in functions]
-    assert f"(torch.float16, torch.float32,): _library.{functions[0]}" in text
 
 
 @pytest.mark.parametrize("source", ["plain\n", 'has """ in it', "ends in \\", 'ends in "', "a\r\nb", r"\n \x ü"])

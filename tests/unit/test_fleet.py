@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,20 +23,12 @@ pytestmark = pytest.mark.usefixtures("no_thread_stays")
 Made = Callable[..., Fleet]
 
 
-class Here:
-    """A provider that can be used."""
-
-    def __init__(self, name: SandboxName) -> None:
-        self.name = name
-
-    def unavailable(self) -> None: ...
-
-
 @pytest.fixture
 def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     def made(*workers: FakeWorker, sandbox: SandboxName = "bwrap", **given: Any) -> Fleet:
         monkeypatch.setattr(fleet, "local_workers", lambda *_: list(workers))
-        monkeypatch.setattr(fleet, "providers", lambda _: [Here(sandbox)])
+        usable = SimpleNamespace(name=sandbox, unavailable=lambda: None)
+        monkeypatch.setattr(fleet, "providers", lambda _: [usable])
         return Fleet(sandbox=sandbox, **given)
 
     return made
@@ -67,8 +60,7 @@ def test_a_fleet_tells_what_it_has_done(made: Made) -> None:
         one.answer(request)
         soon(lambda: list(results))
         assert workers.status().by_device == {"NVIDIA H200": 4, "NVIDIA H100": 1}
-    assert one.closed
-    assert two.closed
+    assert (one.closed, two.closed) == (True, True)
     with pytest.raises(UsageError, match="Fleet is closed"):
         next(workers.grade_many([job(1)]))
 

@@ -20,7 +20,7 @@ from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, Machin
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import Settings
-from tests.workers import FakeWorker, answered, request, soon
+from tests.workers import FakeWorker, answered, request, soon, until
 
 REQUEST = request(Submission.of("# 1\n", "py", author="ada"))
 
@@ -100,13 +100,6 @@ def background(call: Callable[[], None]) -> Future[None]:
     ended = threads.submit(call)
     threads.shutdown(wait=False)
     return ended
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from tests.workers import (
     keys,
     lost_times,
     soon,
+    until,
 )
 
 pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
@@ -75,9 +76,7 @@ class Endless:
             yield job(self.taken)
 
     def stays_at(self, count: int) -> None:
-        deadline = time.monotonic() + 10
-        while self.taken < count and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: self.taken >= count)
         time.sleep(0.1)
         assert self.taken == count
 

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +19,7 @@ from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.process import WorkerProcess
 from tests import workers
 from tests.open_files import open_files
-from tests.workers import soon
+from tests.workers import soon, until
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -165,9 +164,8 @@ def test_an_answer_to_an_unknown_job_is_dropped(started: Started) -> None:
 @pytest.mark.parametrize("before", ["sys.exit(3)", "print('no module named torch'); time.sleep(60)", "say(device='x')"])
 def test_a_worker_that_does_not_start_is_an_error(started: Started, before: str) -> None:
     worker = started(before)
-    with pytest.raises(
-        HarnessError, match=r"a worker of the fleet did not start \(a worker ended with .*\); run `kernelmark doctor`"
-    ):
+    why = r"a worker of the fleet did not start \(a worker ended with .*\); run `kernelmark doctor`"
+    with pytest.raises(HarnessError, match=why):
         soon(worker.wait)
     assert is_lost(worker.submit(request()))
 
@@ -200,8 +198,7 @@ def test_closing_ends_the_process_and_loses_its_jobs(started: Started, tmp_path:
 
 def test_closing_one_that_only_starts(started: Started, tmp_path: Path) -> None:
     worker = started("time.sleep(0.3)")
-    while not (tmp_path / "pids").exists():
-        time.sleep(0.01)
+    until((tmp_path / "pids").exists)
     waiting = worker.submit(request("pass"))
     soon(worker.close)
     assert is_lost(waiting)
@@ -224,14 +221,10 @@ def test_closing_beside_threads_that_hand_over(started: Started, tmp_path: Path)
         for number in range(200):
             ended.append(soon(worker.submit(request(run=f"{first + number:016x}")).exception))
 
-    threads = [threading.Thread(target=hand_over, args=(1000 * n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    while len(ended) < 50:
-        time.sleep(0.001)
-    soon(worker.close)
-    for thread in threads:
-        thread.join(20)
+    with ThreadPoolExecutor(4) as pool:
+        pool.map(hand_over, range(0, 4000, 1000))
+        until(lambda: len(ended) >= 50)
+        soon(worker.close)
     assert len(ended) == 800
     assert {type(answer) for answer in ended} == {type(None), WorkerLost}
     assert len(pids(tmp_path)) == 1, "a closed worker does not start again"

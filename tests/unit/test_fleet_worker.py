@@ -27,6 +27,7 @@ from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
 from kernelmark.grading.fleet.worker import Watchdog, Worker
 from tests import workers
 from tests.verdicts import REPLAYED, accepted, failed
+from tests.workers import until
 
 KERNEL_NS, BASELINE_NS = 50_000, 100_000
 RUNS = [f"{number:016x}" for number in range(20)]
@@ -106,11 +107,8 @@ class Answers:
         return answer
 
     def none_within(self, seconds: float) -> bool:
-        try:
-            self._got.get(timeout=seconds)
-        except queue.Empty:
-            return True
-        return False
+        time.sleep(seconds)
+        return self._got.empty()
 
 
 @pytest.fixture
@@ -143,12 +141,6 @@ def worker(competition: Path, references: None, graders: Graders, answers: Answe
 def request(source: str = "mine", run: str = RUNS[0], **changes: Any) -> JobRequest:
     given = {"problem_sha256": load(Path("problems/double")).sha256, "sandbox": "process", **changes}
     return workers.request(Submission.of(f"# {source}\n", "py", author="ada", name="k.py"), run, **given)
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def in_turn(*given: BaseException | Verdict) -> Callable[[], Verdict | None]:

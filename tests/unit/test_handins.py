@@ -126,11 +126,8 @@ def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp
 
 @pytest.mark.parametrize("place", [folder, archive])
 @pytest.mark.parametrize("inside", ["", "all of them/"])
-@pytest.mark.parametrize("hidden", ["ada/.keep", "bob/.keep"])
-def test_an_empty_folder_is_a_hand_in_without_a_kernel(
-    place: Callable[..., Path], inside: str, hidden: str, tmp_path: Path
-) -> None:
-    files = {f"{inside}{name}": KERNEL for name in ("ada/k.py", "cyd/k.py", hidden)}
+def test_an_empty_folder_is_a_hand_in_without_a_kernel(place: Callable[..., Path], inside: str, tmp_path: Path) -> None:
+    files = {f"{inside}{name}": KERNEL for name in ("ada/k.py", "cyd/k.py", "ada/.keep", "bob/.keep")}
     folders = [f"{inside}{name}" for name in ("ada", "ada/empty", "bob", "bob/j.py")]
     for each in folders:
         (tmp_path / "handins" / each).mkdir(parents=True, exist_ok=True)
@@ -275,7 +272,7 @@ def test_a_file_with_the_ids_of_two_is_refused_and_no_other(tmp_path: Path) -> N
         eve.submission()
 
 
-def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:
+def test_what_is_no_hand_in_is_told_and_no_more_is_read_than_a_submission_may_have(tmp_path: Path) -> None:
     (tmp_path / "text.zip").write_text("no archive")
     for place, why in (
         (tmp_path / "text.zip", "is not a zip archive"),
@@ -285,8 +282,6 @@ def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=why):
             submissions_in(place)
 
-
-def test_no_more_of_an_archive_is_read_than_a_submission_may_have(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("ada.py", b" " * (64 << 20))
     [bomb] = submissions_in(tmp_path / "bomb.zip")
@@ -349,17 +344,15 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(closed: Path, co
     ]
     [table] = rank(JsonlLedger(course.folder / "leaderboard/results/double.jsonl").read())
     assert sorted(row.author for row in table.rows) == ["ada", "bob"]
-    assert {row.moderation[0].reason[:51] for row in table.rows} == {
-        "graded after the deadline, but handed in on time, 2"
-    }
-    assert [(run.author, run.state, run.moderation[0].actor) for run in table.set_aside] == [
-        ("eve", "late", "late policy")
-    ]
+    on_time = "graded after the deadline, but handed in on time, 2"
+    assert all(row.moderation[0].reason.startswith(on_time) for row in table.rows)
+    [late] = table.set_aside
+    assert (late.author, late.state, late.moderation[0].actor) == ("eve", "late", "late policy")
     eve = (course.folder / "feedback/eve.txt").read_text()
     assert "2 days late, factor 0.8" in eve
     assert ("run         3333" in said.out, "run         3333" in eve) == (True, True)
-    late, when = "not graded: it was handed in too late", f"{DEADLINE + moments['dan']:%Y-%m-%d %H:%M} UTC, 3 days late"
-    assert (course.folder / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{late}\n  handed in   {when}\n"
+    why, when = "not graded: it was handed in too late", f"{DEADLINE + moments['dan']:%Y-%m-%d %H:%M} UTC, 3 days late"
+    assert (course.folder / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{why}\n  handed in   {when}\n"
     course.judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve") * 2))
     course.grade(closed, "--handed-in", "marks.csv", "--csv", "again.csv", "--no-record")
     assert [row["late_days"] for row in course.marks("again.csv")] == ["0", "0", "3", "2"], (
@@ -389,9 +382,8 @@ def test_a_table_of_moments_names_authors_in_any_of_their_forms(closed: Path, co
     [
         (None, "", "problem double: its deadline has passed (closed since "),
         ("2999-01-01T00:00:00+00:00", "", "is in the future; say when it was handed in"),
-        ("2026-01-01T00:00:00", "", "'2026-01-01T00:00:00' is not a date and time with its offset"),
+        ("2026-01-01T00:00:00", "", "'2026-01-01T00:00:00' is not a date and time with its offset; write it like"),
         ("0001-01-01T00:00:00Z", "", "'0001-01-01T00:00:00Z' is not a date and time with its offset"),
-        ("yesterday", "", "'yesterday' is not a date and time with its offset; write it like"),
         ("x" * 5000, "", "is not a date and time with its offset"),
         ("in.csv", "author,when\n", "in.csv has no column 'handed_in'; it needs author and handed_in"),
         ("in.csv", "author,handed_in\nada,soon\n", "in.csv:2: 'soon' is not a date and time"),
@@ -448,7 +440,6 @@ def test_what_refuses_all_is_said_once_and_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ((), "needs either --changed BASE or PROBLEM HANDINS"),
         (("double",), "needs either --changed BASE or PROBLEM HANDINS"),
         (("double", "handins", "--changed", "main"), "needs either"),
         (("--changed", "main", "--csv", "marks.csv"), "--csv, --feedback and --handed-in go with HANDINS"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import torch
@@ -35,65 +36,33 @@ from tests.sites import CALIBRATION
 PROBLEM = load(PROBLEMS / "double_from_host")
 SETS = 3
 MIB = 1 << 20
-OK = "CUDA_SUCCESS"
-HOST, DEVICE = "CU_MEM_LOCATION_TYPE_HOST_NUMA", "CU_MEM_LOCATION_TYPE_DEVICE"
 
 
 def resolved(n: int) -> ResolvedCase:
     return PROBLEM.resolve(PROBLEM.tests[0].model_copy(update={"params": {"n": n}}))
 
 
-class Named:
-    """An enumeration of the driver's: every member is its own name."""
-
-    def __getattr__(self, name: str) -> str:
-        return name
-
-
-class FakeDriver:
+def fake_driver(node: int = 3, shares: int | None = 1) -> MagicMock:
     """Stands for the driver's bindings, which no machine without a GPU has: the host's granules are larger."""
-
-    def __init__(self, node: int = 3, able: tuple[str, int | None] = (OK, 1)) -> None:
-        self._node, self._able = node, able
-        self.created: list[tuple[str, int, int]] = []
-        self.access: list[tuple[str, int, str]] = []
-        enumerations = (
-            "CUmemAllocationHandleType CUmemAccess_flags CUmemLocationType CUresult CUmemAllocationType "
-            "CUmemAllocationGranularity_flags CUdevice_attribute"
-        )
-        self.module = SimpleNamespace(
-            **{name: Named() for name in enumerations.split()},
-            CUmemAllocationProp=lambda: SimpleNamespace(location=SimpleNamespace()),
-            CUmemAccessDesc=lambda: SimpleNamespace(location=SimpleNamespace()),
-            cuDeviceGetAttribute=self._attribute,
-            cuMemGetAllocationGranularity=lambda given, _: (OK, 4 * MIB if given.location.type == HOST else 2 * MIB),
-            cuMemCreate=self._create,
-            cuMemAddressReserve=lambda nbytes, alignment, at, flags: (OK, 1 << 40),
-            cuMemImportFromShareableHandle=lambda descriptor, kind: (OK, 7),
-            cuMemMap=lambda *given: (OK, None),
-            cuMemRelease=lambda handle: (OK, None),
-            cuMemSetAccess=self._set_access,
-        )
-
-    def _attribute(self, attribute: str, ordinal: int) -> tuple[str, int | None]:
-        return (OK, self._node) if attribute == "CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID" else self._able
-
-    def _create(self, nbytes: int, properties: Any, flags: int) -> tuple[str, int]:
-        self.created.append((properties.location.type, properties.location.id, nbytes))
-        return OK, 7
-
-    def _set_access(self, address: int, nbytes: int, access: list[Any], count: int) -> tuple[str, None]:
-        self.access += [(given.location.type, given.location.id, given.flags) for given in access]
-        return OK, None
+    driver = MagicMock()
+    ok, in_host = driver.CUresult.CUDA_SUCCESS, driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
+    of_node = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
+    able = (ok if shares is not None else driver.CUresult.CUDA_ERROR_INVALID_VALUE, shares)
+    driver.CUmemAllocationProp = driver.CUmemAccessDesc = lambda: SimpleNamespace(location=SimpleNamespace())
+    driver.cuDeviceGetAttribute = lambda attribute, _: (ok, node) if attribute is of_node else able
+    driver.cuMemGetAllocationGranularity = lambda given, _: (ok, (4 if given.location.type is in_host else 2) * MIB)
+    driver.cuMemAddressReserve.return_value = (ok, 1 << 40)
+    driver.cuMemCreate.return_value = driver.cuMemImportFromShareableHandle.return_value = (ok, 7)
+    for call in (driver.cuMemMap, driver.cuMemRelease, driver.cuMemSetAccess):
+        call.return_value = (ok, None)
+    return driver
 
 
-def mapping_on(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Any:
+def mapping_on(driver: MagicMock, monkeypatch: pytest.MonkeyPatch) -> Any:
     """`harness.arena.mapping` over it; no other test sees this copy."""
     monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=fake.module))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=driver))
     spec = importlib.util.spec_from_file_location("mapping_on_a_fake", Path(arena.__file__).parent / "mapping.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -103,27 +72,39 @@ def mapping_on(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_driver_is_asked_for_memory_of_the_node_next_to_the_device(
     node: int, used: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake = FakeDriver(node)
-    mapping = mapping_on(fake, monkeypatch)
+    driver = fake_driver(node)
+    mapping = mapping_on(driver, monkeypatch)
     mapping.create(4 * MIB, 1, in_host=True)
     mapping.create(2 * MIB, 1)
-    assert fake.created == [(HOST, used, 4 * MIB), (DEVICE, 1, 2 * MIB)]
+    kinds = driver.CUmemLocationType
+    asked = [
+        (made.location.type, made.location.id, nbytes)
+        for nbytes, made, _ in (call.args for call in driver.cuMemCreate.mock_calls)
+    ]
+    assert asked == [
+        (kinds.CU_MEM_LOCATION_TYPE_HOST_NUMA, used, 4 * MIB),
+        (kinds.CU_MEM_LOCATION_TYPE_DEVICE, 1, 2 * MIB),
+    ]
 
 
 def test_a_window_fits_both_kinds_of_granules_and_is_mapped_for_the_device_to_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fake = FakeDriver()
-    mapping = mapping_on(fake, monkeypatch)
+    driver = fake_driver()
+    mapping = mapping_on(driver, monkeypatch)
     in_host = mapping.DeviceWindow(1, 1, writable=False, in_host=True)
     assert (in_host.nbytes, mapping.DeviceWindow(1, 1, writable=False).nbytes) == (4 * MIB, 2 * MIB)
     in_host.map(5)
-    assert fake.access == [(DEVICE, 1, "CU_MEM_ACCESS_FLAGS_PROT_READ")]
+    [(_, _, [access], _)] = (call.args for call in driver.cuMemSetAccess.mock_calls)
+    assert access.flags is driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
+    assert (access.location.type, access.location.id) == (driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, 1)
 
 
-@pytest.mark.parametrize("able", [(OK, 0), ("CUDA_ERROR_INVALID_VALUE", None)])
-def test_a_driver_that_cannot_gets_a_message_with_the_problems_key(able: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    mapping = mapping_on(FakeDriver(able=able), monkeypatch)
+@pytest.mark.parametrize("shares", [0, None])
+def test_a_driver_that_cannot_gets_a_message_with_the_problems_key(
+    shares: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mapping = mapping_on(fake_driver(shares=shares), monkeypatch)
     vmm = SimpleNamespace(VmmArena=lambda nbytes, *, in_host: mapping.check_host(0))
     monkeypatch.setitem(sys.modules, "harness.arena.vmm", vmm)
     with pytest.raises(DeviceError) as caught:

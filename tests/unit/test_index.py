@@ -190,12 +190,17 @@ def _with_a_trigger(file: Path, path: Path) -> None:
     database.close()
 
 
-def _of_another_ledger(file: Path, path: Path) -> None:
-    """The ledger was replaced, as by a checkout, with one of as many lines."""
+def another(path: Path) -> Path:
+    """A ledger of the same problem with another history, of as many lines."""
     other = JsonlLedger(path.parent / "other" / path.name)
     for run in RUNS:
         other.append(accepted(run=run, author="eve"))
-    other.path.replace(path)
+    return other.path
+
+
+def _of_another_ledger(file: Path, path: Path) -> None:
+    """The ledger was replaced, as by a checkout."""
+    another(path).replace(path)
 
 
 def _shorter(file: Path, path: Path) -> None:
@@ -205,13 +210,9 @@ def _shorter(file: Path, path: Path) -> None:
 
 def _written_again(file: Path, path: Path) -> None:
     """In place, with the same size: another history."""
-    content = path.read_bytes()
-    other = JsonlLedger(path.parent / "other" / path.name)
-    for run in RUNS[:5]:
-        other.append(accepted(run=run, author="eve"))
-    made = other.path.read_bytes()
+    size = path.stat().st_size
     with path.open("r+b") as ledger:
-        ledger.write(made + b"x" * max(0, len(content) - len(made)))
+        ledger.write(another(path).read_bytes()[:size].ljust(size, b"x"))
 
 
 def _behind(file: Path, path: Path) -> None:

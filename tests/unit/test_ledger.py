@@ -42,14 +42,17 @@ def whole() -> bytes:
         return filled(Path(directory)).path.read_bytes()
 
 
+def line(seq: int, prev: str, body: bytes) -> bytes:
+    """As a version of this program writes one, whatever it holds."""
+    return f'{{"seq":{seq},"prev":"{prev}","hash":"{chain_hash(seq, prev, body)}",'.encode() + body[1:] + b"\n"
+
+
 def append_foreign_kind(ledger: JsonlLedger) -> None:
     """What a later version would append: an event of a kind that this one does not know."""
     last = json.loads(ledger.path.read_bytes().splitlines()[-1])
     body = b'{"kind":"withdrawal","withdrawal":{"run":"0000000000000001","text":"withdrawn"}}'
-    seq, prev = last["seq"] + 1, last["hash"]
-    head = f'{{"seq":{seq},"prev":"{prev}","hash":"{chain_hash(seq, prev, body)}",'.encode()
     with ledger.path.open("ab") as file:
-        file.write(head + body[1:] + b"\n")
+        file.write(line(last["seq"] + 1, last["hash"], body))
 
 
 def test_a_verdict_comes_back_as_it_was_recorded(tmp_path):
@@ -149,13 +152,16 @@ def test_whole_lines_out_of_place_break_the_chain(tmp_path, whole, order, line):
         ledger.verify()
 
 
-def test_nothing_is_appended_to_a_broken_last_line(tmp_path, whole):
+def test_nothing_is_appended_to_a_broken_last_line_and_a_number_has_no_zero_before_it(tmp_path, whole):
     ledger = JsonlLedger(tmp_path / "softmax.jsonl")
     damaged = whole[:-20] + b"X" + whole[-19:]
     ledger.path.write_bytes(damaged)
     with pytest.raises(LedgerError, match=r"line 4 was changed after it was written"):
         ledger.append(SMALL[0])
     assert ledger.path.read_bytes() == damaged
+    ledger.path.write_bytes(whole.replace(b'{"seq":1,', b'{"seq":01,', 1))
+    with pytest.raises(LedgerError, match="line 1 is not a ledger line"):
+        ledger.verify()
 
 
 def test_entries_of_unknown_kinds_are_chained_and_skipped(tmp_path):
@@ -178,9 +184,7 @@ def test_runs_are_found_by_the_beginning_of_their_ids(tmp_path):
 def test_a_verdict_of_another_version_is_told_from_a_broken_chain(tmp_path):
     ledger = filled(tmp_path, SMALL[:1])
     body = b'{"kind":"verdict",' + ledger.path.read_bytes().split(b'"kind":"verdict",')[1][:-1]
-    body = body.replace(b'"schema_version":2', b'"schema_version":3')
-    head = f'{{"seq":1,"prev":"{NO_HASH}","hash":"{chain_hash(1, NO_HASH, body)}",'.encode()
-    ledger.path.write_bytes(head + body[1:] + b"\n")
+    ledger.path.write_bytes(line(1, NO_HASH, body.replace(b'"schema_version":2', b'"schema_version":3')))
     assert ledger.verify() == 1
     with pytest.raises(LedgerError, match=r"ledger entry 1: schema_version: .*read it with the version that wrote it"):
         ledger.runs("0")
@@ -303,13 +307,6 @@ def test_bytes_put_into_a_whole_line_are_reported(whole, data, put):
             return  # beside the whole lines, and no part of one: such a line is passed over
         with pytest.raises(LedgerError):
             ledger.verify()
-
-
-def test_a_line_number_with_a_zero_before_it_is_no_line(tmp_path, whole):
-    ledger = JsonlLedger(tmp_path / "softmax.jsonl")
-    ledger.path.write_bytes(whole.replace(b'{"seq":1,', b'{"seq":01,', 1))
-    with pytest.raises(LedgerError, match="line 1 is not a ledger line"):
-        ledger.verify()
 
 
 def test_a_run_is_found_by_its_whole_id(tmp_path):
