@@ -22,7 +22,7 @@ from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
 from harness.problem import Problem, load
 from harness.problem.signature import prototypes
-from harness.problem_lint.finding import LintFinding, cause
+from harness.problem_lint.finding import Level, LintFinding, cause
 from harness.sandbox import Provider
 from harness.verdict import Check, Outcome
 from kernelmark.authoring.rendering import unrendered
@@ -79,7 +79,7 @@ def lint(
 
     def first() -> Iterator[Job]:
         for problem in linted:
-            if problem.readable:
+            if problem.problem is not None:
                 reporter.say(f"{problem.name}: null kernels")
             samples = list(problem.examine(settings, device))
             reporter.expect(len(samples))
@@ -90,7 +90,7 @@ def lint(
                 else:
                     later.append(job)
 
-    _check(settings, device, first(), reporter, jobs, None if any(problem.has_samples for problem in linted) else 0)
+    _check(settings, device, first(), reporter, jobs, None if any(problem.samples for problem in linted) else 0)
     _check(settings, "cpu", later, reporter, jobs, len(later))
     again = [job for problem in linted for job in problem.doubtful()]
     reporter.expect(len(again))
@@ -124,18 +124,21 @@ def _line(finding: LintFinding) -> str:
     return ": ".join(parts) + (f"; {finding.remedy}" if finding.remedy else "")
 
 
+def _finding(level: Level, what: str, remedy: str = "") -> LintFinding:
+    """A finding about no case or null kernel."""
+    return LintFinding(level, (), "", what, remedy)
+
+
 def _oddities(directory: Path, samples: dict[str, ProblemSample]) -> Iterator[LintFinding]:
     if not samples:
-        yield LintFinding(
-            "note", (), "", "has no samples", f"add {EXPECTED} with a right kernel and the likely wrong ones"
-        )
+        yield _finding("note", "has no samples", f"add {EXPECTED} with a right kernel and the likely wrong ones")
         return
     if not any(sample.outcome is Outcome.ACCEPTED for sample in samples.values()):
-        yield LintFinding("warning", (), "", "no sample is accepted", "add one that solves the problem")
+        yield _finding("warning", "no sample is accepted", "add one that solves the problem")
     known = {sample.file for sample in samples.values()}
     for file in sorted((directory / EXPECTED).parent.iterdir()):
         if file.suffix[1:] in LANGUAGES and file.name not in known:
-            yield LintFinding("error", (), "", f"samples/{file.name} is in no table of {EXPECTED}", "name it there")
+            yield _finding("error", f"samples/{file.name} is in no table of {EXPECTED}", "name it there")
 
 
 class _Linted:
@@ -146,25 +149,17 @@ class _Linted:
         self.name, self._directory = directory.name, directory
         self._findings: list[LintFinding] = []
         self._results: dict[str, list[JobResult]] = defaultdict(list)
-        self._samples: dict[str, ProblemSample] = {}
-        self._problem: Problem | None = None
+        self.samples: dict[str, ProblemSample] = {}
+        self.problem: Problem | None = None
         private = private_folder(settings)
         try:
-            self._problem = load(directory, private, final=True, checkouts=settings.checkouts)
-            self._findings += contradictions(self._problem)
+            self.problem = load(directory, private, final=True, checkouts=settings.checkouts)
+            self._findings += contradictions(self.problem)
             if with_samples:
-                self._samples = read_samples(directory)
-                self._findings += _oddities(directory, self._samples)
+                self.samples = read_samples(directory)
+                self._findings += _oddities(directory, self.samples)
         except ProblemError as error:
             self._wrong(error)
-
-    @property
-    def readable(self) -> bool:
-        return self._problem is not None
-
-    @property
-    def has_samples(self) -> bool:
-        return bool(self._samples)
 
     def examine(self, settings: Settings, device: DeviceKind) -> Iterator[Job]:
         """Try the null kernels, then make the jobs of the samples for this device.
@@ -172,17 +167,17 @@ class _Linted:
         Raises:
             UsageError: as for `lint`.
         """
-        problem, samples, self._samples = self._problem, self._samples, {}
+        problem, samples, self.samples = self.problem, self.samples, {}
         if problem is None:
             return
         try:
             self._findings[:0] = _null_kernels(problem, settings, device)
             if not any(device in case.devices for case in problem.tests):
                 return
-            self._samples = {name: sample for name, sample in samples.items() if device in sample.devices}
-            if self._samples:
+            self.samples = {name: sample for name, sample in samples.items() if device in sample.devices}
+            if self.samples:
                 _isolating(settings)  # or refused, before any is graded
-            for name, sample in self._samples.items():
+            for name, sample in self.samples.items():
                 submission = as_submission(self._directory, name, sample)
                 yield Job(problem=problem, submission=submission, key=(self, name))
         except ProblemError as error:
@@ -200,7 +195,7 @@ class _Linted:
 
     def doubtful(self) -> Iterator[Job]:
         """The jobs that grade a sample again whose wrong answer may be chance."""
-        for name, sample in self._samples.items():
+        for name, sample in self.samples.items():
             check = self._results[name][0].check if self._results[name] else None
             if check is None or check.outcome is not Outcome.WRONG_ANSWER or sample.outcome is not check.outcome:
                 continue
@@ -210,7 +205,7 @@ class _Linted:
     def report(self) -> LintReport:
         """All findings, those about the samples in their order."""
         checks = 0
-        for name, sample in self._samples.items():
+        for name, sample in self.samples.items():
             results = self._results[name]
             graded = [result.check for result in results if result.check is not None]
             if graded:
@@ -225,7 +220,7 @@ class _Linted:
     def _wrong(self, error: ProblemError) -> None:
         # The null kernels may have reported it, in another case.
         if cause(str(error)) not in [cause(finding.what) for finding in self._findings]:
-            self._findings.append(LintFinding("error", (), "", str(error)))
+            self._findings.append(_finding("error", str(error)))
 
 
 def _check(
@@ -283,9 +278,9 @@ def _unexpected(name: str, sample: ProblemSample, check: Check) -> Iterator[Lint
             wrong = [output for case in check.tests for output in case.outputs if not output.correct]
             rounding = any(output.max_error or (output.mismatch and output.mismatch.allowed) for output in wrong)
             remedy = "fix the sample" + (", or raise `tolerance` where it is right" if rounding else "")
-        yield LintFinding("error", (), "", what, remedy)
+        yield _finding("error", what, remedy)
     elif not re.search(sample.message, check.message):
-        yield LintFinding("error", (), "", f"sample `{name}`: the message does not match {sample.message!r}{said}")
+        yield _finding("error", f"sample `{name}`: the message does not match {sample.message!r}{said}")
 
 
 def _by_chance(name: str, gradings: Sequence[Check]) -> Iterator[LintFinding]:
@@ -297,7 +292,7 @@ def _by_chance(name: str, gradings: Sequence[Check]) -> Iterator[LintFinding]:
     found = f"at most {most:,} of its elements wrong in the others" if most else "only hidden tests refuse it"
     what = f"sample `{name}` is accepted in {len(gradings) - len(refused)} of {len(gradings)} gradings: {found}"
     remedy = "give a test more rows, or inputs on which the sample is wrong every time"
-    yield LintFinding("error", (), "", what, remedy)
+    yield _finding("error", what, remedy)
 
 
 def _wrong_elements(check: Check) -> float:
@@ -324,22 +319,22 @@ def contradictions(problem: Problem) -> Iterator[LintFinding]:
     except FileNotFoundError:
         return
     except (OSError, UnicodeDecodeError) as error:
-        yield LintFinding("warning", (), "", f"README.md cannot be read ({error})", "save it as UTF-8 text")
+        yield _finding("warning", f"README.md cannot be read ({error})", "save it as UTF-8 text")
         return
     lines = {line.strip() for line in text.splitlines()}
     if left := [line for line in _PLACEHOLDERS if line in lines]:
         what = f"README.md still says {', '.join(repr(line) for line in left)}, as the template does"
-        yield LintFinding("warning", (), "", what, "write what participants must know, or remove the line")
+        yield _finding("warning", what, "write what participants must know, or remove the line")
     known = {suffix: prototypes(problem, suffix) for suffix in ("cu", "cpp")}
     for declared in _DECLARED.finditer(text):
         expected = known["cu" if "cudaStream_t" in declared["arguments"] else "cpp"].get(declared["symbol"])
         if expected is None:
             names = ", ".join(f"`{name}`" for name in sorted({*known["cu"], *known["cpp"]}))
             what = f"README.md declares `{declared['symbol']}`, which no case calls"
-            yield LintFinding("warning", (), "", what, f"the functions are {names}")
+            yield _finding("warning", what, f"the functions are {names}")
         elif _bare(declared[0]) != _bare(expected):
             what = f"README.md declares `{' '.join(declared[0].split())}`, which differs from problem.toml"
-            yield LintFinding("warning", (), "", what, f"write `{expected}`")
+            yield _finding("warning", what, f"write `{expected}`")
 
 
 def _bare(declaration: str) -> str:

@@ -28,7 +28,7 @@ from kernelmark.commands.help import complete
 from kernelmark.commands.options import device_option, form_option, load_settings
 from kernelmark.commands.submit import bench, check
 from kernelmark.commands.submit import submit as submit
-from kernelmark.text.terminal import print_json, print_lines, print_text, say
+from kernelmark.text.terminal import print_as, print_text, say
 
 
 @click.group(cls=BoundaryGroup, invoke_without_command=True)
@@ -53,10 +53,7 @@ def calibrate(form: str, device: str | None) -> None:
     settings = load_settings(device=device)
     calibration = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
     path = store(settings, calibration)
-    if form == "json":
-        print_text(calibration.model_dump_json(exclude_none=True))
-    else:
-        print_lines(show.calibration(calibration, path))
+    print_as(form, calibration.model_dump_json(exclude_none=True), show.calibration(calibration, path))
 
 
 @click.command()
@@ -70,10 +67,7 @@ def doctor(form: str, verbose: bool) -> int:
     from kernelmark.diagnostics import doctor as examination
 
     findings = list(examination.examine(load_settings()))
-    if form == "json":
-        print_json([finding._asdict() for finding in findings])
-    else:
-        print_lines(examination.lines(findings, everything=verbose))
+    print_as(form, [finding._asdict() for finding in findings], examination.lines(findings, everything=verbose))
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 
 

@@ -10,7 +10,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, load_settings
-from kernelmark.text.terminal import print_json, print_lines, print_text, say, visible
+from kernelmark.text.terminal import print_as, print_text, say, visible
 
 RECORD = "parquet"
 
@@ -80,7 +80,7 @@ def _record(problem: str | None, out: Path, form: str) -> None:
     except OSError as error:
         raise UsageError(str(out), f"cannot be written to ({error.strerror})") from error
     document = {"verdicts": verdicts, "cases": cases, "out": str(out)}
-    print_json(document) if form == "json" else print_lines([f"{verdicts} verdicts and {cases} cases in {out}"])
+    print_as(form, document, [f"{verdicts} verdicts and {cases} cases in {out}"])
 
 
 def _kernel(problem: str, file: Path, wanted: str, out: Path | None, *, force: bool, **given: Any) -> None:

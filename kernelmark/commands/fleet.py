@@ -11,7 +11,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, load_settings
-from kernelmark.text.terminal import print_json, print_lines, print_text, say
+from kernelmark.text.terminal import print_as, print_text, say
 
 if TYPE_CHECKING:
     from kernelmark.grading.fleet.cluster.machine import RayNode
@@ -73,7 +73,7 @@ def status(address: str, form: str) -> None:
     from kernelmark.grading.fleet.cluster.dispatcher import examine
 
     document = examine(found)
-    print_json(document) if form == "json" else print_lines(_lines(document))
+    print_as(form, document, _lines(document))
 
 
 @fleet.command()

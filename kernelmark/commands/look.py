@@ -7,7 +7,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, load_settings
-from kernelmark.text.terminal import print_json, print_lines, print_text, say
+from kernelmark.text.terminal import print_as, print_lines, print_text, say
 
 
 @click.command()
@@ -23,12 +23,9 @@ def board(problem: str | None, write: bool, form: str) -> None:
     if write:
         publish_all(load_settings())
     found = tables(load_settings(problem), problem)
-    if form == "json":
-        print_json([table.model_dump(mode="json") for table in found])
-    else:
-        print_lines(standings.board(found))
-        if found:
-            say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
+    print_as(form, [table.model_dump(mode="json") for table in found], standings.board(found))
+    if found and form == "table":
+        say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 
 
 @click.command()
@@ -46,10 +43,7 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
 
     settings = load_settings(problem)
     found, total = newest(settings, problem, author=author, last=last)
-    if form == "json":
-        print_json([run.document() for run in found])
-    else:
-        print_lines(standings.runs(found, total, author))
+    print_as(form, [run.document() for run in found], standings.runs(found, total, author))
 
 
 @click.command("show")
@@ -91,8 +85,6 @@ def _changes(run: str, other: str | None, form: str) -> None:
     from kernelmark.text import difference
 
     before, after = revision(load_settings(), run, other)
-    if form == "json":
-        changes = list(difference.diff(before, after))
-        print_json({"run": after.verdict.run, "before": before.verdict.run, "diff": changes})
-    else:
-        print_lines(difference.lines(before, after))
+    changes = list(difference.diff(before, after))
+    document = {"run": after.verdict.run, "before": before.verdict.run, "diff": changes}
+    print_as(form, document, difference.lines(before, after))

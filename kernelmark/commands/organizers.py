@@ -15,7 +15,7 @@ from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.terminal import columns, counted, print_json, print_lines, print_text, say, visible
+from kernelmark.text.terminal import columns, counted, print_as, print_json, print_text, say, visible
 
 
 @click.group(cls=Group)
@@ -36,7 +36,7 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
             raise UsageError("--source and --author", "cannot be given together", "give one of them")
         scope = "source" if source else "author" if author else "run"
         event = moderate(load_settings(), run, action, actor, reason, scope)  # type: ignore[arg-type]  # of those below
-        print_text(event.to_json()) if form == "json" else print_lines([event.run, *standings.moderation([event])])
+        print_as(form, event.to_json(), [event.run, *standings.moderation([event])])
 
     if scoped:
         command = click.option(
@@ -71,21 +71,17 @@ def verify(form: str) -> int:
     now, archive = current(settings), settings.locate("archive")
     inspections = [inspect(ledger.path, archive, now) for ledger in ledgers(settings)]
     faults = [fault for inspection in inspections for fault in inspection.faults]
-    if form == "json":
-        print_json([asdict(inspection) for inspection in inspections])
-    else:
-        for fault in faults:
-            print_lines([visible(str(fault))])
-        for found in inspections:
-            entries, verdicts = counted(found.entries, "entry", "entries"), counted(found.known, "verdict")
-            counts = f"{entries}, {verdicts} on the current problem, {found.stale} on earlier versions of it"
-            unknown = f", {found.unknown} on a problem not found here" if found.unknown else ""
-            others = found.entries - found.known - found.stale - found.unknown
-            # Moderation events, and kinds that a later version wrote.
-            rest = f", {counted(others, 'other')}" if others else ""
-            print_lines([f"{found.path.name}: {counts}{unknown}{rest}"])
-        if not inspections:
-            print_lines([f"nothing is recorded in {settings.locate('results')}"])
+    lines = [visible(str(fault)) for fault in faults]
+    for found in inspections:
+        entries, verdicts = counted(found.entries, "entry", "entries"), counted(found.known, "verdict")
+        counts = f"{entries}, {verdicts} on the current problem, {found.stale} on earlier versions of it"
+        unknown = f", {found.unknown} on a problem not found here" if found.unknown else ""
+        others = found.entries - found.known - found.stale - found.unknown
+        # Moderation events, and kinds that a later version wrote.
+        rest = f", {counted(others, 'other')}" if others else ""
+        lines.append(f"{found.path.name}: {counts}{unknown}{rest}")
+    nothing = [f"nothing is recorded in {settings.locate('results')}"]
+    print_as(form, [asdict(inspection) for inspection in inspections], lines or nothing)
     return HarnessError.exit_code if faults else 0
 
 
@@ -149,7 +145,7 @@ def regrade(
             {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in due
         ]
         lines = [visible(str(one)) for one in due] or ["nothing needs to be graded again here"]
-        print_json(listed) if form == "json" else print_lines(lines)
+        print_as(form, listed, lines)
         return 0
     graded = grade_all(settings, [again.asked(settings, one) for one in due], jobs, record=True)
     results = [result for _, result in sorted(printed(graded, form))]
@@ -181,12 +177,10 @@ def similar(problem: str, threshold: float, form: str) -> None:
     for error in missing:
         say(f"kernelmark: warning: {visible(error)}")
     pairs = alike(submissions, threshold, settings.teams)
-    if form == "json":
-        print_json([pair.model_dump() for pair in pairs])
-    else:
-        rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
-        head = ("similarity", "file", "nearly the same as")
-        print_lines(columns(rows, head=head) if rows else [f"no two files of {len(submissions)} are that similar"])
+    rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
+    found = columns(rows, head=("similarity", "file", "nearly the same as"))
+    nothing = [f"no two files of {len(submissions)} are that similar"]
+    print_as(form, [pair.model_dump() for pair in pairs], found if rows else nothing)
 
 
 _csv = click.option(

@@ -15,7 +15,7 @@ from harness.shared.call import STYLES, Style
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.terminal import fail, print_json, print_lines, print_text, say, width
+from kernelmark.text.terminal import fail, print_as, print_json, print_lines, print_text, say, width
 
 
 @click.group(cls=Group)
@@ -132,7 +132,7 @@ def problems_lint(
     directories = [find_directory(settings, name) for name in problem] or problem_directories(settings)
     with BatchReporter() as reporter:
         reports = lint.lint(settings, directories, with_samples=not no_samples, reporter=reporter, jobs=jobs)
-    print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))
+    print_as(form, lint.document(reports), lint.lines(reports))
     return UsageError.exit_code if any(report.wrong for report in reports) else 0
 
 

@@ -180,6 +180,16 @@ def print_json(document: object) -> None:
     print_text(json.dumps(document, indent=2, ensure_ascii=False, default=str))
 
 
+def print_as(form: str, document: object, lines: Iterable[str]) -> None:
+    """Print what a command found: the document for programs if `form` is "json", else the lines for people."""
+    if form != "json":
+        print_lines(lines)
+    elif isinstance(document, str):
+        print_text(document)
+    else:
+        print_json(document)
+
+
 def say(line: str) -> None:
     """Print a line to stderr."""
     print_lines([Line(line, hang=2)], err=True)
