@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
@@ -21,7 +22,13 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, _check_returned, record
+from harness.judge.timing.replayed.launcher import (
+    LauncherSession,
+    RecordedCall,
+    ScratchCopy,
+    _check_returned,
+    record,
+)
 from harness.problem import load
 from harness.problem.reference import Reference
 from harness.problem.spec import CallSpec
@@ -81,7 +88,18 @@ def test_a_recording_comes_whole_and_its_scratch_is_copied() -> None:
     found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
     assert found.packed.recording == WITH_SCRATCH
     assert found.scratch is not None
-    assert bytes(found.scratch.numpy()) == scratch
+    memory = torch.zeros(found.scratch.nbytes, dtype=torch.uint8)
+    found.scratch.put(memory)
+    assert bytes(memory.numpy()) == scratch
+
+
+def test_results_in_the_scratch_are_no_part_of_its_copy() -> None:
+    memory = torch.arange(64, dtype=torch.uint8)
+    results = [Returned(SCRATCH.start + at, OUTPUTS.start, nbytes) for at, nbytes in ((48, 16), (8, 8), (16, 4))]
+    copy = ScratchCopy(memory, results)
+    memory.fill_(255)
+    copy.put(memory)
+    assert memory.tolist() == [*range(8), *[255] * 12, *range(20, 48), *[255] * 16]
 
 
 def test_what_cannot_be_replayed_says_why() -> None:

@@ -62,8 +62,11 @@ class Batch:
         seed: int | None = None,
         generate: Generate | None = None,
         values: Sequence[ResolvedCase] = (),
+        judged: bool = True,
     ) -> None:
         """Make the arenas, and fill them unless `filled` is False.
+
+        `judged`: whether outputs will be checked; otherwise no copy of the inputs is kept for that.
 
         `generate` needs a layout with `keeps_copy`, so that the copy is counted; `values` is as for `renew`.
 
@@ -75,11 +78,12 @@ class Batch:
         self._layout, self._device, self.sets = layout, DEVICES[device], sets
         self._generate = generate
         cheap = self._device.on_host and sets * layout.read_stride <= _COPIED_BYTES
-        self._keeps_copy = generate is not None or cheap
+        self._keeps_copy = judged and (generate is not None or cheap)
         self._kept: Mapping[Place, torch.Tensor] | None = None  # as `_memory`, where inputs were generated
         self._lots = _lots(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
         self._arenas = self._make_arenas(sealed=sealed)
+        self._is_open = True
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once taken
         self.seed = 0
         self._pattern: torch.Tensor  # [16] uint8, which the poison repeats
@@ -146,7 +150,12 @@ class Batch:
         return torch.equal(self._snapshot.view(torch.int64)[sample.places], sample.seen)
 
     def snapshot(self) -> None:
-        """Copy all outputs into private memory; from then on the runner cannot change them."""
+        """Copy all outputs into private memory; from then on the runner cannot change them.
+
+        Once the arenas are closed the last snapshot stays.
+        """
+        if not self._is_open:
+            return
         self._snapshot = self._output_bytes.clone()
         self._device.synchronize()
 
@@ -240,7 +249,8 @@ class Batch:
         return self._pattern.repeat(times)[skipped : skipped + high - low]
 
     def close_arenas(self) -> None:
-        """Give the shared memory back; the snapshot stays."""
+        """Give the shared memory back; the snapshot stays. Idempotent."""
+        self._is_open = False
         for arena in self._arenas.values():
             arena.close()
 

@@ -76,9 +76,15 @@ class GradedCase:
         return self.problem.other_values(self.resolved, self.device)
 
     def batch(
-        self, sets: int, *, sealed: bool = True, filled: bool = True, values: Sequence[ResolvedCase] = ()
+        self,
+        sets: int,
+        *,
+        sealed: bool = True,
+        filled: bool = True,
+        values: Sequence[ResolvedCase] = (),
+        judged: bool = True,
     ) -> Batch:
-        """Arenas for that many calls; `values` is as for `Batch.renew`."""
+        """Arenas for that many calls; `values` is as for `Batch.renew`, `judged` as for `Batch`."""
         return Batch(
             self.layout,
             self.device,
@@ -88,6 +94,7 @@ class GradedCase:
             seed=self.seed,
             generate=self.generate,
             values=values,
+            judged=judged,
         )
 
     @property

@@ -31,6 +31,31 @@ from harness.verdict import DeviceKind, Outcome
 from harness.wire import checks, commands, replies
 
 
+class ScratchCopy:
+    """A private copy of scratch memory [uint8], without the results that a call returns there: before each call the
+    judge puts poison into them, and they may be as large as all outputs.
+    """
+
+    def __init__(self, memory: torch.Tensor, returned: Sequence[Returned]) -> None:
+        self.nbytes = len(memory)
+        self._parts: list[tuple[int, torch.Tensor]] = []
+        start = 0
+        for result in sorted(returned, key=lambda result: result.source):
+            made = result.source - SCRATCH.start
+            self._keep(memory, start, made)
+            start = made + result.nbytes
+        self._keep(memory, start, self.nbytes)
+
+    def _keep(self, memory: torch.Tensor, start: int, end: int) -> None:
+        if start < end:
+            self._parts.append((start, memory[start:end].clone()))
+
+    def put(self, memory: torch.Tensor) -> None:
+        """Make the memory what it was when it was recorded."""
+        for start, part in self._parts:
+            memory[start : start + len(part)].copy_(part)
+
+
 @dataclass(frozen=True)
 class RecordedCall:
     """A recording as the runner wrote it, checked; and a private copy of its scratch memory.
@@ -40,7 +65,7 @@ class RecordedCall:
 
     file: bytes
     packed: Packed
-    scratch: torch.Tensor | None  # [scratch_bytes] uint8
+    scratch: ScratchCopy | None
     note: str
 
 
@@ -52,7 +77,7 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
         SubmissionFault: the call failed, or what came is not a recording, which our runner would have said.
     """
     give_back(case.device)
-    doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1)
+    doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1, judged=False)
     scratch: Arena | None = None
     try:
         case.bind(session, practice, limit=limit, doing=doing)
@@ -67,9 +92,9 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
         whole = _delivered(session, reply.file_bytes, scratch, limit, doing)
         session.ask(commands.Release(), replies.Done, limit=limit, doing=doing)
         packed = _read(whole, reply.scratch_bytes, case, doing)
-        return RecordedCall(
-            whole, packed, scratch.bytes[: reply.scratch_bytes].clone() if scratch else None, reply.note
-        )
+        practice.close_arenas()
+        copy = ScratchCopy(scratch.bytes[: reply.scratch_bytes], packed.recording.returned) if scratch else None
+        return RecordedCall(whole, packed, copy, reply.note)
     finally:
         practice.close_arenas()
         if scratch:
@@ -141,7 +166,7 @@ class LauncherSession:
     def __init__(self, session: Session, device: DeviceKind) -> None:
         self._session, self._device = session, device
         self._scratch: Arena | None = None
-        self._first: torch.Tensor | None = None
+        self._first: ScratchCopy | None = None
         self._returned: tuple[Returned, ...] = ()
         self._doing = ""
         self._mapped: tuple[int, ...] | None = None
@@ -166,8 +191,8 @@ class LauncherSession:
         if recorded.scratch is not None:
             self._first = recorded.scratch
             settle(self._device)
-            self._scratch = make_arena(self._device, len(recorded.scratch), read_only=False)
-            self._scratch.bytes[: len(recorded.scratch)].copy_(recorded.scratch)
+            self._scratch = make_arena(self._device, recorded.scratch.nbytes, read_only=False)
+            self._first.put(self._scratch.bytes)
         command = commands.Load(
             input_bytes=case.layout.input_stride,
             output_bytes=case.layout.output_stride,
@@ -188,7 +213,7 @@ class LauncherSession:
             SubmissionFault: the call failed.
         """
         if self._scratch and self._first is not None:
-            self._scratch.bytes[: len(self._first)].copy_(self._first)
+            self._first.put(self._scratch.bytes)
             for made, output in self._results(fresh.outputs):
                 made.copy_(output)  # so that one which the call does not write is found, as in an output
             DEVICES[self._device].synchronize()

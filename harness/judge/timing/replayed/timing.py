@@ -4,10 +4,11 @@ timed. Trusted.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Self
 
@@ -30,6 +31,9 @@ from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, Outcome, ReplayedBenchmark, Stage, Timing
 from harness.verdict.roofline import Calibration
 
+Turn = Callable[[GradedCase], AbstractContextManager[object]]
+"""What is held while a case is recorded."""
+_LARGE_BYTES = 1 << 30
 _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
 _FAILURES = (SandboxError, *_NO_MEMORY)  # ours; in a baseline they only cost its speedup
 
@@ -83,8 +87,8 @@ class ReplayedBaseline:
         self._stopped = True
         self._session.close()
 
-    def record(self, benchmarks: Benchmarks) -> None:
-        """Build it, and record its calls; after that its runner is no longer needed.
+    def record(self, benchmarks: Benchmarks, turn: Turn) -> None:
+        """Build it, and record its calls, each in its turn; after that its runner is no longer needed.
 
         If memory runs short, it `lacks_memory`, and can be asked again: then it goes on where it was.
         """
@@ -98,7 +102,8 @@ class ReplayedBaseline:
                 if self._stopped:
                     return
                 if case.name not in self._recorded:
-                    self._recorded[case.name] = record(self._session, case)
+                    with turn(case):
+                        self._recorded[case.name] = record(self._session, case)
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault, self.lacks_memory = _described(why), _is_short_of_memory(why)
         if not self.lacks_memory:
@@ -148,6 +153,11 @@ class ReplayedTiming:
         self._recorded: dict[str, RecordedCall] = {}
         self._dealt = DealtValues()
         self._threads = ThreadPoolExecutor(max(1, len(baselines)))
+        self._large = threading.Lock()
+
+    def _turn(self, case: GradedCase) -> AbstractContextManager[object]:
+        """Held while a case is recorded: of large ones, one at a time, so that their memory is not there twice."""
+        return self._large if case.layout.bytes_per_set > _LARGE_BYTES else nullcontext()
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +177,7 @@ class ReplayedTiming:
             SubmissionFault: the call fails, or a replay of it gives wrong results or does not end.
             NotReplayed: a case cannot be recorded, or its recording cannot be loaded.
         """
-        recording = [self._threads.submit(baseline.record, benchmarks) for baseline in self.baselines]
+        recording = [self._threads.submit(baseline.record, benchmarks, self._turn) for baseline in self.baselines]
         for i, case in enumerate(benchmarks.cases):
             benchmarks.enter(Stage.RECORD, i, case.name)
             with benchmarks.of(case), _replayable(case):
@@ -183,7 +193,7 @@ class ReplayedTiming:
             recorded.result()
         for baseline in self.baselines:  # one after the other, while nothing else is recorded
             if baseline.lacks_memory:
-                baseline.record(benchmarks)
+                baseline.record(benchmarks, self._turn)
         return 0
 
     def after_the_runner(self, benchmarks: Benchmarks) -> int:
@@ -206,7 +216,10 @@ class ReplayedTiming:
 
         What is right in the runner must be right here, too: a submission can see that it is recorded.
         """
-        recorded = record(session, case)
+        with self._turn(case):
+            self._try(case, record(session, case))
+
+    def _try(self, case: GradedCase, recorded: RecordedCall) -> None:
         self._recorded[case.name] = recorded
         try:
             player = Player(self._launcher, recorded, case)  # releases the memory of the previous case

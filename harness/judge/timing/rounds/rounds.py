@@ -46,7 +46,7 @@ class Rounds:
             SubmissionFault: the submission failed, or its time is used up.
         """
         begins, self.calls = self.calls == 0, calls
-        practice = self._case.batch(calls)
+        practice = self._case.batch(calls, judged=False)
         try:
             self._case.bind(self._session, practice, limit=self._limit, doing=self._doing)
             self._ask(commands.Call(sets=(0,), within_ms=self._limit.left_ms, begins=begins), replies.Done)
