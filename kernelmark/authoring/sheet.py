@@ -54,7 +54,7 @@ def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:
     try:
         current = {
             fields.seq
-            for fields in recorded.verdicts()
+            for fields in recorded.facts().verdicts
             if fields.problem.sha256 == problem.sha256
             and fields.ranks
             and fields.speedups_json != "[]"

@@ -221,7 +221,7 @@ def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: De
 
     What is inside a container is not looked at: its image's digest stands for it.
     """
-    newest = newest_environment(ledger.verdicts(), (device, facts.device_name, provider.name))
+    newest = newest_environment(ledger.facts().verdicts, (device, facts.device_name, provider.name))
     if newest is None:
         return None
     if provider.name == "docker":

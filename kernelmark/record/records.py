@@ -150,7 +150,8 @@ def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) ->
     """
     try:
         recorded, effort = ledger(settings, slug), settings.effort
-        newest = recorded.newest(_LOOKED_AT, outcome=Outcome.ACCEPTED, language=language, effort=effort)
+        with recorded.lines() as lines:
+            newest = lines.newest(_LOOKED_AT, outcome=Outcome.ACCEPTED, language=language, effort=effort)
     except LedgerError:
         return None
     alike = [verdict for verdict in newest if verdict.environment.device_kind == device]
@@ -200,7 +201,7 @@ def run_ids(settings: Settings) -> list[str]:
     Raises:
         LedgerError: a ledger is broken.
     """
-    return [verdict.run for ledger in ledgers(settings) for verdict in ledger.verdicts()]
+    return [verdict.run for ledger in ledgers(settings) for verdict in ledger.facts().verdicts]
 
 
 def source_of(settings: Settings, prefix: str) -> tuple[Submission, str]:

@@ -48,7 +48,9 @@ def revision(settings: Settings, run: str, other: str | None = None) -> tuple[So
 def _before(ledger: JsonlLedger, entry: Entry) -> Verdict | None:
     after = entry.verdict
     of, alike = after.submission, (after.environment.device_name, after.problem.sha256, after.timing)
-    earlier = [v for v in ledger.verdicts() if v.seq < entry.seq and v.author == of.author and v.sha256 != of.sha256]
+    earlier = [
+        v for v in ledger.facts().verdicts if v.seq < entry.seq and v.author == of.author and v.sha256 != of.sha256
+    ]
     timed = [
         v for v in earlier if v.median_ns and (v.environment.device_name, v.problem.sha256, v.setting.timing) == alike
     ]

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.errors import LedgerError, UsageError
-from harness.verdict import Effort, Outcome, Verdict
+from harness.verdict import Verdict
 from leaderboard.record import chain
 from leaderboard.record.chain import LinePlace
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, encode
 from leaderboard.record.exemption import Exemption
-from leaderboard.record.fields import Facts, VerdictFields
+from leaderboard.record.fields import Facts
 from leaderboard.record.index import Index
 from leaderboard.record.lines import Lines
 from leaderboard.record.moderation import Moderation
@@ -108,24 +108,6 @@ class JsonlLedger:
             places = lines.places(run_prefix)
         return [*self.read_at(places)]
 
-    def verdicts(self, since: int = 0) -> list[VerdictFields]:
-        """The fields of the verdicts after line `since`, oldest first.
-
-        Raises:
-            LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
-        """
-        with self.lines() as lines:
-            return [*lines.verdicts(since)]
-
-    def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:
-        """The newest verdicts of this kind, newest first, and no more than `most`.
-
-        Raises:
-            LedgerError: the chain is broken.
-        """
-        with self.lines() as lines:
-            return lines.newest(most, outcome=outcome, language=language, effort=effort)
-
     def find(self, run: str) -> Verdict | None:
         """The verdict of a run, by its whole id; None if the ledger does not have it.
 
@@ -185,16 +167,9 @@ class JsonlLedger:
         Raises:
             LedgerError: the file cannot be read, or one of these lines was changed after it was written.
         """
-        return self.read_at(self.places(numbers))
-
-    def places(self, numbers: Collection[int]) -> list[LinePlace]:
-        """Where some lines, counted from 1, are in the file, in order.
-
-        Raises:
-            LedgerError: the file cannot be read, or the chain is broken.
-        """
         with self.lines() as lines:
-            return lines.at(numbers)
+            places = lines.at(numbers)
+        return self.read_at(places)
 
     def read_at(self, places: Iterable[LinePlace]) -> Iterator[Entry]:
         """The entries at some places.

@@ -75,6 +75,10 @@ class Lines:
         rows = self._rows("seq, start, length", "AND seq IN (SELECT value FROM json_each(?))", "ORDER BY seq", wanted)
         return [LinePlace(*row) for row in rows]
 
+    def place(self, number: int) -> LinePlace | None:
+        """Where the line of this number is; None if there is none."""
+        return next((LinePlace(*row) for row in self._rows("seq, start, length", "AND seq = ?", "", number)), None)
+
     def events(self) -> list[Entry]:
         """The moderation events and exemptions, oldest first; the index does not keep what they follow (`prev`)."""
         where = "AND run IS NULL AND event IS NOT NULL"
@@ -87,16 +91,8 @@ class Lines:
         Raises:
             LedgerError: a verdict was written by a version whose verdicts this one cannot read.
         """
-        return Facts(self.events(), [*self.verdicts()])
-
-    def verdicts(self, since: int = 0) -> Iterator[VerdictFields]:
-        """The fields of the verdicts after line `since`, oldest first.
-
-        Raises:
-            LedgerError: one was written by a version whose verdicts this one cannot read.
-        """
         self._refuse_unreadable()
-        return map(self.made, self._rows(_FIELDS, "AND run IS NOT NULL AND seq > ?", "ORDER BY seq", since))
+        return Facts(self.events(), [*map(self.made, self._rows(_FIELDS, "AND run IS NOT NULL", "ORDER BY seq"))])
 
     def moderation(self) -> Events:
         """The moderation events among the lines."""

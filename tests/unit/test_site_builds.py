@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +39,27 @@ def test_one_append_touches_only_what_tells_of_it(project: SiteProject) -> None:
     told |= {f"authors/{name}" for name in ("ada", "bob", "cyd")}  # they now stand among four
     assert touched == {f"{name}.{suffix}" for name in told for suffix in ("html", "json")}
     assert written.written == len(touched)
+
+
+def test_others_may_write_while_pages_are_made(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leaderboard.publishing.site import folder
+
+    monkeypatch.setattr("leaderboard.record.index._WAIT_S", 0.05)
+    seen = list[int]()
+
+    def recorded_meanwhile(*of: Any, real: Any = folder._made) -> Any:
+        project.add(run_of("gus", 80_000, "9"))
+        JsonlLedger(project.root / "results/softmax.jsonl", project.index).facts()
+        with closing(sqlite3.connect(project.root / "index.sqlite")) as database:
+            seen.append(database.execute("SELECT count(*) FROM line WHERE author = 'gus'").fetchone()[0])
+        return real(*of)
+
+    monkeypatch.setattr(folder, "_made", recorded_meanwhile)
+    project.add(run_of("fay", 90_000, "8"))
+    project.build()
+    assert seen == [1]
+    assert f"runs/{'8' * 16}.html" in project.files()
+    assert f"runs/{'9' * 16}.html" not in project.files()
 
 
 def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProject) -> None:

@@ -111,7 +111,7 @@ def by_case(board: Board, book: Book, names: Sequence[str]) -> list[CaseTimes]:
 
 
 class Stand(NamedTuple):
-    """A run that has a page, and the row that counts on the board: its own, or that of its author or team instead."""
+    """A run that has a page, and the row that counts on the board: its own, or one of its author or team instead."""
 
     line: VerdictFields
     counts: Counts
@@ -143,17 +143,17 @@ class Stand(NamedTuple):
 
 
 def stands(book: Book, teams: Teams) -> Iterator[Stand]:
-    """Where the runs that have a page stand, other than those that were set aside."""
-    others: dict[tuple[TableKey, str], list[Placed]] | None = None
-    for run, line in book.runs.items():
-        if (own := book.placed.get(run)) is not None:
-            yield Stand(line, "itself", own)
-            continue
-        if others is None:
-            others = {}
-            for placed in book.placed.values():
-                others.setdefault((placed.board.key, placed.row.name), []).append(placed)
-        if theirs := others.get((line.setting.key, teams.name_of(line.author))):
+    """The rows that count instead of the runs that have a page and are not on a board; of those that were set aside,
+    none does.
+    """
+    others = [line for run, line in book.runs.items() if run not in book.placed]
+    names = {teams.name_of(line.author) for line in others}
+    rows: dict[tuple[TableKey, str], list[Placed]] = {}
+    for placed in book.placed.values():
+        if placed.row.name in names:
+            rows.setdefault((placed.board.key, placed.row.name), []).append(placed)
+    for line in others:
+        if theirs := rows.get((line.setting.key, teams.name_of(line.author))):
             placed = min(theirs, key=lambda placed: _COUNTS.index(_counts(line, placed.row)))
             yield Stand(line, _counts(line, placed.row), placed)
 

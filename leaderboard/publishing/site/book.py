@@ -126,8 +126,9 @@ class Book:
         Raises:
             LedgerError: the ledger was replaced meanwhile, or cannot be read.
         """
-        (entry,) = self._ledger.read_at(self._lines.at([line.seq]))
-        if entry.hash != line.hash:
+        place = self._lines.place(line.seq)
+        entry = next(self._ledger.read_at([place])) if place is not None else None
+        if entry is None or entry.hash != line.hash:
             raise LedgerError(f"{self._ledger.path} was replaced while it was read", "try again")
         return entry.verdict
 

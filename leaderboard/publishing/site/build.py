@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache, partial
@@ -39,8 +40,11 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
         UsageError: `out` has pages that this command did not write.
         HarnessError: something cannot be written.
     """
-    with ExitStack() as opened:
-        return write(out, memory, list(_pages(_site(material, memory, opened))))
+    try:
+        with ExitStack() as opened:
+            return write(out, memory, _pages(_site(material, memory, opened)))
+    except sqlite3.Error as error:  # after its first look at a ledger, a build does not make the index again
+        raise HarnessError(f"the index of the ledgers cannot be read ({error})", "build the site again") from error
 
 
 def _site(material: SiteInputs, memory: Path, opened: ExitStack) -> Site:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,11 +22,11 @@ from pydantic_core import to_json
 from harness.errors import HarnessError, UsageError
 from leaderboard.record.durable import write_whole
 
-_LIST = "written.json"
+_LIST, _BEGUN = "written.json", "begun.json"
 
 Files = Mapping[str, bytes]
 Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash
-_UNFINISHED = ("", -1, "")  # listed before a file is written, so that a killed build leaves no unlisted file
+_UNFINISHED = ("", -1, "")  # of files listed before they are written, so that a killed build leaves no unlisted file
 
 
 class Page(NamedTuple):
@@ -47,11 +47,8 @@ class Written(NamedTuple):
 
 def key(*parts: str) -> str:
     """The hash of everything that a page is made from."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data) + data)
-    return digest.hexdigest()[:32]
+    joined = "".join([f"{len(part)}:{part}" for part in parts])
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def as_text(value: object) -> str:
@@ -62,14 +59,14 @@ def as_text(value: object) -> str:
     return to_json(value).decode()
 
 
-def write(folder: Path, memory: Path, pages: Sequence[Page]) -> Written:
+def write(folder: Path, memory: Path, pages: Iterable[Page]) -> Written:
     """Make the folder hold these pages, and remove other files that an earlier build wrote.
 
     Raises:
         UsageError: the folder has an index.html that no build wrote.
         HarnessError: something cannot be written.
     """
-    old = _kept(memory)
+    old = _kept(memory / _LIST) | dict.fromkeys(_kept(memory / _BEGUN), _UNFINISHED)
     if not old and (folder / "index.html").exists():  # a build, even a killed one, lists its files before writing them
         raise UsageError(str(folder), "has an index.html that no build wrote", "remove it, or name another --out")
     new: Kept = {}
@@ -83,26 +80,27 @@ def write(folder: Path, memory: Path, pages: Sequence[Page]) -> Written:
         for name in {path.rpartition("/")[0] for page in due for path in page.paths}:
             (folder / name).mkdir(parents=True, exist_ok=True)
         if begun := {path: _UNFINISHED for page in due for path in page.paths}:
-            _keep(memory, {**old, **begun})
+            _keep(memory / _BEGUN, begun)
         new.update(_made(folder, due, old))
         gone = old.keys() - new.keys()
         for path in gone:
             (folder / path).unlink(missing_ok=True)
         if new != old:
-            _keep(memory, new)
+            _keep(memory / _LIST, new)
+        (memory / _BEGUN).unlink(missing_ok=True)
     except OSError as error:
         raise HarnessError(f"{error.filename or folder}: the site cannot be written ({error.strerror})") from error
     written = sum(new[path][1:] != old.get(path, ("",))[1:] for page in due for path in page.paths)
     return Written(written, len(new) - written, len(gone))
 
 
-def _keep(memory: Path, files: Kept) -> None:
-    write_whole(memory / _LIST, json.dumps(files, separators=(",", ":")).encode(), replace=True)
+def _keep(file: Path, files: Kept) -> None:
+    write_whole(file, to_json(files), replace=True)
 
 
-def _kept(memory: Path) -> Kept:
+def _kept(file: Path) -> Kept:
     with suppress(OSError, ValueError, TypeError):
-        listed = json.loads((memory / _LIST).read_bytes())
+        listed = json.loads(file.read_bytes())
         return {str(path): (str(k), int(size), str(digest)) for path, (k, size, digest) in listed.items()}
     return {}
 

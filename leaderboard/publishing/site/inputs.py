@@ -126,7 +126,7 @@ class Site:
 
     @cached_property
     def stands(self) -> Mapping[str, tuple[boards.Stand, ...]]:
-        """Where the runs stand that have a page, by problem."""
+        """What counts instead of the runs that have a page and are not on a board, by problem."""
         return {book.problem: tuple(boards.stands(book, self.material.teams)) for book in self.books}
 
     def source_mark(self, problem: str, line: VerdictFields) -> str:
@@ -163,11 +163,13 @@ class Site:
                     made[run] = ShownProfile(key(found.model_dump_json()), parts)
         return made
 
+    @cached_property
+    def _shared_key(self) -> tuple[str, ...]:
+        return self.version, self.material.url, self.material.title
+
     def page(self, path: str, template: str, key_parts: Iterable[str], make: Callable[[], tuple[Record, Any]]) -> Page:
         """A page and its JSON; `make` returns the document, and the template's other values."""
-
-        inputs = self.material
-        made_from = key(self.version, inputs.url, inputs.title, path, *key_parts)
+        made_from = key(*self._shared_key, path, *key_parts)
         return Page((path, paths.document(path)), made_from, partial(self._files, path, template, make))
 
     def _files(self, path: str, template: str, make: Callable[[], tuple[Record, Any]]) -> Files:

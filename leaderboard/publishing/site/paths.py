@@ -10,6 +10,7 @@ import re
 
 FRONT, AUTHORS, DEVICES, METHOD = "index.html", "authors.html", "devices.html", "method.html"
 FEED = "feed.xml"
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def problem(slug: str) -> str:
@@ -52,7 +53,7 @@ def component(name: str) -> str:
 
     Capitals are not plain, since some file systems ignore case.
     """
-    if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
+    if _PLAIN.fullmatch(name):
         return name
     plain = re.sub(r"[^a-z0-9_-]+", "-", name.lower())[:40].strip("-_") or "x"
     return f"{plain}.{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"

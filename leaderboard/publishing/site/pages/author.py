@@ -39,7 +39,7 @@ class _Subject(NamedTuple):
     """The team that it is, or that the author is in."""
     places: list[Placed]
     stands: list[Stand]
-    """Of the accepted runs that have a page."""
+    """Of the accepted runs that have a page and are not on a board."""
     tried: dict[str, tuple[Book, Tried]]
     """By problem."""
 
@@ -103,7 +103,8 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
     there = [member for member in team.members if member in known] if team else []
 
     def make() -> tuple[AuthorDocument, dict[str, Any]]:
-        newest_first = sorted(subject.stands, key=lambda stand: stand.line.age, reverse=True)
+        on_board = [_on_board(placed, subject.tried) for placed in subject.places]
+        newest_first = sorted([*on_board, *subject.stands], key=lambda stand: stand.line.age, reverse=True)
         runs = [stand.accepted_run() for stand in newest_first]
         places = [_standing(placed) for placed in subject.places]
         attempts = [_attempts(book, tried, site.hidden(book.problem)) for book, tried in subject.tried.values()]
@@ -141,6 +142,11 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
     if team:
         marks.append(as_text([team, there]))
     return site.page(paths.author(author), "author.html", marks, make)
+
+
+def _on_board(placed: Placed, tried: dict[str, tuple[Book, Tried]]) -> Stand:
+    book, _ = tried[placed.board.key.problem]
+    return Stand(book.runs[placed.row.run], "itself", placed)
 
 
 def _standing(placed: Placed) -> Standing:

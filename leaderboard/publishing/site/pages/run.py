@@ -71,7 +71,7 @@ class KernelRow(NamedTuple):
 
 def pages(site: Site) -> Iterator[Page]:
     for book in site.books:
-        stands = {stand.line.run: stand for stand in site.stands[book.problem] if stand.counts != "itself"}
+        stands = {stand.line.run: stand for stand in site.stands[book.problem]}
         for run in book.runs:
             yield _page(site, book, run, book.placed.get(run), stands.get(run))
 
