@@ -144,8 +144,12 @@ class Judge:
         return Check.model_validate({name: getattr(verdict, name) for name in Check.model_fields})
 
 
+Answering = Callable[..., Judge]
+"""Installs a judge that gives these answers."""
+
+
 @pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Judge]:
+def judge(monkeypatch: pytest.MonkeyPatch) -> Answering:
     def install(*answers: Verdict | BaseException) -> Judge:
         fake = Judge(*answers)
         monkeypatch.setattr(harness.judge, "grade", fake.grade)

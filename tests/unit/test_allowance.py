@@ -17,7 +17,7 @@ from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import Allowance
 from leaderboard.record.ledger import JsonlLedger
 from tests.repository import commit, init
-from tests.unit.conftest import Command, Judge
+from tests.unit.conftest import Answering, Command
 from tests.verdicts import accepted, failed
 
 NOW = datetime.now(UTC)
@@ -109,9 +109,7 @@ def test_what_one_command_admits_counts_at_once_with_its_usual_time(competition:
     allowance.take("eve", lambda: 40)
 
 
-def test_what_an_organizer_wants_graded_does_not_count(
-    competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
+def test_what_an_organizer_wants_graded_does_not_count(competition: Path, command: Command, judge: Answering) -> None:
     limit(competition, TWO)
     record(competition, used("ada", 1), used("ada", 1), used("ada", 1), exempt=True)
     assert Allowance(Settings.load()).left("ada") == "2 of 2 gradings"
@@ -123,9 +121,7 @@ def test_what_an_organizer_wants_graded_does_not_count(
     assert Allowance(Settings.load()).left("ada") == "2 of 2 gradings"
 
 
-def test_submit_is_refused_before_anything_is_graded(
-    competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
+def test_submit_is_refused_before_anything_is_graded(competition: Path, command: Command, judge: Answering) -> None:
     limit(competition, TWO)
     (competition / "kernel.py").write_text(KERNEL)
     asked = judge(used("ada", 0), used("bob", 0)).asked
@@ -149,7 +145,7 @@ def test_problems_list_says_what_is_left(competition: Path, command: Command) ->
 
 @pytest.mark.parametrize("recording", [True, False])
 def test_changed_files_above_the_limit_are_told_and_the_others_are_graded(
-    recording: bool, competition: Path, command: Command, judge: Callable[..., Judge]
+    recording: bool, competition: Path, command: Command, judge: Answering
 ) -> None:
     limit(competition, TWO)
     record(competition, used("bob", 2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ import kernelmark
 from harness.judge import Progress
 from harness.submission import Submission
 from harness.verdict import Stage
-from tests.unit.conftest import Judge, recorded
+from tests.unit.conftest import Answering, recorded
 from tests.verdicts import accepted
 
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_python_grades_source_paths_and_submissions(judge: Callable[..., Judge], project: Path) -> None:
+def test_python_grades_source_paths_and_submissions(judge: Answering, project: Path) -> None:
     fake = judge(*(accepted() for _ in range(4)))
     seen: list[Progress] = []
     source = "void twice(const float* x, float* y) {}\n"
@@ -40,9 +39,7 @@ def test_python_grades_source_paths_and_submissions(judge: Callable[..., Judge],
         kernelmark.grad  # noqa: B018
 
 
-def test_a_str_is_source_whatever_it_says_and_who_names_a_file_is_told(
-    judge: Callable[..., Judge], project: Path
-) -> None:
+def test_a_str_is_source_whatever_it_says_and_who_names_a_file_is_told(judge: Answering, project: Path) -> None:
     """A model's answer of one line may name a file of the trainer's: `kernel.py` is one of the project's."""
     sources = ["", "/", "import kernel.py\nx.py", "#" * 5000]
     fake = judge(*(accepted() for _ in [*sources, "a path", "a name"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,11 @@ import pytest
 from harness.errors import HarnessError, SandboxError, UsageError
 from harness.verdict import Outcome, Verdict
 from kernelmark.commands.cli import main, submit
-from tests.unit.conftest import PROBLEM, Command, Judge, recorded
+from tests.unit.conftest import PROBLEM, Answering, Command, recorded
 from tests.verdicts import accepted, failed
 
 
-def test_effort_and_baselines_reach_the_judge(run: Command, judge: Callable[..., Judge], project: Path) -> None:
+def test_effort_and_baselines_reach_the_judge(run: Command, judge: Answering, project: Path) -> None:
     fake = judge(*(accepted() for _ in range(4)))
     (project / "reference" / "double").mkdir(parents=True)
     (project / "reference" / "double" / "eager.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
@@ -40,7 +39,7 @@ def test_effort_and_baselines_reach_the_judge(run: Command, judge: Callable[...,
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["submit", "bench", "check"])
 def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
-    run: Command, judge: Callable[..., Judge], project: Path, command: str, outcome: str, code: int
+    run: Command, judge: Answering, project: Path, command: str, outcome: str, code: int
 ) -> None:
     verdict = accepted() if outcome == "accepted" else failed(Outcome(outcome))
     judge(verdict)
@@ -74,7 +73,7 @@ def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
     ],
 )
 def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
-    run: Command, judge: Callable[..., Judge], project: Path, args: tuple[str, ...], message: str
+    run: Command, judge: Answering, project: Path, args: tuple[str, ...], message: str
 ) -> None:
     (project / "kernel.cpp").write_text("// nothing\n")
     (project / "empty.py").write_text("\n")
@@ -104,7 +103,7 @@ def test_a_folder_that_is_in_no_project_is_named(
 
 
 def test_a_path_into_another_project_uses_that_project(
-    run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = project / "own"
     own.mkdir()
@@ -122,7 +121,7 @@ def test_a_path_into_another_project_uses_that_project(
     [("smal", "test 'smal' is not one of double; did you mean `small`?"), ("secret", "known: `small`")],
 )
 def test_a_test_that_is_unknown_or_hidden_cannot_be_run_alone(
-    run: Command, judge: Callable[..., Judge], test: str, told: str
+    run: Command, judge: Answering, test: str, told: str
 ) -> None:
     fake = judge(accepted())
     ended = run("check", "double", "kernel.py", "--only", "small", "--only", test)
@@ -132,7 +131,7 @@ def test_a_test_that_is_unknown_or_hidden_cannot_be_run_alone(
 
 
 def test_a_problem_without_a_case_for_the_device_is_refused(
-    run: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch
+    run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: True)
     fake = judge(accepted())
@@ -143,7 +142,7 @@ def test_a_problem_without_a_case_for_the_device_is_refused(
 
 
 def test_a_failure_of_ours_is_tried_once_more(
-    run: Command, judge: Callable[..., Judge], project: Path, caplog: pytest.LogCaptureFixture
+    run: Command, judge: Answering, project: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     verdict = accepted()
     fake = judge(SandboxError("the daemon hiccuped\x1b"), verdict)
@@ -163,7 +162,7 @@ def test_a_failure_of_ours_is_tried_once_more(
     ids=["ours, twice", "the user's, once"],
 )
 def test_what_failed_records_nothing(
-    run: Command, judge: Callable[..., Judge], project: Path, errors: tuple[Exception, ...], code: int, told: str
+    run: Command, judge: Answering, project: Path, errors: tuple[Exception, ...], code: int, told: str
 ) -> None:
     fake = judge(*errors, accepted())
     ended = run("submit", "double", "kernel.py")
@@ -172,9 +171,7 @@ def test_what_failed_records_nothing(
     assert recorded(project) == []
 
 
-def test_json_on_stdout_is_the_stored_document_and_nothing_else(
-    run: Command, judge: Callable[..., Judge], project: Path
-) -> None:
+def test_json_on_stdout_is_the_stored_document_and_nothing_else(run: Command, judge: Answering, project: Path) -> None:
     verdict = accepted()
     judge(verdict, verdict)
     graded = run("submit", "double", "kernel.py", "--format", "json")
@@ -187,7 +184,7 @@ def test_json_on_stdout_is_the_stored_document_and_nothing_else(
     assert [row["run"] for row in table["rows"]] == [verdict.run]
 
 
-def test_show_takes_a_prefix_that_is_unique_over_all_problems(run: Command, judge: Callable[..., Judge]) -> None:
+def test_show_takes_a_prefix_that_is_unique_over_all_problems(run: Command, judge: Answering) -> None:
     first, second = accepted(run="abc0000000000000"), accepted(run="abd0000000000000")
     judge(first, second)
     run("submit", "double", "kernel.py")
@@ -207,7 +204,7 @@ def test_one_broken_problem_hides_no_other(run: Command, project: Path) -> None:
     assert "closed/problem.toml is not TOML" in ended.err
 
 
-def test_boards_and_problems_are_listed(run: Command, judge: Callable[..., Judge]) -> None:
+def test_boards_and_problems_are_listed(run: Command, judge: Answering) -> None:
     judge(accepted())
     run("submit", "double", "kernel.py")
     assert "double on NVIDIA H200 (cuda), plain calls, protocol 1" in run("board").out

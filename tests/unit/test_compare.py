@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.submission import Submission
 from harness.verdict import Doubt, Ratio, Speedup, Verdict
-from tests.unit.conftest import Command, Judge, recorded
+from tests.unit.conftest import Answering, Command, recorded
 from tests.verdicts import accepted, failed
 
 
@@ -24,7 +23,7 @@ def beside(low: float, median: float, high: float) -> Verdict:
     [((1.1, 1.2, 1.3), "faster"), ((0.7, 0.8, 0.9), "slower"), ((0.9, 1.0, 1.1), "no difference was measured")],
 )
 def test_one_file_is_graded_beside_another(
-    project: Path, run: Command, judge: Callable[..., Judge], interval: tuple[float, float, float], told: str
+    project: Path, run: Command, judge: Answering, interval: tuple[float, float, float], told: str
 ) -> None:
     (project / "other.py").write_text("def twice(x, y): y.copy_(x + x)\n")
     asked = judge(beside(*interval))
@@ -37,7 +36,7 @@ def test_one_file_is_graded_beside_another(
     assert not (project / "leaderboard").exists(), "nothing is recorded"
 
 
-def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command, judge: Callable[..., Judge]) -> None:
+def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command, judge: Answering) -> None:
     source, verdict = (project / "kernel.py").read_bytes(), accepted(run="abc0000000000000")
     graded = Submission.of(source, "py", author="ada", name="kernel.py")
     judge(verdict.model_copy(update={"submission": verdict.submission.model_copy(update={"sha256": graded.sha256})}))
@@ -51,7 +50,7 @@ def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command
 
 
 def test_a_kernel_that_the_interpreter_runs_is_refused_before_anything_is_timed(
-    project: Path, run: Command, judge: Callable[..., Judge]
+    project: Path, run: Command, judge: Answering
 ) -> None:
     (project / "triton.py").write_text("import triton\n")
     checked = judge(accepted(device_kind="cpu", interpreted=True))
@@ -61,7 +60,7 @@ def test_a_kernel_that_the_interpreter_runs_is_refused_before_anything_is_timed(
     assert checked.setup.only == ["small"], "one test of B was run, and nothing else"
 
 
-def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Callable[..., Judge]) -> None:
+def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Answering) -> None:
     doubt = Doubt(code="no_baseline", text="baseline kernel: it crashed")
     judge(accepted().model_copy(update={"doubts": (doubt,)}), accepted(), failed())
     for why in (": baseline kernel: it crashed\n", "; `kernelmark check` says why"):

@@ -16,7 +16,7 @@ from kernelmark.course.submissions import submissions_in
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import rank
-from tests.unit.conftest import Command, Judge, Said
+from tests.unit.conftest import Answering, Command, Said
 from tests.verdicts import accepted, failed
 
 KERNEL = "def twice(x, y): y.copy_(2 * x)\n"
@@ -36,7 +36,7 @@ class Course(NamedTuple):
 
     folder: Path
     command: Command
-    judge: Callable[..., Judge]
+    judge: Answering
 
     def configure(self, text: str) -> None:
         with (self.folder / "kernelmark.toml").open("a") as settings:
@@ -57,7 +57,7 @@ class Course(NamedTuple):
 
 
 @pytest.fixture
-def course(competition: Path, command: Command, judge: Callable[..., Judge]) -> Course:
+def course(competition: Path, command: Command, judge: Answering) -> Course:
     return Course(competition, command, judge)
 
 

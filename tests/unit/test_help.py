@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -14,7 +13,7 @@ from click.shell_completion import ShellComplete
 
 from kernelmark.commands.cli import main, submit
 from kernelmark.commands.help import SECTIONS, commands
-from tests.unit.conftest import Command, Judge, recorded
+from tests.unit.conftest import Answering, Command, recorded
 from tests.verdicts import accepted
 
 PATHS = [path for path, _ in commands(main)]
@@ -65,7 +64,7 @@ def test_the_shell_completes_what_the_project_has(
     assert [each.value for each in completed(words, incomplete)] == found
 
 
-def test_the_shell_completes_runs(run: Command, judge: Callable[..., Judge], project: Path) -> None:
+def test_the_shell_completes_runs(run: Command, judge: Answering, project: Path) -> None:
     judge(accepted())
     run("submit", "double", "kernel.py")
     [verdict] = recorded(project)
@@ -84,7 +83,7 @@ def completed(words: list[str], incomplete: str) -> list[click.shell_completion.
 
 
 def test_a_submission_from_stdin_is_given_with_its_language(
-    run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(accepted())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"def twice(x, y): y.copy_(2 * x)\n")))
