@@ -66,6 +66,9 @@ class Reference:
             raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")
         return cls(problem, _import(problem))
 
+    def rest(self) -> None:
+        """Nothing to release: it keeps no memory between two questions."""
+
     def close(self) -> None:
         """Nothing to end: it runs in this process."""
 

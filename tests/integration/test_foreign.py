@@ -13,6 +13,7 @@ import torch
 
 from harness.audit.watch import visible_cases, watch
 from harness.errors import ProblemError
+from harness.judge.correctness import oracle as oracle_module
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import grouped
 from harness.problem import Problem, ResolvedCase, load
@@ -215,15 +216,21 @@ def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None
     assert "reference.py" in str(error.value)
 
 
-def test_a_reference_may_be_asked_by_several_threads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large_bytes", [0, 1 << 30], ids=["large", "small"])
+def test_a_reference_may_be_asked_by_several_threads(
+    tmp_path: Path, large_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A baseline is recorded in a thread of its own, on inputs of another case than the one being judged."""
+    monkeypatch.setattr(oracle_module, "_LARGE_BYTES", large_bytes)
     given = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())
     with closing(Oracle(given, SANDBOX, "cpu")) as oracle, ThreadPoolExecutor(2) as threads:
         first, second = (given.resolve(case) for case in given.tests[:2])
 
         def shapes(case: ResolvedCase, seed: int) -> dict[str, tuple[int, ...]]:
             drawn = oracle.generate(case, torch.Generator().manual_seed(seed))
+            oracle.rest()
             answer = oracle(grouped(drawn, case), {}, case)
+            oracle.rest()
             assert oracle.compare(answer, grouped(drawn, case), answer, case) is None
             return {name: tuple(tensor.shape) for name, tensor in drawn.items()}
 

@@ -74,6 +74,7 @@ class Correctness:
         limit = TimeLimit(seconds, f"{note}; is it an endless loop, a deadlock, or just slow?")
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
+        case.reference.rest()
         give_back(case.device)
         called = session.ask(commands.Call(sets=(0,), within_ms=limit.left_ms), replies.Done, limit=limit, doing=doing)
         batch.snapshot()

@@ -37,6 +37,7 @@ from harness.shared.foreign import FORMS
 from harness.verdict import DeviceKind
 from harness.wire import commands, replies
 
+_LARGE_BYTES = 1 << 30
 R = TypeVar("R", bound=replies.Reply)
 
 
@@ -50,6 +51,10 @@ class _Bound:
 
     def __post_init__(self) -> None:
         self._slots = {slot.tensor.name: slot for slot in self.layout.slots}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(arena.nbytes for arena in self.arenas.values())
 
     def tensor(self, slot: Slot) -> Tensor:
         return placed(slot, self.arenas[slot.place].bytes)
@@ -135,6 +140,12 @@ class Oracle:
             said = self._ask(commands.Verify(), replies.Said, "checking an answer")
         return said.text or None
 
+    def rest(self) -> None:
+        """Release the memory of a large case until it is asked again: while a call is made, it takes as much."""
+        with self._asked:
+            if self._bound is not None and self._bound.nbytes > _LARGE_BYTES:
+                self._release()
+
     def close(self) -> None:
         """End the sandbox. Idempotent; a thread that is asking gets an error of the sandbox."""
         session, bound = self._session, self._bound
@@ -150,10 +161,7 @@ class Oracle:
         if self._bound is not None and self._bound.case is case:
             return self._bound
         session = self._session or self._start()
-        if self._bound is not None:
-            self._ask(commands.Release(), replies.Done, "releasing memory")
-            self._bound.close()
-            self._bound = None
+        self._release()
         layout = Layout(case)
         self._bound = _Bound(case, layout, arenas(layout, self._device.kind, 1, sealed=False))
         parameters = self._problem.parameters
@@ -162,6 +170,12 @@ class Oracle:
             limit = TimeLimit(self._problem.limits.build_s)
             bind(session, bindings, descriptors(self._bound.arenas), limit=limit, doing="preparing a call")
         return self._bound
+
+    def _release(self) -> None:
+        if self._bound is not None:
+            self._ask(commands.Release(), replies.Done, "releasing memory")
+            self._bound.close()
+            self._bound = None
 
     def _start(self) -> Session:
         limits = self._problem.limits

@@ -30,15 +30,19 @@ from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import DeviceKind, Outcome
 from harness.wire import checks, commands, replies
 
+_PART_BYTES = 256 << 20
+
 
 class ScratchCopy:
-    """A private copy of scratch memory [uint8], without the results that a call returns there: before each call the
-    judge puts poison into them, and they may be as large as all outputs.
+    """A private copy of scratch memory [uint8], of those parts alone that are not zero.
+
+    Results that a call returns there are no part of it: before each call the judge puts poison into them, and they may
+    be as large as all outputs.
     """
 
     def __init__(self, memory: torch.Tensor, returned: Sequence[Returned]) -> None:
         self.nbytes = len(memory)
-        self._parts: list[tuple[int, torch.Tensor]] = []
+        self._parts: list[tuple[slice, torch.Tensor | None]] = []  # None: zero
         start = 0
         for result in sorted(returned, key=lambda result: result.source):
             made = result.source - SCRATCH.start
@@ -47,13 +51,17 @@ class ScratchCopy:
         self._keep(memory, start, self.nbytes)
 
     def _keep(self, memory: torch.Tensor, start: int, end: int) -> None:
-        if start < end:
-            self._parts.append((start, memory[start:end].clone()))
+        for low in range(start, end, _PART_BYTES):
+            part = slice(low, min(low + _PART_BYTES, end))
+            self._parts.append((part, memory[part].clone() if bool(memory[part].any()) else None))
 
     def put(self, memory: torch.Tensor) -> None:
         """Make the memory what it was when it was recorded."""
-        for start, part in self._parts:
-            memory[start : start + len(part)].copy_(part)
+        for part, content in self._parts:
+            if content is None:
+                memory[part].zero_()
+            else:
+                memory[part].copy_(content)
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,7 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
     doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1, judged=False)
     scratch: Arena | None = None
     try:
+        case.reference.rest()
         case.bind(session, practice, limit=limit, doing=doing)
         session.ask(commands.Call(sets=(0,), begins=True), replies.Done, limit=limit, doing=doing)
         reply = _asked_to_record(session, limit, doing)

@@ -237,6 +237,7 @@ class ReplayedTiming:
             raise _noted(fault, recorded) from None
         finally:
             fresh.close()
+        case.reference.rest()
 
     def _time(self, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
         recorded = self._recorded[case.name]
