@@ -16,7 +16,7 @@ import pdb
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
@@ -45,13 +45,13 @@ from harness.runner.kernel import BuiltKernel, CallError
 from harness.runner.serve import Server
 from harness.sandbox import provider
 from harness.submission import Submission
-from harness.verdict import CaseResult, Outcome
+from harness.verdict import Outcome
 from harness.wire import commands, replies
 
 Tensors = dict[str, torch.Tensor]
 
 IN_MODULE = "kernelmark_test"
-"""The name in a Python submission's module that holds the `DebuggedCall`, for `breakpoint()`."""
+"""The name in a Python submission's module that holds the `DebuggedCall`, for `breakpoint()`, from the call on."""
 
 
 def main() -> int:
@@ -74,16 +74,12 @@ def main() -> int:
 def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
     device = open_device(request.device)
     path, *others = map(real, request.files)
-
-    def about_to_call(call: DebuggedCall) -> None:
-        module = sys.modules.get("submission")
-        if module is not None:
-            setattr(module, IN_MODULE, call)
-
     home = tempfile.TemporaryDirectory()  # as long as the process: it contains what is compiled
     try:
         kernel = _kernel(path, others, graded, device, home.name)
-        result, call = _run_test(graded, kernel, device, about_to_call)
+        here = _Here(graded, Server(device, kernel))
+        result = Correctness().run(cast(Session, here), graded, graded.name)
+        here.server.obey(commands.Release(), ())
     except CompileError as error:
         print(error.log or error.message, file=sys.stderr)
         return Outcome.COMPILE_ERROR.exit_code
@@ -102,7 +98,7 @@ def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
         out.write(result.model_dump_json().encode())
     if request.interactive:
         print(f"{result.outcome.value.replace('_', ' ')} {result.message}")
-        names = {"inputs": call.inputs, "outputs": call.outputs, "expected": call.expected}
+        names = dict(vars(here.call))
         code.interact(f"names: {', '.join(names)} (tensors by name); Ctrl-D ends", local=names, exitmsg="")
     return result.outcome.exit_code
 
@@ -113,32 +109,20 @@ class DebuggedCall:
 
     inputs: Tensors = field(default_factory=dict)
     """Copies: as the call gets them, an `inout` included."""
-    expected: Tensors = field(default_factory=dict)
-    """What the reference gives for them, in float64, where an output is not of integers."""
     outputs: Tensors = field(default_factory=dict)
     """As the call left them; empty before it."""
-
-
-def _run_test(
-    case: GradedCase, kernel: BuiltKernel, device: RunnerDevice, about_to_call: Callable[[DebuggedCall], None]
-) -> tuple[CaseResult, DebuggedCall]:
-    """Make the call and check it as the judge does; `about_to_call` gets the tensors before.
-
-    Raises:
-        Exception: whatever the submission raises.
-    """
-    here = _Here(case, Server(device, kernel), about_to_call)
-    result = Correctness().run(cast(Session, here), case, case.name)  # what it raises keeps the tensors, for a debugger
-    here.server.obey(commands.Release(), ())
-    return result, here.call
+    expected: Tensors = field(default_factory=dict)
+    """What the reference gives for them, in float64, where an output is not of integers."""
 
 
 class _Here:
-    """Stands for a session with a runner: its commands are carried out in this process, however long they take."""
+    """Stands for a session with a runner: its commands are carried out in this process, however long they take.
 
-    def __init__(self, case: GradedCase, server: Server, about_to_call: Callable[[DebuggedCall], None]) -> None:
-        self._case, self.server, self._about_to_call = case, server, about_to_call
-        self.call = DebuggedCall()
+    What the submission raises passes through, and keeps the tensors for a debugger.
+    """
+
+    def __init__(self, case: GradedCase, server: Server) -> None:
+        self._case, self.server, self.call = case, server, DebuggedCall()
 
     def ask(
         self,
@@ -157,7 +141,8 @@ class _Here:
         self.call.inputs = {name: copied(tensor) for name, tensor in tensors.items() if name in given}
         stacked = {name: tensor[None] for name, tensor in self.call.inputs.items()}
         self.call.expected = {name: truth[0] for name, truth in self._case.truth(stacked, 1).truth.items()}
-        self._about_to_call(self.call)
+        if (module := sys.modules.get("submission")) is not None:
+            setattr(module, IN_MODULE, self.call)
         try:
             return self.server.obey(command, ())
         finally:

@@ -36,16 +36,13 @@ def known_inputs(
         DeviceError: the device has too little memory.
     """
     assert problem.foreign is not None
-    bits = problem.foreign.seed_bits
-    found = [
-        f"{case.name}: no seed changes its inputs, or what they lead to"
-        for case in cases
-        if _same(oracle, case, device)
-    ]
-    if problem.foreign.form == "gpu-mode" and bits < ENOUGH_BITS:
+    bits, text = problem.foreign.seed_bits, ""
+    if known := next((case for case in cases if _same(oracle, case, device)), None):
+        text = f"{known.name}: no seed changes its inputs, or what they lead to"
+    elif problem.foreign.form == "gpu-mode" and bits < ENOUGH_BITS:
         remedy = "import the problem again, if an earlier version imported it"
-        found.append(f"its inputs are drawn from {1 << bits:,} seeds alone: {remedy}")
-    return (Doubt(code=DoubtCode.KNOWN_INPUTS, text=found[0]),) if found else ()
+        text = f"its inputs are drawn from {1 << bits:,} seeds alone: {remedy}"
+    return (Doubt(code=DoubtCode.KNOWN_INPUTS, text=text),) if text else ()
 
 
 def _same(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> bool:
