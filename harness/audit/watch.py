@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ _SUM_UP_S = 60.0
 
 @dataclass
 class Watched:
-    """What a tool wrote, and how far the submission came. All of it could be forged by the submission."""
+    """What a tool or the runner wrote, and how far the submission came. All of it could be forged by the submission."""
 
     calls: int = 0
     """On how many of the cases the kernel was called without a fault."""
@@ -86,8 +86,8 @@ def watch(
             watched.fault = failure.message
         try:
             offer, limit = session.reconnect(_SUM_UP_S), TimeLimit(_SUM_UP_S)
-            for name, content in documents(session, offer, limit, "reading what the tool wrote", watched.too_large):
-                watched.documents[name] = content
+            found = documents(session, offer, limit, "reading what the tool wrote", watched.too_large)
+            watched.documents.update(found)
         except SubmissionFault as failure:
             watched.fault = watched.fault or failure.message
     return watched
@@ -102,18 +102,17 @@ def artefacts(
     doing: str,
     sets: int,
     first: commands.CompileOnly | None = None,
-    too_large: list[str],
-) -> Iterator[tuple[str, bytes]]:
+) -> Watched:
     """Build the submission in a sandbox of its own and call it, if it runs on this device; then ask for documents.
 
-    Those that are too large are not fetched, and a line about each is added. `first` is sent before the build.
+    `first` is sent before the build.
 
     Raises:
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    limits, batch = larger(case.problem.limits), case.batch(sets)
-    limit = TimeLimit(limits.time_s + limits.build_s)  # watched calls take longer, and the first may have to compile
+    limits, batch, watched = larger(case.problem.limits), case.batch(sets), Watched()
+    limit = TimeLimit(limit_s(limits))
     try:
         with Session.start(provider, case.device, limits) as session:
             session.handshake()
@@ -125,9 +124,10 @@ def artefacts(
                 case.bind(session, batch, limit=limit, doing=doing)
                 session.ask(commands.Call(sets=(0,)), replies.Done, limit=limit, doing=doing)
             offer = session.ask(command, replies.Profiled, limit=limit, doing=doing)
-            yield from documents(session, offer, limit, doing, too_large)
+            watched.documents.update(documents(session, offer, limit, doing, watched.too_large))
     finally:
         batch.close_arenas()
+    return watched
 
 
 def visible_cases(problem: Problem, device: DeviceKind, *, tests: bool) -> list[ResolvedCase]:
@@ -136,6 +136,11 @@ def visible_cases(problem: Problem, device: DeviceKind, *, tests: bool) -> list[
     rng = secrets.SystemRandom()
     cases = [problem.resolve(case.drawn(rng)) for case in given if device in case.devices]
     return sorted(cases, key=lambda case: Layout(case).bytes_per_set)
+
+
+def limit_s(limits: Limits) -> float:
+    """Calls that are watched take longer, and the first may have to compile."""
+    return limits.time_s + limits.build_s
 
 
 def larger(limits: Limits) -> Limits:

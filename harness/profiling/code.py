@@ -47,19 +47,11 @@ def compiled_code(submission: Submission, case: GradedCase, provider: Provider) 
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    device, code = DEVICES[case.device], CompiledCode()
+    device = DEVICES[case.device]
     only = commands.CompileOnly(architecture=device.architecture()) if device.on_host else None
-    asked = artefacts(
-        submission,
-        case,
-        provider,
-        commands.Inspect(),
-        doing="collecting its code",
-        sets=1,
-        first=only,
-        too_large=code.unreadable,
-    )
-    for name, content in asked:
+    found = artefacts(submission, case, provider, commands.Inspect(), doing="collecting its code", sets=1, first=only)
+    code = CompiledCode(unreadable=found.too_large)
+    for name, content in found.documents.items():
         _read(code, name, content)
     named = ((f"submission.{submission.language}", submission.source), *submission.beside)
     sources = {name: content.decode("utf-8", "replace").splitlines() for name, content in named}

@@ -59,10 +59,10 @@ def torch_profile(
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    profile, asked = TorchProfile(), commands.Profile(active=_ACTIVE, repeats=_REPEATS, parts=tuple(parts))
-    for name, content in artefacts(
-        submission, case, provider, asked, doing=f"profiling {case.name}", sets=_SETS, too_large=profile.unreadable
-    ):
+    asked = commands.Profile(active=_ACTIVE, repeats=_REPEATS, parts=tuple(parts))
+    found = artefacts(submission, case, provider, asked, doing=f"profiling {case.name}", sets=_SETS)
+    profile = TorchProfile(unreadable=found.too_large)
+    for name, content in found.documents.items():
         _read(profile, name, content)
     if "memory" not in parts:
         profile.memory = []

@@ -112,14 +112,8 @@ def _length(b: BenchmarkResult) -> int:
 def _sensor(name: str, unit: str, x: Axis, points: list[Point], after: str) -> Markup:
     values = [value for _, value in points]
     title = f"{name}: {min(values):g} to {max(values):g} {unit} over {len(points)} {after}"
-    return plot(
-        title,
-        x,
-        linear(values, lambda value, step: _measured(value, step, unit)),
-        [Series("main", points)],
-        width=_WIDE,
-        height=120,
-    )
+    y = linear(values, lambda value, step: f"{number} {unit}" if (number := _number(value, step)) else "")
+    return plot(title, x, y, [Series("main", points)], width=_WIDE, height=120)
 
 
 def _by_case(benchmarks: Sequence[BenchmarkResult]) -> Axis:
@@ -142,8 +136,3 @@ def _number(value: float, step: float) -> str:
     if value == int(value):
         return f"{value:,.0f}"
     return f"{value:g}" if step < 1 else ""
-
-
-def _measured(value: float, step: float, unit: str) -> str:
-    number = _number(value, step)
-    return f"{number} {unit}" if number else ""
