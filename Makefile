@@ -79,7 +79,7 @@ doctor: $(ready) ## what this machine needs before it can grade
 	$(bin)/kernelmark doctor
 
 schema: $(ready) ## write problems/problem.schema.json anew
-	$(bin)/python -m harness.problem.schema >problems/.schema.tmp
+	$(bin)/kernelmark problems schema >problems/.schema.tmp
 	mv problems/.schema.tmp problems/problem.schema.json
 
 cli-reference: $(ready) ## write docs/cli.md anew

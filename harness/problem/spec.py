@@ -7,11 +7,12 @@ keys, `checks` what concerns several, and `resolve` computes the numbers of one 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -330,6 +331,17 @@ class ProblemFile(Schedule):
     visibility: Literal["public", "after_deadline", "never"] = Field(
         default="public", description="when submitted sources may be shown"
     )
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of `problem.toml`, draft 2020-12: its keys and their types, not whether they agree."""
+    schema = ProblemFile.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "problem.toml"}
+
+
+def schema_document() -> str:
+    """The schema as the text of `problems/problem.schema.json`, by which editors complete and check the file."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 class PrivateFile(Spec):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harness.errors import ProblemError, UsageError
 from harness.problem import load
-from harness.problem.schema import document
 from harness.problem.signature import prototypes
+from harness.problem.spec import schema_document
 from harness.shared.call import Style
 from kernelmark.authoring.rendering import render
 from kernelmark.project.settings import Settings
@@ -55,7 +55,7 @@ def write(settings: Settings, slug: str, style: Style = "writes") -> list[Path]:
                 _write(made, name, slug=slug, style=style, functions=functions)
             schema = directory.parent / SCHEMA
             if not schema.exists():
-                Path(folder, SCHEMA).write_text(document(), "utf-8")
+                Path(folder, SCHEMA).write_text(schema_document(), "utf-8")
                 Path(folder, SCHEMA).rename(schema)
                 new.append(schema)
             made.rename(directory)

@@ -139,6 +139,6 @@ def problems_lint(
 @problems.command("schema")
 def problems_schema() -> None:
     """Print the JSON Schema of problem.toml, for editors."""
-    from harness.problem.schema import document
+    from harness.problem.spec import schema_document
 
-    print_text(document().rstrip("\n"))
+    print_text(schema_document().rstrip("\n"))

@@ -19,7 +19,7 @@ from harness.errors import ProblemError
 from harness.files.identity import length_prefixed_sha256
 from harness.problem import Case, Problem, load
 from harness.problem.load import identify
-from harness.problem.schema import document, json_schema
+from harness.problem.spec import json_schema, schema_document
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -556,7 +556,7 @@ def test_the_documents_name_every_key(table: dict[str, Any]) -> None:
 
 def test_the_schema_file_is_up_to_date() -> None:
     stored = (ROOT / "problems" / "problem.schema.json").read_text()
-    assert stored == document(), "run `python -m harness.problem.schema > problems/problem.schema.json`"
+    assert stored == schema_document(), "run `make schema`"
 
 
 def test_the_schema_agrees_with_the_loader() -> None:
