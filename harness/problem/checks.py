@@ -9,7 +9,7 @@ from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
 from harness.problem.key import ProblemKey, case_key, file_key
 from harness.problem.resolve import resolve_case
-from harness.problem.signature import unreachable_outputs
+from harness.problem.signature import forms
 from harness.problem.spec import Case, ProblemSpec
 from harness.shared.call import Form, numbered
 from harness.shared.call import names as form_names
@@ -108,10 +108,13 @@ def _check_call(problem: ProblemSpec, file: ProblemKey) -> None:
             key.at("result").refuse(f"names {name!r}, which is no output", "name tensors of role 'output'")
     if len(set(returned)) < len(returned):
         key.at("result").refuse("names an output twice", "name each once")
-    for name in unreachable_outputs(problem):
-        of_role = key.at("result") if roles[name] == "output" else key
-        what = f"leaves out the {roles[name]} {name!r}, which no call could write then"
-        of_role.refuse(what, "name it in an argument or in the result")
+    of = forms(problem)
+    reached = {name for form in (*of.arguments, of.result) for name in form_names(form)}
+    for name, role in roles.items() if call.style != "writes" else ():
+        if role != "input" and name not in reached:
+            of_role = key.at("result") if role == "output" else key
+            what = f"leaves out the {role} {name!r}, which no call could write then"
+            of_role.refuse(what, "name it in an argument or in the result")
 
 
 def _check_form(problem: ProblemSpec, form: Form, key: ProblemKey) -> None:

@@ -14,8 +14,9 @@ from harness.kinds import DeviceKind
 from harness.problem.checks import check
 from harness.problem.dtypes import DTYPES
 from harness.problem.resolve import ResolvedCase, ResolvedTensor, resolve_case
-from harness.problem.signature import signature
+from harness.problem.signature import forms
 from harness.problem.spec import Case, ProblemSpec
+from harness.shared.call import written
 from harness.shared.foreign import FORMS
 
 Decider = Literal["reference", "compare", "allclose", "budget"]
@@ -35,8 +36,13 @@ class Problem(ProblemSpec):
 
     @property
     def signature(self) -> str:
-        """The definition of a Python submission, and how it is called: `softmax(x) -> y`."""
-        return signature(self)
+        """The definition of a Python submission: `softmax(x, y)`, `softmax(x) -> y`, of a class `Model(n)(x) -> y`."""
+        if self.call.style == "writes":
+            given = [*(spec.name for spec in self.tensors), *(spec.name for spec in self.scalars)]
+            return f"{self.entry}({', '.join(given)})"
+        of = forms(self)
+        made = f"({', '.join(map(written, of.init))})" if self.call.style == "module" else ""
+        return f"{self.entry}{made}({', '.join(map(written, of.arguments))}) -> {written(of.result)}"
 
     @property
     def decided_by(self) -> Decider:

@@ -13,9 +13,9 @@ from harness.errors import nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import elements_key
 from harness.problem.key import ProblemKey, case_key
-from harness.problem.signature import settled_forms, symbol
+from harness.problem.signature import forms, symbol
 from harness.problem.spec import Case, Fill, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
-from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms
+from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms, settled
 
 MAX_ELEMENTS = 2**40
 MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one
@@ -105,7 +105,6 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
     if all(tensor.role == "input" or not tensor.elements for tensor in tensors):
         of_case.at("params").refuse("leaves every output without elements", "nothing would be tested: raise a size")
     scalars = tuple(_scalar(spec, file.at("scalars", number)) for number, spec in enumerate(problem.scalars))
-    forms = _forms(problem, scalars, absent, file)
     sized = file.given({**_elements(tensors), **{elements_key(name): 0 for name in absent}})
     minimum_bytes = sized.at("cost", "bytes").value(problem.cost.bytes)
     minimum_flops = sized.at("cost", "flops").value(problem.cost.flops)
@@ -122,7 +121,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         symbol=symbol(problem, case),
         tensors=tuple(tensors),
         scalars=scalars,
-        forms=forms,
+        forms=_forms(problem, scalars, absent, file),
         minimum_bytes=minimum_bytes,
         minimum_flops=minimum_flops,
         tolerance=problem.tolerance.of_a_sum(terms),
@@ -135,10 +134,15 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
 def _forms(problem: ProblemSpec, scalars: Iterable[ResolvedScalar], absent: Iterable[str], file: ProblemKey) -> Forms:
     values: dict[str, Form] = {scalar.name: scalar.value for scalar in scalars}
     values |= {name: {"none": True} for name in absent}
-    forms = settled_forms(problem, file.parameters, values)
-    if (nbytes := forms.nbytes()) > MAX_BYTES:
+
+    def each(several: Iterable[Form]) -> tuple[Form, ...]:
+        return tuple(settled(form, file.parameters, values) for form in several)
+
+    of = forms(problem)
+    in_case = Forms(each(of.init), each(of.arguments), *each([of.result]))
+    if (nbytes := in_case.nbytes()) > MAX_BYTES:
         file.at("call").refuse(f"takes {nbytes:,} bytes in {file.case}, as JSON", f"its forms may take {MAX_BYTES:,}")
-    return forms
+    return in_case
 
 
 def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:

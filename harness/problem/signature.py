@@ -6,12 +6,12 @@ compares a README with them, and the judge shows one after a crash. Trusted, no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from harness.languages import LANGUAGES
 from harness.problem.dtypes import DTYPES
 from harness.problem.spec import Case, ProblemFile, ProblemSpec, TensorSpec
-from harness.shared.call import Form, Forms, names, settled, written
+from harness.shared.call import Form, Forms
 
 _BOTH = {
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -58,35 +58,6 @@ def forms(problem: ProblemFile) -> Forms:
     outputs: list[Form] = [spec.name for spec in problem.tensors if spec.role == "output"]
     default = {"tuple": outputs} if outputs else {"none": True}  # nothing if all are inouts
     return Forms(call.init, arguments, outputs[0] if len(outputs) == 1 else default)
-
-
-def settled_forms(problem: ProblemFile, params: Mapping[str, int | float | str], values: Mapping[str, Form]) -> Forms:
-    """The forms of a call in one case: what names a parameter, or something in `values`, has its value."""
-    of = forms(problem)
-
-    def each(several: Sequence[Form]) -> tuple[Form, ...]:
-        return tuple(settled(form, params, values) for form in several)
-
-    return Forms(each(of.init), each(of.arguments), settled(of.result, params, values))
-
-
-def signature(problem: ProblemFile) -> str:
-    """The definition of a Python submission: `softmax(x, y)`, `softmax(x) -> y`, or for a class `Model(n)(x) -> y`."""
-    if problem.call.style == "writes":
-        given = [*(spec.name for spec in problem.tensors), *(spec.name for spec in problem.scalars)]
-        return f"{problem.entry}({', '.join(given)})"
-    of = forms(problem)
-    made = f"({', '.join(map(written, of.init))})" if problem.call.style == "module" else ""
-    return f"{problem.entry}{made}({', '.join(map(written, of.arguments))}) -> {written(of.result)}"
-
-
-def unreachable_outputs(problem: ProblemFile) -> list[str]:
-    """The outputs that a call in the problem's style neither returns nor is given."""
-    if problem.call.style == "writes":
-        return []
-    of = forms(problem)
-    reached = {name for form in (*of.arguments, of.result) for name in names(form)}
-    return [spec.name for spec in problem.tensors if spec.role != "input" and spec.name not in reached]
 
 
 def dtype_parameters(problem: ProblemSpec) -> list[str]:
