@@ -35,13 +35,10 @@ def sheet(settings: Settings, problem: Problem) -> Sheet:
         statement = outside.text(problem.directory / "README.md", errors="replace")
     except OSError:
         statement = ""
-    return Sheet(statement, _entry_points(problem), baselines(settings, problem))
-
-
-def _entry_points(problem: Problem) -> dict[str, tuple[str, ...]]:
     compiled = [suffix for suffix, language in LANGUAGES.items() if language.compiler is not None]
-    found = {suffix: tuple(prototypes(problem, suffix).values()) for suffix in compiled}
-    return {suffix: declared for suffix, declared in found.items() if declared}
+    declared = {suffix: tuple(prototypes(problem, suffix).values()) for suffix in compiled}
+    entry_points = {suffix: functions for suffix, functions in declared.items() if functions}
+    return Sheet(statement, entry_points, baselines(settings, problem))
 
 
 def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:

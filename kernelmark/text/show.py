@@ -44,6 +44,7 @@ NOT_ISOLATED = (
 )
 INTERPRETED = "Triton's interpreter ran it: that shows whether it is right, not how fast it is; a speedup needs a GPU"
 
+_STYLES = {Outcome.ACCEPTED: "green", Outcome.UNSUPPORTED: "yellow", Outcome.INCOMPLETE: "yellow"}
 _ALIKE = ("no difference was measured", "yellow")
 _LOG_LINES = 10  # at each end of a long log
 _DOCUMENT = "--format json"
@@ -223,17 +224,12 @@ def _headline(result: Check, first: Line | None = None, reason: str = "") -> Ite
     outcome = result.outcome.value.replace("_", " ")
     score = result.score if isinstance(result, Verdict) else None
     why = visible(reason or result.message) or (f"{interval(score)} a call" if score else "")
-    yield first or Line(f"{outcome}: {why}" if why else outcome, f"bold {_style(result.outcome)}", hang=2)
+    yield first or Line(f"{outcome}: {why}" if why else outcome, f"bold {_STYLES.get(result.outcome, 'red')}", hang=2)
     submission = result.submission
     files = visible(" with ".join([submission.name, *([", ".join(submission.beside)] if submission.beside else [])]))
     who = f"{files} by {visible(submission.author)}"
     yield labelled(visible(result.problem.slug), f"{who}, sha256 {submission.sha256[:12]}", "dim")
     yield labelled("device", _device(result.environment))
-
-
-def _style(outcome: Outcome) -> str:
-    styles = {Outcome.ACCEPTED: "green", Outcome.UNSUPPORTED: "yellow", Outcome.INCOMPLETE: "yellow"}
-    return styles.get(outcome, "red")
 
 
 def _device(environment: Environment) -> str:

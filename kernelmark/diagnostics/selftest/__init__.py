@@ -125,7 +125,7 @@ class SelfTest:
     """Tries cases, in any thread; `grades` gives what grades on a device, in a sandbox: by default this process."""
 
     def __init__(self, grades: Callable[[DeviceKind, SandboxName], Grades] | None = None) -> None:
-        self._grades = grades or _in_this_process
+        self._grades = grades or (lambda device, sandbox: OneByOne(Settings.load(device=device, sandbox=sandbox)))
         self._lock = threading.Lock()
         self._twins: dict[tuple[str, DeviceKind, SandboxName], Future[Interval | None]] = {}
 
@@ -190,10 +190,6 @@ def graded(case: KnownSubmission, grades: Grades) -> TrialGrading:
             None, "usage" if isinstance(result.error, UsageError) else "harness_error", str(result.error)
         )
     return TrialGrading(result.verdict, cast(Ending, result.verdict.outcome.value), result.verdict.message)
-
-
-def _in_this_process(device: DeviceKind, isolation: SandboxName) -> Grades:
-    return OneByOne(Settings.load(device=device, sandbox=isolation))
 
 
 def attacks() -> list[KnownSubmission]:

@@ -7,18 +7,18 @@ dispatcher's own machine names by its directory.
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from harness import errors
 from harness.errors import HarnessError, KernelmarkError, UsageError
-from harness.kinds import DeviceKind, Effort, SandboxName
+from harness.kinds import Effort, SandboxName
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
+from kernelmark.project.settings import DeviceChoice
 from kernelmark.text.terminal import unexpected
 
-DeviceWish = Literal["auto", DeviceKind]
 AHEAD = 4
 """How many jobs a worker has beyond those that it works on: their sandboxes start meanwhile."""
 
@@ -51,7 +51,7 @@ class JobRequest(Message):
     submission: Submission
     effort: Effort
     baselines: tuple[str, ...]
-    device: DeviceWish
+    device: DeviceChoice
     sandbox: SandboxName
     timed: bool = True
     """Whether to time it after the tests."""

@@ -155,7 +155,7 @@ class Worker:
         """The verdict with its speedups over the baselines; with a doubt for each that there is none over."""
         automatic = settings.model_copy(update={"effort": "default"})
         found_baselines = find_baselines(automatic, job.problem, job.device)
-        baselines = {_name(baseline): baseline for baseline in found_baselines}
+        baselines = {baseline.name.partition(".")[0]: baseline for baseline in found_baselines}
         found = dict[str, object]({"requested_baselines": tuple(baselines)})
         if verdict.outcome is Outcome.ACCEPTED:
             known = {name: self._known_time(job, baseline) for name, baseline in baselines.items()}
@@ -258,10 +258,6 @@ class Worker:
         verdict = self._verdict(baseline, secrets.token_hex(8))
         failed = f"{verdict.outcome.value.replace('_', ' ')}: {verdict.message}"
         return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else failed
-
-
-def _name(baseline: Submission) -> str:
-    return baseline.name.partition(".")[0]
 
 
 def _why(known: KnownTimes | str, verdict: Verdict) -> str:
