@@ -73,7 +73,6 @@ def test_a_cpu_has_no_device_memory(device: Device, monkeypatch: pytest.MonkeyPa
     assert not DeviceMemory("cpu").is_short()
 
 
-GIB = 1 << 30
 MOST = 2 * GIB
 
 
@@ -213,9 +212,9 @@ def test_every_kind_has_what_the_judge_asks_of_it() -> None:
 
 @pytest.mark.parametrize(("free", "batch", "buffer"), [(139 * GIB, 12 * GIB, 4 * GIB), (12 * GIB, 3 * GIB, 3 * GIB)])
 def test_a_gpu_gives_shares_of_what_is_free(
-    free: int, batch: int, buffer: int, monkeypatch: pytest.MonkeyPatch
+    free: int, batch: int, buffer: int, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 140 * GIB))
+    device.free = free
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(L2_cache_size=50 << 20))
     assert DEVICES["cuda"].batch_sizes() == BatchSizes(batch, 50 << 20)

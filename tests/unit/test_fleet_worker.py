@@ -82,33 +82,27 @@ class FakeGrader:
         if special is not None:
             return special
         score_ns = BASELINE_NS if self.given.submission.author == "baseline" else KERNEL_NS
-        made = accepted(
-            run=self.given.run, problem=self.given.problem.slug, name=self.given.submission.name, score_ns=score_ns
-        )
-        return made.model_copy(update={"effort": self.given.effort})
+        given = {"run": self.given.run, "problem": self.given.problem.slug, "effort": self.given.effort}
+        return accepted(name=self.given.submission.name, score_ns=score_ns, **given)
 
     def check(self) -> Check:
         made = self.grade()
         return Check.model_validate({name: getattr(made, name) for name in Check.model_fields})
 
 
-class Answers:
-    def __init__(self) -> None:
-        self._got: queue.SimpleQueue[JobAnswer] = queue.SimpleQueue()
-
+class Answers(queue.Queue[JobAnswer]):
     def __call__(self, answer: JobAnswer) -> None:
-        self._got.put(answer)
+        self.put(answer)
 
-    def take(self, count: int = 1) -> dict[str, JobAnswer]:
-        return {answer.run: answer for answer in (self._got.get(timeout=20) for _ in range(count))}
+    def take(self, count: int) -> dict[str, JobAnswer]:
+        return {answer.run: answer for answer in (self.one() for _ in range(count))}
 
     def one(self) -> JobAnswer:
-        [answer] = self.take().values()
-        return answer
+        return self.get(timeout=20)
 
     def none_within(self, seconds: float) -> bool:
         time.sleep(seconds)
-        return self._got.empty()
+        return self.empty()
 
 
 @pytest.fixture
