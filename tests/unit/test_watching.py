@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from kernelmark.commands import submit as watching
+from kernelmark.commands import submit
 
 
 def replaced(file: Path) -> None:
@@ -70,8 +70,8 @@ def watch(
         assert isinstance(status, int)
         return status
 
-    monkeypatch.setattr(watching.time, "sleep", sleep)
-    return watching._repeated([file], once), ran
+    monkeypatch.setattr(submit.time, "sleep", sleep)
+    return submit._repeated([file], once), ran
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_what_is_saved_while_it_runs_is_not_missed(file: Path, monkeypatch: pyte
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(watching.time, "sleep", interrupted)
-    assert watching._repeated([file], once) == 2
+    monkeypatch.setattr(submit.time, "sleep", interrupted)
+    assert submit._repeated([file], once) == 2
 
 
 def test_the_last_status_counts_and_a_later_error_is_told_in_a_line(
@@ -140,5 +140,5 @@ def test_files_beside_it_are_watched_too(file: Path, monkeypatch: pytest.MonkeyP
             raise KeyboardInterrupt
         saved(header)
 
-    monkeypatch.setattr(watching.time, "sleep", sleep)
-    assert watching._repeated([file, header], once) == 2
+    monkeypatch.setattr(submit.time, "sleep", sleep)
+    assert submit._repeated([file, header], once) == 2
