@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
+from harness.arena import Arena, make_arena
 from harness.compare import check, is_close, passes_fast_check
-from harness.problem.spec import Tolerance
+from harness.judge.correctness import arenas as arenas_module
+from harness.judge.correctness import cases
+from harness.judge.correctness.arenas import placed
+from harness.judge.correctness.cases import Correctness
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.timing.replayed import fresh_inputs
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
+from harness.problem import ResolvedCase, load
+from harness.problem.reference import Reference
+from harness.problem.spec import Case, Tolerance
+from harness.verdict import Outcome
+from harness.wire import commands, replies
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.live_bytes import LiveBytes
+
+DOUBLE = load(PROBLEMS / "double")
 
 
 @pytest.mark.parametrize("most", [5, 96, 1 << 24], ids=["parts of rows", "rows", "all at once"])
@@ -46,3 +64,88 @@ def test_the_fast_check_takes_little_memory_beside_what_it_compares(
     with LiveBytes() as live:
         assert (passes_fast_check if rtol is None else is_close)(got, truth, tolerance)
     assert live.peak < got.nbytes // 4, "a copy of the output would be all of it"
+
+
+class Judging:
+    """A case of 4 MiB in and 4 MiB out, the arenas that the judge makes for it, and a runner that doubles."""
+
+    def __init__(self, live: LiveBytes) -> None:
+        self.case = GradedCase(DOUBLE, Reference.load(DOUBLE), "cpu", _large())
+        self.nbytes = self.case.layout.input_stride
+        self.asked: list[str] = []
+        self._live, self._arenas = live, dict[bool, Arena]()
+
+    def make_arena(self, device: str, nbytes: int, *, read_only: bool, in_host: bool = False) -> Arena:
+        """As the function; the arena counts until it is closed."""
+        arena = make_arena(device, nbytes, read_only=read_only, in_host=in_host)
+        close, open_ = arena.close, [arena.nbytes]
+        self._live.others += arena.nbytes
+        self._live.look()
+
+        def closed() -> None:
+            self._live.others -= sum(open_)
+            open_.clear()
+            close()
+
+        arena.close = closed  # type: ignore[method-assign]
+        self._arenas[read_only] = arena
+        return arena
+
+    def double(self) -> None:
+        """Make the call."""
+        x, y = (placed(slot, self._arenas[slot.place != "outputs"].bytes) for slot in self.case.layout.slots)
+        torch.mul(x, 2, out=y)
+
+    def ask(self, command: commands.Command, expect: type[Any], **_: object) -> Any:
+        """Answer as a session does."""
+        self.asked.append(type(command).__name__)
+        if isinstance(command, commands.Call):
+            self.double()
+            return replies.Called(returned="nothing", interpreted=False)
+        return expect()
+
+
+def _large() -> ResolvedCase:
+    [name] = DOUBLE.parameters
+    return DOUBLE.resolve(Case(name="large", params={name: 1 << 20}, devices=("cpu",)))
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[LiveBytes], Judging]:
+    """Judging with thresholds so low that these tensors are large ones, and blocks small beside them."""
+    monkeypatch.setattr(check, "_FAST_ELEMENTS", 1 << 14)
+    monkeypatch.setattr(cases, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(fresh_inputs, "_MOST_BYTES", 1)
+
+    def judging(live: LiveBytes) -> Judging:
+        made = Judging(live)
+        monkeypatch.setattr(arenas_module, "make_arena", made.make_arena)
+        return made
+
+    return judging
+
+
+def test_timed_calls_take_their_arenas_and_what_the_truth_needs(counted: Callable[[LiveBytes], Judging]) -> None:
+    with LiveBytes() as live:
+        judging = counted(live)
+        fresh = FreshInputs(judging.case)
+        assert live.look() < 2.5 * judging.nbytes, "inputs and outputs once, in the arenas"
+        for _ in range(4):
+            fresh.next()
+            judging.double()
+            fresh.keep()
+            assert live.look() < 3 * judging.nbytes, "nothing is kept from one call to the next"
+        fresh.close()
+        assert live.others == 0
+    # Arenas, the inputs in float64, the truth of them.
+    assert live.peak < (2 + 2 + 2 + 0.5) * judging.nbytes
+
+
+def test_a_test_takes_no_arenas_while_its_truth_is_computed(counted: Callable[[LiveBytes], Judging]) -> None:
+    with LiveBytes() as live:
+        judging = counted(live)
+        tested = Correctness().run(judging, judging.case, "large")  # type: ignore[arg-type]
+        assert tested.outcome is Outcome.ACCEPTED
+        assert judging.asked.index("Release") > judging.asked.index("Call")
+    # The inputs and the snapshot, the inputs in float64, the truth of them.
+    assert live.peak < (1 + 1 + 2 + 2 + 0.5) * judging.nbytes
