@@ -18,11 +18,12 @@ from harness.compare import check_output, is_close, passes_fast_check
 from harness.compare.budget import budget, rms_floor
 from harness.errors import ProblemError
 from harness.judge.correctness.arenas import poison
-from harness.judge.correctness.truth import Tensors, Truth
+from harness.judge.correctness.truth import Truth
 from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import info, numbers, rounded, same_bits, wide, widened
+from harness.problem.lists import Tensors
 from harness.problem.reference import Reference
 from harness.problem_lint.finding import LintFinding, folded
 from harness.problem_lint.null_kernels import NullKernel, Scene, kernels

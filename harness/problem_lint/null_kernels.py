@@ -17,9 +17,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.errors import ProblemError
-from harness.judge.correctness.truth import Tensors, Truth
+from harness.judge.correctness.truth import Truth
 from harness.problem import Problem
 from harness.problem.elements import info, numbers, of_numbers
+from harness.problem.lists import Tensors
 from harness.shared.carrier import carrier
 
 # Lower precisions that a kernel may be tempted to use, by the widest type of a case. Below 16 bits only operands are

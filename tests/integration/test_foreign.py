@@ -15,8 +15,8 @@ from harness.audit.watch import visible_cases, watch
 from harness.errors import ProblemError
 from harness.judge.correctness import oracle as oracle_module
 from harness.judge.correctness.oracle import Oracle
-from harness.judge.correctness.truth import grouped
 from harness.problem import Problem, ResolvedCase, load
+from harness.problem.lists import grouped
 from harness.problem_lint.foreign import examine_foreign
 from harness.sandbox import Watcher, provider
 from harness.verdict import Outcome

@@ -9,11 +9,12 @@ from harness.arena import give_back
 from harness.compare import all_pass_fast_check, check_close, check_output, describe, is_close
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.graded_case import FailedTest, GradedCase
-from harness.judge.correctness.truth import Expected, Tensors, Truth
+from harness.judge.correctness.truth import Expected, Truth
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import ResolvedCase, Tolerance
 from harness.problem.elements import dtype_name
+from harness.problem.lists import Tensors
 from harness.shared.call import names
 from harness.verdict import CaseResult, Doubt, DoubtCode, Mismatch, Outcome, OutputCheck
 from harness.wire import commands, replies

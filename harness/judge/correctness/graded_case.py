@@ -11,10 +11,11 @@ from harness.judge.correctness.arenas import bind
 from harness.judge.correctness.batch import Batch, Generate
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.oracle import Oracle
-from harness.judge.correctness.truth import Tensors, Truth
+from harness.judge.correctness.truth import Truth
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
+from harness.problem.lists import Tensors
 from harness.problem.reference import Reference
 from harness.verdict import DeviceKind
 

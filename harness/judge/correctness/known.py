@@ -14,9 +14,10 @@ import torch
 from harness.device import DEVICES
 from harness.errors import DeviceError
 from harness.judge.correctness.oracle import Oracle
-from harness.judge.correctness.truth import Tensors, Truth
+from harness.judge.correctness.truth import Truth
 from harness.kinds import DeviceKind
 from harness.problem import Problem, ResolvedCase
+from harness.problem.lists import Tensors
 from harness.shared.carrier import carrier
 from harness.verdict import Doubt, DoubtCode
 

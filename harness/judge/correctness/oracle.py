@@ -24,11 +24,11 @@ from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.judge.correctness.arenas import arenas, bind, descriptors, placed
 from harness.judge.correctness.layout import Layout, Place, Slot
-from harness.judge.correctness.truth import flatten, grouped
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.foreign_files import foreign_files
+from harness.problem.lists import flatten, grouped
 from harness.problem.reference import Reference
 from harness.problem.returned import Value
 from harness.sandbox import Provider

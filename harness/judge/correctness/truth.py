@@ -6,7 +6,7 @@ reference is vectorised over them with `torch.vmap` where possible, and otherwis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,13 @@ from torch import Tensor
 from harness.errors import ProblemError
 from harness.problem import ResolvedCase
 from harness.problem.elements import widened
+from harness.problem.lists import Tensors, flatten, grouped
 from harness.shared.carrier import carrier
 
 if TYPE_CHECKING:
     from harness.judge.correctness.oracle import Oracle
     from harness.problem.reference import Reference
 
-Tensors = dict[str, Tensor]
 _VMAP_FROM = 4  # calls; below this the loop is cheaper than tracing
 
 
@@ -84,29 +84,3 @@ def _stack(tensors: list[Tensor]) -> Tensor:
         (only,) = tensors  # without a copy where none is needed: it may be as large as the device allows
         return carrier(only).resolve_conj().resolve_neg().contiguous()[None].view(only.dtype)
     return torch.stack([carrier(tensor) for tensor in tensors]).view(tensors[0].dtype)
-
-
-def grouped(named: Tensors, case: ResolvedCase) -> dict[str, Tensor | list[Tensor]]:
-    """Gather the members of lists: `params[0]`, `params[1]` become the list `params`."""
-    arguments: dict[str, Tensor | list[Tensor]] = {}
-    for tensor in case.tensors:
-        if tensor.name not in named:
-            continue
-        if tensor.list_name is None:
-            arguments[tensor.name] = named[tensor.name]
-        else:
-            members = arguments.setdefault(tensor.list_name, [])
-            assert isinstance(members, list)
-            members.append(named[tensor.name])
-    return arguments
-
-
-def flatten(outputs: Mapping[str, Tensor | list[Tensor]]) -> Tensors:
-    """Name the members of lists as the layout does: `params[3]`."""
-    flat: Tensors = {}
-    for name, value in outputs.items():
-        if isinstance(value, list):
-            flat.update({f"{name}[{i}]": member for i, member in enumerate(value)})
-        else:
-            flat[name] = value
-    return flat
