@@ -38,7 +38,7 @@ from harness.judge.session import Handover, Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.languages import LANGUAGES
 from harness.problem import load
-from harness.runner.build import CompileError, add_extra_file, build, import_python
+from harness.runner.build import CompileError, add_extra_file, build, import_python, put_source
 from harness.runner.device import RunnerDevice
 from harness.runner.devices import open_device
 from harness.runner.kernel import BuiltKernel, CallError
@@ -182,7 +182,8 @@ def _kernel(path: Path, others: Sequence[Path], graded: GradedCase, device: Runn
         sys.meta_path.insert(0, _OtherFiles(others))
         return import_python(path, handover.build, device)
     with path.open("rb") as source:
-        return build(handover.build, source.fileno(), device)[0]
+        put_source(handover.build, source.fileno())
+    return build(handover.build, device)[0]
 
 
 def _quit_debugger(error: BaseException | None) -> bool:

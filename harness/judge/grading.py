@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import secrets
 import shlex
 import time
@@ -19,6 +21,7 @@ from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle, load_reference
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session.time_limit import TimeLimit
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
@@ -39,7 +42,10 @@ from harness.verdict import (
     Verdict,
 )  # fmt: skip
 from harness.verdict.case import outcome_of
-from harness.wire import protocol
+from harness.wire import commands, protocol, replies
+
+_HELPERS = 16
+_log = logging.getLogger("kernelmark")
 
 
 class _Ended(NamedTuple):
@@ -171,6 +177,8 @@ class Grading:
                 self._started_ns += timing.beside_the_runner(session, self._to_time)  # waiting is no part of a grading
             if not self._runner_is_gone and not (self._ends_early and self._failed()):
                 self._test_hidden(session)
+            if not self._runner_is_gone:
+                self._log_compiled(session)
             if timing and not self._failed():
                 self._time_alone(session, timing)
         except SubmissionFault as fault:
@@ -227,9 +235,32 @@ class Grading:
         self._enter(Stage.BUILD, 0, 1, self._submission.name)
         built = session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
         self._build_log = built.log
+        self._compile_ahead(session)
         if not self._runs_here:
             what = f"compiles for {self._device.architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
+
+    def _compile_ahead(self, session: Session) -> None:
+        """Let helpers in the sandbox compile Triton's kernels for all cases at once, those after the first test.
+
+        Not for hidden tests, nor for those whose sizes are drawn: the runner learns sizes that `problem.toml` shows.
+        """
+        limits, files = self._problem.limits, (self._submission.source, *dict(self._submission.beside).values())
+        at_most = min(limits.memory_bytes >> 30, limits.processes >> 4, _HELPERS)
+        uses_triton = self._submission.language == "py" and any(b"triton" in content for content in files)
+        if self._device.on_host or not uses_triton or self._problem.call.style == "module" or at_most < 1:
+            return
+        drawn = {case.name for case in self._problem.tests if case.draw}
+        limit = TimeLimit(limits.build_s)
+        for case in [*self._tests[1:], *self._benchmarks]:
+            if not case.hidden and case.name not in drawn:
+                case.compile_ahead(session, at_most, limit=limit)
+
+    def _log_compiled(self, session: Session) -> None:
+        if _log.isEnabledFor(logging.DEBUG):
+            with contextlib.suppress(SubmissionFault):
+                counted = session.ask(commands.Count(), replies.Counted, limit=TimeLimit(1), doing="counting")
+                _log.debug("Triton: %d kernels compiled ahead, %d when called", counted.found, counted.compiled)
 
     def _test(self, session: Session) -> None:
         for i, case in enumerate(self._tests):

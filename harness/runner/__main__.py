@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import platform
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ def main(address: str) -> None:
     judge.connect(address)
     frame.send(judge, 0, replies.Hello(protocol=protocol.PROTOCOL, python=platform.python_version()))
     _lock_by_existence()
+    _bring_triton_helper(Path("/opt/triton"))
     from harness.arena import warm_context
 
     images = None
@@ -44,12 +46,17 @@ def main(address: str) -> None:
         from harness.runner.serve import Server
 
     gc.enable()
+    ahead = None
+    if os.environ["KERNELMARK_DEVICE"] == "cuda" and "KERNELMARK_WATCHED" not in os.environ:
+        from harness.runner.ahead import CompileAhead
+
+        ahead = CompileAhead()
     device = open_device(os.environ["KERNELMARK_DEVICE"], images)
     token, _, [output] = frame.receive_command(judge)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    Server(device).run(judge, token)
+    Server(device, ahead=ahead).run(judge, token)
 
 
 @contextlib.contextmanager
@@ -78,6 +85,12 @@ def _lock_by_existence() -> None:
     import filelock
 
     filelock.FileLock = filelock.SoftFileLock
+
+
+def _bring_triton_helper(compiled: Path) -> None:
+    """Copy what Triton launches kernels by into this sandbox's cache, if the image has it: `tools/triton_helper.py`."""
+    with contextlib.suppress(OSError):  # without it Triton compiles its own
+        shutil.copytree(compiled, os.environ["TRITON_CACHE_DIR"], dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

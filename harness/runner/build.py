@@ -62,9 +62,13 @@ def add_extra_file(name: str, content: bytes) -> None:
         sys.path.insert(0, str(Path.home()))
 
 
-def build(command: commands.Build, source: int, device: RunnerDevice) -> tuple[BuiltKernel, str]:
-    """Build the source behind a descriptor; returns the kernel and the log."""
+def put_source(command: commands.Build, source: int) -> None:
+    """Put the source behind a descriptor into its place."""
     source_path(command.language).write_bytes(content_of(source))
+
+
+def build(command: commands.Build, device: RunnerDevice) -> tuple[BuiltKernel, str]:
+    """Build the source in its place; returns the kernel and the log."""
     compiler = LANGUAGES[command.language].compiler
     if compiler is not None or _compiles_cuda():
         device.follow_default_stream()

@@ -17,6 +17,7 @@ from harness.arena import give_back, make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
 from harness.runner import build, code, dynamo, faults, interpreter
 from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
+from harness.runner.ahead import CompileAhead, device_properties
 from harness.runner.calls import Calls
 from harness.runner.device import RunnerDevice
 from harness.runner.kernel import BuiltKernel, Practice
@@ -30,8 +31,10 @@ _ROUND_FOLLOWS_S = 0.01  # a round follows at once; a runner that sleeps until t
 class Server:
     """The state of one grading: the device, the kernel once it is built, and the calls bound last."""
 
-    def __init__(self, device: RunnerDevice, kernel: BuiltKernel | None = None) -> None:
-        self._device, self._kernel = device, kernel
+    def __init__(
+        self, device: RunnerDevice, kernel: BuiltKernel | None = None, ahead: CompileAhead | None = None
+    ) -> None:
+        self._device, self._kernel, self._ahead = device, kernel, ahead
         self._calls: Calls | None = None
         self._declared: list[commands.TensorArgument] = []
         self._artefacts: dict[str, bytes] = {}
@@ -76,12 +79,17 @@ class Server:
             case commands.Place(name=name):
                 build.add_extra_file(name, build.content_of(descriptors[0]))
             case commands.Build():
-                self._kernel, log = build.build(command, descriptors[0], self._device)
+                self._kernel, log = self._build(command, descriptors[0])
                 return replies.Built(log=log, interpreted=interpreter.launched())
             case commands.Declare(arguments=arguments):
                 self._declared += arguments
             case commands.Bind():
                 self._bind(command, descriptors)
+            case commands.Ahead():
+                self._tell_helpers(command)
+            case commands.Count():
+                found, compiled = self._ahead.counts if self._ahead is not None else (0, 0)
+                return replies.Counted(found=found, compiled=compiled)
             case commands.Call(sets=sets):
                 interpreter.allow(command.within_ms / 1000)
                 call = partial(self.bound.call_plainly, sets)
@@ -97,6 +105,7 @@ class Server:
             case commands.Deliver():
                 self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
             case commands.Profile():
+                self._end_helpers()
                 return self._profiled(self.bound.profile(command))
             case commands.Draw():
                 self.bound.draw(command)
@@ -113,6 +122,7 @@ class Server:
                 with os.fdopen(os.dup(descriptors[0]), "wb") as out:
                     out.write(self._artefacts[name])
             case commands.MapOutputs():
+                self._end_helpers()
                 self.bound.map_outputs(*descriptors)
             case commands.Round(calls=calls):
                 interpreter.allow(command.within_ms / 1000)
@@ -122,6 +132,27 @@ class Server:
             case commands.Release():
                 self._release()
         return replies.Done()
+
+    def _build(self, command: commands.Build, source: int) -> tuple[BuiltKernel, str]:
+        build.put_source(command, source)
+        if self._ahead is None:
+            return build.build(command, self._device)
+        self._ahead.begin(command, device_properties())
+        built = build.build(command, self._device)
+        self._ahead.watch()
+        return built
+
+    def _tell_helpers(self, command: commands.Ahead) -> None:
+        declared, self._declared = self._declared, []
+        if self._ahead is not None:
+            for first in range(0, len(declared), commands.MAX_DECLARED):
+                self._ahead.tell(commands.Declare(arguments=tuple(declared[first : first + commands.MAX_DECLARED])))
+            self._ahead.tell(command)
+
+    def _end_helpers(self) -> None:
+        """Before anything is timed in this process."""
+        if self._ahead is not None:
+            self._ahead.end()
 
     def _called(self, returned: object) -> replies.Done:
         """The reply to a call; it says what a function returned that should write into its outputs, as beginners do."""

@@ -107,6 +107,22 @@ class Bind:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """Let helpers compile what Triton launches in a call of this kind, which will come. It binds nothing.
+
+    Its tensors are those declared since the last `Bind` or `Ahead`.
+    """
+
+    bind: Bind = checked(record(Bind))
+    at_most: int = checked(integer(1, 256))  # so many helpers at a time
+
+
+@dataclass(frozen=True)
+class Count:
+    """Say how many kernels the helpers had compiled when they were needed. Answered by `Counted`."""
+
+
+@dataclass(frozen=True)
 class Call:
     """Call the kernel plainly on these sets, then synchronize the device."""
 
@@ -224,7 +240,7 @@ class Replay:
 
 
 Command = (
-    Welcome | Place | Build | Declare | Bind | Call | MapOutputs | Round | Unmap | Release | Record | Deliver | Profile
-    | Draw | Verify | CompileOnly | Report | Inspect | Fetch | Load | Replay
+    Welcome | Place | Build | Declare | Bind | Ahead | Count | Call | MapOutputs | Round | Unmap | Release | Record
+    | Deliver | Profile | Draw | Verify | CompileOnly | Report | Inspect | Fetch | Load | Replay
 )  # fmt: skip
 COMMANDS = kinds(*get_args(Command))

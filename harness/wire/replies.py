@@ -94,6 +94,14 @@ class Compiled:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """How many of Triton's kernels were found compiled when they were first launched, and how many were not."""
+
+    found: int = checked(integer(0, 1 << 20))
+    compiled: int = checked(integer(0, 1 << 20))
+
+
+@dataclass(frozen=True)
 class Recorded:
     """How large the recording and its scratch are; or both 0, and the reason why the call cannot be replayed.
 
@@ -151,6 +159,7 @@ class Broken:
 
 
 Reply = (
-    Hello | Ready | Built | Failed | Done | Called | Said | Recorded | Profiled | Compiled | Loaded | Replayed | Broken
-)
+    Hello | Ready | Built | Failed | Done | Called | Said | Recorded | Profiled | Compiled | Counted | Loaded
+    | Replayed | Broken
+)  # fmt: skip
 REPLIES = kinds(*get_args(Reply))

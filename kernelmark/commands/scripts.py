@@ -8,6 +8,7 @@ under way yet, and `cli` catches it after that.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -30,6 +31,9 @@ def _run(command: str) -> NoReturn:
     # The BLAS of NumPy, which the judge does not use, starts a thread per core, and each spins for 0.1 s. Sandboxes
     # inherit no variables.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if os.environ.get("KERNELMARK_DEBUG"):
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("kernelmark").setLevel(logging.DEBUG)
     from kernelmark.commands import cli
 
     try:

@@ -261,10 +261,12 @@ def test_a_compiler_that_is_not_here_is_nobodys_mistake(
     monkeypatch.delenv("KERNELMARK_DEVICE", raising=False)
     (tmp_path / "given").write_text("void twice();")
     command = commands.Build(language=language, symbols=("twice",), architecture="sm_90")
-    with (tmp_path / "given").open("rb") as source, monkeypatch.context() as lacking:
+    with (tmp_path / "given").open("rb") as source:
+        build.put_source(command, source.fileno())
+    with monkeypatch.context() as lacking:
         lacking.setattr(build.shutil, "which", lambda _: None)
         with pytest.raises(build.NoCompiler) as raised:
-            build.build(command, source.fileno(), RunnerCpu())
+            build.build(command, RunnerCpu())
     failed = faults.describe(raised.value, building=True)
     assert failed.outcome == "unsupported"
     assert said in failed.message

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.grading import Grading
+from harness.problem import Case, Problem, load
+from harness.problem.spec import Range
+from harness.submission import Submission
+from harness.wire import commands, replies
+from kernelmark.diagnostics.selftest import PROBLEMS
 
 # A launch that fails unless torch is imported meanwhile.
 BESIDE = """
@@ -55,3 +68,52 @@ def test_torch_is_imported_while_the_sandbox_is_launched() -> None:
 
 def test_numpy_starts_no_threads_in_a_runner_and_later_programs_do_as_before() -> None:
     assert _printed(ONE_THREAD) == "1 64"
+
+
+CASES = {
+    "first": Case(name="first", params={"n": 101}),
+    "second": Case(name="second", params={"n": 102}),
+    "drawn": Case(name="drawn", draw={"n": Range(low=103, high=104)}),
+    "hidden": Case(name="hidden", params={"n": 105}, hidden=True),
+    "timed": Case(name="timed", params={"n": 106}),
+}
+
+
+def _told(problem: Problem, source: str, language: str, *, on_host: bool) -> list[Any]:
+    """What a runner is told once it has built a submission to a problem with all of the cases."""
+    problem = problem.model_copy(update={"tests": tuple(case for name, case in CASES.items() if name != "timed")})
+
+    def graded(*names: str) -> list[GradedCase]:
+        cases = [problem.resolve(CASES[name].drawn(random.Random())) for name in names]
+        return [GradedCase(problem, cast(Any, SimpleNamespace(generates=False)), "cpu", case) for case in cases]
+
+    told: list[Any] = []
+
+    def ask(command: Any, *_: Any, **__: Any) -> replies.Done:
+        told.append(command)
+        return replies.Done()
+
+    grading: Any = SimpleNamespace(
+        _problem=problem,
+        _submission=Submission.of(source, language, author="a"),
+        _device=SimpleNamespace(on_host=on_host),
+        _tests=graded("first", "second", "drawn"),
+        _benchmarks=graded("timed"),
+    )
+    Grading._compile_ahead(grading, cast(Any, SimpleNamespace(ask=ask)))
+    return told
+
+
+def test_helpers_learn_the_sizes_that_everyone_may_know() -> None:
+    told = _told(load(PROBLEMS / "double"), "import triton", "py", on_host=False)
+    assert [type(command) for command in told] == [commands.Declare, commands.Ahead] * 2
+    shapes = {argument.shape for declare in told[::2] for argument in declare.arguments}
+    assert shapes == {(102,), (106,)}, "neither the first, which the runner compiles, nor drawn or hidden ones"
+    assert all(1 <= command.at_most <= 16 for command in told[1::2])
+
+
+@pytest.mark.parametrize(
+    ("source", "language", "on_host"), [("import torch", "py", False), ("triton", "cu", False), ("triton", "py", True)]
+)
+def test_helpers_are_for_triton_on_a_gpu(source: str, language: str, on_host: bool) -> None:
+    assert _told(load(PROBLEMS / "double"), source, language, on_host=on_host) == []
