@@ -12,8 +12,8 @@ from harness.verdict import Check, SandboxName, Verdict
 
 
 def written(folder: Path, toml: str, reference: str) -> Problem:
-    """A problem of these files in a folder that is made for it; the folder's name is the slug."""
-    folder.mkdir(parents=True)
+    """A problem of these files, in a folder that is made if it is not there; the folder's name is the slug."""
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "problem.toml").write_text(toml)
     (folder / "reference.py").write_text(reference)
     return load(folder)

@@ -9,9 +9,11 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from harness.submission import Submission
 from harness.verdict import (
     Budget,
     CaseResult,
+    Check,
     DeviceKind,
     Effort,
     Environment,
@@ -87,6 +89,8 @@ def accepted(
     problem_version: str = "1",
     name: str = "kernel.py",
     source: str | None = None,
+    submission: Submission | None = None,
+    problem_sha256: str | None = None,
     protocol: int = 1,
     run: str | None = None,
     created_at: datetime = EPOCH,
@@ -101,8 +105,8 @@ def accepted(
 ) -> Verdict:
     """An accepted verdict, about 7 KB of JSON, with one benchmark case for each of `modes`; each call is a new run.
 
-    With `modes=REPLAYED` all are replayed. `timing` follows from the modes, and is "sealed" only if given; a time has a
-    rank unless `ranked_timing` is another one. `where` is as in `environment`.
+    Of a `submission`, if one is given. With `modes=REPLAYED` all are replayed. `timing` follows from the modes, and is
+    "sealed" only if given; a time has a rank unless `ranked_timing` is another one. `where` is as in `environment`.
     """
     timing = timing or ("replayed" if "replayed" in modes else "calls")
     score = interval(score_ns, low_ns, high_ns)
@@ -110,8 +114,8 @@ def accepted(
         outcome=Outcome.ACCEPTED,
         stage=Stage.REPLAY if "replayed" in modes else Stage.TIME,
         message="",
-        problem=_problem(problem, problem_version),
-        submission=_submission(author, name, source),
+        problem=_problem(problem, problem_version, problem_sha256),
+        submission=SubmissionId.of(submission) if submission else _submission(author, name, source),
         environment=environment(**where),
         protocol=protocol,
         seeds=tuple(range(9_000_000_000, 9_000_000_008)),
@@ -144,6 +148,9 @@ def failed(
     problem: str = "softmax",
     problem_version: str = "1",
     name: str = "kernel.py",
+    submission: Submission | None = None,
+    problem_sha256: str | None = None,
+    protocol: int = 1,
     run: str | None = None,
     created_at: datetime = EPOCH,
     sandbox: SandboxName = "docker",
@@ -156,10 +163,10 @@ def failed(
         outcome=outcome,
         stage=stages.get(outcome, Stage.TEST),
         message=message,
-        problem=_problem(problem, problem_version),
-        submission=_submission(author, name, None),
+        problem=_problem(problem, problem_version, problem_sha256),
+        submission=SubmissionId.of(submission) if submission else _submission(author, name, None),
         environment=environment(sandbox=sandbox),
-        protocol=1,
+        protocol=protocol,
         tests=() if outcome is Outcome.COMPILE_ERROR else tests,
         run=run or _next_run(),
         created_at=created_at,
@@ -167,6 +174,11 @@ def failed(
         timing="calls",
         ranked_timing="calls",
     )
+
+
+def as_check(verdict: Verdict) -> Check:
+    """The check that is a part of this grading."""
+    return Check.model_validate({name: getattr(verdict, name) for name in Check.model_fields})
 
 
 def chained(*documents: Verdict | Moderation) -> list[Entry]:
@@ -182,8 +194,8 @@ def _next_run() -> str:
     return f"{next(_serial):016x}"
 
 
-def _problem(slug: str, version: str) -> ProblemId:
-    return ProblemId(slug=slug, sha256=sha256(f"{slug} {version}"))
+def _problem(slug: str, version: str, known: str | None) -> ProblemId:
+    return ProblemId(slug=slug, sha256=known or sha256(f"{slug} {version}"))
 
 
 def _submission(author: str, name: str, source: str | None) -> SubmissionId:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.submission import Submission
-from harness.verdict import Check, Verdict
+from harness.verdict import Verdict
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight
-from tests.verdicts import accepted
+from tests.verdicts import accepted, as_check
 
 T = TypeVar("T")
 Act = Callable[[JobRequest], JobAnswer | WorkerLost | None]
@@ -34,16 +34,10 @@ def request(submission: Submission, run: str = "0" * 16, **changes: Any) -> JobR
 def verdict(request: JobRequest) -> Verdict:
     """An accepted one, as a worker gives it."""
     given = request.submission
-    made = accepted(
-        author=given.author, name=given.name, problem=Path(request.problem).name, run=request.run, modes=("graphs",),
-        device_kind="cpu", sandbox=request.sandbox, effort=request.effort,
+    return accepted(
+        submission=given, problem=Path(request.problem).name, problem_sha256=request.problem_sha256, run=request.run,
+        modes=("graphs",), device_kind="cpu", sandbox=request.sandbox, effort=request.effort,
     )  # fmt: skip
-    return made.model_copy(
-        update={
-            "problem": made.problem.model_copy(update={"sha256": request.problem_sha256}),
-            "submission": made.submission.model_copy(update={"sha256": given.sha256}),
-        }
-    )
 
 
 def answered(request: JobRequest) -> JobAnswer:
@@ -51,8 +45,7 @@ def answered(request: JobRequest) -> JobAnswer:
     made = verdict(request)
     if request.timed:
         return JobAnswer(run=request.run, verdict=made)
-    check = Check.model_validate({name: getattr(made, name) for name in Check.model_fields})
-    return JobAnswer(run=request.run, check=check)
+    return JobAnswer(run=request.run, check=as_check(made))
 
 
 def held(request: JobRequest) -> None:

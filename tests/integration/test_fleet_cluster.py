@@ -21,6 +21,7 @@ import pytest
 
 import kernelmark
 from harness.errors import HarnessError, UsageError
+from harness.sandbox.tree import tree
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.grading.fleet.cluster.actor import WorkerState
 from kernelmark.grading.fleet.cluster.machine import CPU, refuse_if_open
@@ -98,7 +99,7 @@ def fleet(nodes: Nodes) -> Iterator[kernelmark.Fleet]:
     with kernelmark.Fleet(nodes.address) as fleet:
         fleet.start()
         yield fleet
-        processes = descendants(*workers()) | set(workers())
+        processes = tree({*workers()})
     until = time.monotonic() + 30
     while (
         left := [process for process in processes if Path(f"/proc/{process}").exists()]
@@ -118,30 +119,13 @@ def states() -> list[WorkerState]:
     return [worker for machine in machine_states() for worker in machine.workers]
 
 
-def parents() -> dict[int, int]:
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    return found
-
-
-def descendants(*processes: int) -> set[int]:
-    """The processes that these have started, and those that those have."""
-    parent_of, found = parents(), set(processes)
-    while more := {child for child, parent in parent_of.items() if parent in found} - found:
-        found |= more
-    return found - set(processes)
-
-
 def workers() -> dict[int, int]:
     """The worker processes of our nodes' actors, with those actors' processes."""
-    ours, parent_of = descendants(os.getpid()), parents()
     found = {}
-    for process in ours & set(parent_of):
+    for process in tree({os.getpid()}):
         with suppress(OSError):
             if b"kernelmark.grading.fleet.worker" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
-                found[process] = parent_of[process]
+                found[process] = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
     return found
 
 

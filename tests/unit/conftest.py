@@ -22,7 +22,7 @@ from harness.verdict import Check, Stage, Verdict
 from kernelmark.commands.cli import main
 from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
-from tests.verdicts import accepted, failed
+from tests.verdicts import accepted, as_check, failed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -140,8 +140,7 @@ class Judge:
         return answer.model_copy(update={"problem": answer.problem.model_copy(update={"slug": setup.problem.slug})})
 
     def check(self, setup: Setup) -> Check:
-        verdict = self.grade(setup)
-        return Check.model_validate({name: getattr(verdict, name) for name in Check.model_fields})
+        return as_check(self.grade(setup))
 
 
 Answering = Callable[..., Judge]
@@ -165,7 +164,7 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
     seen: list[Submission] = []
 
     def grade(setup: Setup) -> Verdict:
-        problem, submission = setup.problem, setup.submission
+        submission = setup.submission
         seen.append(submission)
         if b"broken" in submission.source:
             raise SandboxError("no daemon")
@@ -174,9 +173,7 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
         if b"interrupted" in submission.source:
             raise KeyboardInterrupt
         make: Callable[..., Verdict] = failed if b"wrong" in submission.source else accepted
-        verdict = make(author=submission.author, problem=problem.slug, name=submission.name)
-        told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-        return verdict.model_copy(update={"submission": told})
+        return make(submission=submission, problem=setup.problem.slug)
 
     monkeypatch.setattr(harness.judge, "grade", grade)
     return seen

@@ -26,7 +26,7 @@ from kernelmark.grading import setup
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
 from kernelmark.grading.fleet.worker import Watchdog, Worker
 from tests import workers
-from tests.verdicts import REPLAYED, accepted, failed
+from tests.verdicts import REPLAYED, accepted, as_check, failed
 from tests.workers import until
 
 KERNEL_NS, BASELINE_NS = 50_000, 100_000
@@ -86,8 +86,7 @@ class FakeGrader:
         return accepted(name=self.given.submission.name, score_ns=score_ns, **given)
 
     def check(self) -> Check:
-        made = self.grade()
-        return Check.model_validate({name: getattr(made, name) for name in Check.model_fields})
+        return as_check(self.grade())
 
 
 class Answers(queue.Queue[JobAnswer]):

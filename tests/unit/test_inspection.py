@@ -10,7 +10,7 @@ import pytest
 
 from harness.problem import load
 from harness.submission import Submission
-from harness.verdict import ProblemId, Verdict
+from harness.verdict import Verdict
 from leaderboard.record.archive import archive
 from leaderboard.record.current import Current
 from leaderboard.record.entry import MODERATION, VERDICT, Entry, encode
@@ -25,10 +25,8 @@ HASHES = {"double": "d" * 64}
 
 def graded(author: str, *, sha256: str = "d" * 64, right: bool = True) -> tuple[Submission, Verdict]:
     submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
-    verdict = accepted(author=author, problem="double") if right else failed(author=author, problem="double")
-    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-    problem = ProblemId(slug="double", sha256=sha256)
-    return submission, verdict.model_copy(update={"submission": told, "problem": problem})
+    make = accepted if right else failed
+    return submission, make(submission=submission, problem="double", problem_sha256=sha256)
 
 
 @pytest.fixture

@@ -31,11 +31,9 @@ def recorded(
 ) -> str:
     """Record a verdict on the problem as it is, or was; returns its run."""
     submission = Submission.of(KERNEL + text, "py", author=author, name="kernel.py")
-    verdict = make(author=author, problem="double", **told)
-    identity = verdict.problem.model_copy(update={"sha256": problem or load(Path("problems/double")).sha256})
-    own = verdict.submission.model_copy(update={"sha256": submission.sha256})
-    update = {"submission": own, "problem": identity, "protocol": PROTOCOL}
-    recording.record(Settings.load(), submission, verdict.model_copy(update=update))
+    of = {"problem": "double", "problem_sha256": problem or load(Path("problems/double")).sha256}
+    verdict = make(submission=submission, protocol=PROTOCOL, **of, **told)
+    recording.record(Settings.load(), submission, verdict)
     return verdict.run
 
 

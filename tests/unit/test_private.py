@@ -26,7 +26,7 @@ from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.staleness import stale
 from tests.unit.conftest import Command
-from tests.verdicts import accepted
+from tests.verdicts import EPOCH, accepted
 
 SALT = "0123456789abcdef0123456789abcdef"
 PRIVATE = f"""
@@ -64,16 +64,10 @@ def problem(private: Path) -> Problem:
 def recorded(competition: Path, of: Problem, author: str = "ada", after: timedelta = timedelta()) -> Verdict:
     """An accepted verdict on a problem, in the project's ledger and archive."""
     submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
-    model = accepted(author=author, problem="double")
     cases = PrivateId(sha256=of.private.sha256, cases=2) if of.private else None
-    verdict = model.model_copy(
-        update={
-            "problem": ProblemId(slug="double", sha256=of.sha256, private=cases),
-            "submission": model.submission.model_copy(update={"sha256": submission.sha256}),
-            "protocol": current(Settings.load()).protocol,
-            "created_at": model.created_at + after,
-        }
-    )
+    model = accepted(submission=submission, protocol=current(Settings.load()).protocol, created_at=EPOCH + after)
+    identity = ProblemId(slug="double", sha256=of.sha256, private=cases)
+    verdict = model.model_copy(update={"problem": identity})
     archive(competition / "leaderboard/archive", "double", submission)
     JsonlLedger(competition / "leaderboard/results/double.jsonl").append(verdict)
     return verdict
@@ -163,9 +157,7 @@ def test_a_result_without_them_beside_results_with_them_is_told(
 ) -> None:
     recorded(competition, problem)
     submission = Submission.of("# eve\n", "py", author="eve", name="kernel.py")
-    model = accepted(author="eve", problem="double")
-    told = model.submission.model_copy(update={"sha256": submission.sha256})
-    verdict = model.model_copy(update={"submission": told})
+    verdict = accepted(submission=submission, problem="double")
     record(Settings.load(), submission, verdict)
     table_of(publish(Settings.load(), "double"), verdict)
     assert "double has results with private cases, but this one has none" in caplog.text

@@ -9,6 +9,7 @@ import pytest
 
 import kernelmark
 from kernelmark import Project
+from tests.grading import written
 from tests.unit.conftest import PROBLEM, Judge
 from tests.verdicts import REPLAYED, accepted
 
@@ -17,10 +18,7 @@ from tests.verdicts import REPLAYED, accepted
 def other(project: Path) -> Path:
     """Another project, inside `project`, which is the working directory; its folders have other names."""
     root = project / "other"
-    directory = root / "tasks/double"
-    directory.mkdir(parents=True)
-    (directory / "problem.toml").write_text(PROBLEM.replace('"Double"', '"Another"'))
-    (directory / "reference.py").write_text("def reference(x):\n    return 2 * x\n")
+    written(root / "tasks/double", PROBLEM.replace('"Double"', '"Another"'), "def reference(x):\n    return 2 * x\n")
     names = 'problems = "tasks"\nresults = "record"\narchive = "sources"\nboard = "BOARD.md"\n'
     (root / "kernelmark.toml").write_text(f'{names}device = "cpu"\nsandbox = "process"\nbaselines = ["fast"]\n')
     (root / "reference/double").mkdir(parents=True)

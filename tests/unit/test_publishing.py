@@ -33,9 +33,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_recording_writes_no_board(competition: Path) -> None:
     submission = Submission.of("# ada\n", "py", author="ada", name="kernel.py")
-    verdict = accepted(problem="double")
-    told = verdict.submission.model_copy(update={"sha256": submission.sha256, "author": "ada"})
-    record(Settings.load(), submission, verdict.model_copy(update={"submission": told}))
+    record(Settings.load(), submission, accepted(problem="double", submission=submission))
     assert (competition / "leaderboard/results/double.jsonl").exists()
     assert not (competition / "leaderboard/BOARD.md").exists()
 

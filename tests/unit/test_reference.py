@@ -16,6 +16,7 @@ from harness.judge.correctness.truth import Truth
 from harness.problem import load
 from harness.problem.reference import Reference, _FullPrecision
 from harness.problem.returned import Value
+from tests.grading import written
 
 TOML = """
 title = "Everything at once"
@@ -75,11 +76,7 @@ def reference(x, state, alpha):
 
 
 def _reference(tmp_path: Path, source: str) -> Reference:
-    directory = tmp_path / "mixed"
-    directory.mkdir()
-    (directory / "problem.toml").write_text(TOML)
-    (directory / "reference.py").write_text(source)
-    return Reference.load(load(directory))
+    return Reference.load(written(tmp_path / "mixed", TOML, source))
 
 
 def _run(reference: Reference, tmp_path: Path, double: bool = False) -> dict[str, Value]:
@@ -154,10 +151,8 @@ def test_a_case_without_any_input_has_its_answers(tmp_path: Path) -> None:
         { name = "y", role = "output", shape = ["n"], dtype = "int64" },
     ]"""
     first, last = TOML.index("[[tensors]]"), TOML.index("[cost]")
-    (tmp_path / "problem.toml").write_text(f"{TOML[:first]}{tensors}\n{TOML[last:]}")
     source = "import torch\ndef reference(x):\n    return torch.arange(4) if x is None else x.argsort()\n"
-    (tmp_path / "reference.py").write_text(source)
-    problem = load(tmp_path)
+    problem = written(tmp_path / "mixed", f"{TOML[:first]}{tensors}\n{TOML[last:]}", source)
     expected = Truth(Reference.load(problem), problem.resolve(problem.tests[0]))({}, 5)
     assert expected.truth["y"].tolist() == 5 * [[0, 1, 2, 3]]
 
@@ -345,9 +340,7 @@ def reference(x, state, alpha):
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("highest", False)
     raise LookupError("as it should be")
 """
-    (tmp_path / "problem.toml").write_text(TOML)
-    (tmp_path / "reference.py").write_text(asks)
-    problem = load(tmp_path)
+    problem = written(tmp_path / "mixed", TOML, asks)
     given: dict[str, Value] = {"x": torch.zeros(4), "state": torch.zeros(4)}
     with pytest.raises(ProblemError, match="LookupError: as it should be"):
         Reference.load(problem)(given, {"alpha": 0.5}, problem.resolve(problem.tests[0]))

@@ -15,7 +15,7 @@ from harness.device.cpu import cpu_name
 from harness.judge import Setup
 from harness.problem import load
 from harness.submission import Submission
-from harness.verdict import Environment, Outcome, ProblemId, Timing, Verdict
+from harness.verdict import Environment, Outcome, Timing, Verdict
 from harness.wire.protocol import PROTOCOL
 from kernelmark.project.settings import Settings
 from kernelmark.record import recording
@@ -39,6 +39,10 @@ def here(**changes: object) -> Environment:
     return Environment.model_validate(told | changes)
 
 
+def source(author: str, text: str = "") -> Submission:
+    return Submission.of(f"# {author}'s\n{text}", "py", author=author, name="kernel.py")
+
+
 def entered(
     author: str,
     score_ns: int,
@@ -48,19 +52,12 @@ def entered(
     **changes: object,
 ) -> None:
     """Record a result of this machine, with its source."""
-    submission = Submission.of(f"# {author}'s\n", "py", author=author, name="kernel.py")
+    submission = source(author)
     verdict = accepted(
-        author=author,
-        problem="double",
-        score_ns=score_ns,
-        high_ns=high_ns,
-        protocol=PROTOCOL,
-        ranked_timing=ranked_timing,
-    )
-    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-    identity = verdict.problem.model_copy(update={"sha256": problem})
-    update = {"submission": told, "problem": identity, "environment": here(**changes)}
-    recording.record(Settings.load(), submission, verdict.model_copy(update=update))
+        submission=submission, problem="double", problem_sha256=problem, protocol=PROTOCOL,
+        score_ns=score_ns, high_ns=high_ns, ranked_timing=ranked_timing,
+    )  # fmt: skip
+    recording.record(Settings.load(), submission, verdict.model_copy(update={"environment": here(**changes)}))
 
 
 @pytest.fixture
@@ -69,13 +66,9 @@ def judged(competition: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
 
     def grade(setup: Setup) -> Verdict:
-        problem, submission = setup.problem, setup.submission
-        seen.append(submission.author)
-        verdict = failed(author=submission.author, problem="double")
-        told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-        identity = ProblemId(slug="double", sha256=problem.sha256)
-        update = {"submission": told, "problem": identity, "environment": here(), "protocol": PROTOCOL}
-        return verdict.model_copy(update=update)
+        seen.append(setup.submission.author)
+        of = {"problem": "double", "problem_sha256": setup.problem.sha256, "protocol": PROTOCOL}
+        return failed(submission=setup.submission, **of).model_copy(update={"environment": here()})
 
     monkeypatch.setattr(harness.judge, "grade", grade)
     return seen
@@ -180,19 +173,9 @@ def test_what_was_late_is_graded_again_last_and_stays_late(
     entered("ada", 900, "0" * 64)
     listed = json.loads(command("regrade", "--dry-run", "--format", "json").out)
     assert [each["author"] for each in listed] == ["ada", "late"]
-    right = [accepted(author=name, problem="double", protocol=PROTOCOL) for name in ("ada", "late")]
-    sources = [each.submission for each in (entry.verdict for entry in ledger.read() if entry.kind == "verdict")]
-    judge(*(
-        verdict.model_copy(
-            update={
-                "problem": ProblemId(slug="double", sha256=_now()),
-                "environment": here(),
-                "submission": next(each for each in sources if each.author == verdict.submission.author),
-                "run": number * 16,
-            }
-        )
-        for number, verdict in zip("ef", right, strict=True)
-    ))  # fmt: skip
+    of = {"problem": "double", "problem_sha256": _now(), "protocol": PROTOCOL}
+    right = [accepted(submission=source(name), run=run * 16, **of) for name, run in (("ada", "e"), ("late", "f"))]
+    judge(*(verdict.model_copy(update={"environment": here()}) for verdict in right))
     assert command("regrade").code == 0
     newest = rank(ledger.read())[0]
     assert [row.author for row in newest.rows] == ["ada"]
@@ -213,12 +196,10 @@ def flunked(
     author: str, problem: str = OLD, text: str = "", outcome: Outcome = Outcome.WRONG_ANSWER, **changes: object
 ) -> str:
     """Record a failure on this machine, with its source; returns its run."""
-    submission = Submission.of(f"# {author}'s\n{text}", "py", author=author, name="kernel.py")
-    verdict = failed(outcome, author=author, problem="double")
-    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-    identity = ProblemId(slug="double", sha256=problem)
-    update = {"submission": told, "problem": identity, "environment": here(**changes), "protocol": PROTOCOL}
-    recording.record(Settings.load(), submission, verdict.model_copy(update=update))
+    submission = source(author, text)
+    of = {"problem": "double", "problem_sha256": problem, "protocol": PROTOCOL}
+    verdict = failed(outcome, submission=submission, **of)
+    recording.record(Settings.load(), submission, verdict.model_copy(update={"environment": here(**changes)}))
     return verdict.run
 
 

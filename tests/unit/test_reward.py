@@ -15,7 +15,7 @@ from harness import errors
 from harness.problem import load
 from harness.verdict import CaseResult, Check, Doubt, Outcome, Verdict
 from kernelmark.grading.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, reward
-from tests.verdicts import REPLAYED, accepted, failed
+from tests.verdicts import REPLAYED, accepted, as_check, failed
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHERWISE = [each for each in Outcome if each not in (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.INCOMPLETE)]
@@ -41,10 +41,6 @@ def ended(outcome: Outcome, passed: int, wrong: int, not_run: int) -> Verdict:
     right = [CaseResult(name=f"right {i}", outcome=Outcome.ACCEPTED) for i in range(passed)]
     faulty = [CaseResult(name=f"wrong {i}", outcome=Outcome.WRONG_ANSWER, message="no") for i in range(wrong)]
     return failed(outcome).model_copy(update={"tests": (*right, *faulty), "tests_not_run": not_run})
-
-
-def check(verdict: Verdict) -> Check:
-    return Check.model_validate({name: getattr(verdict, name) for name in Check.model_fields})
 
 
 @pytest.mark.parametrize(
@@ -82,8 +78,8 @@ def test_what_is_not_accepted_earns_by_its_tests_unless_it_cheated(verdict: Verd
         (accepted(speedups={"eager": 8.0}, device_kind="cpu"), 6),
         (accepted(speedups={"eager": 8.0}, device_kind="cpu", interpreted=True), ACCEPTED),
         (timed(), ACCEPTED),
-        (check(timed(8.0)), ACCEPTED),
-        (check(ended(Outcome.WRONG_ANSWER, 1, 1, 2)), 0.25 * FAILED),
+        (as_check(timed(8.0)), ACCEPTED),
+        (as_check(ended(Outcome.WRONG_ANSWER, 1, 1, 2)), 0.25 * FAILED),
     ],
 )
 def test_a_time_counts_if_it_is_the_kernels_and_out_of_the_answers_reach(graded: Check, earned: float) -> None:
@@ -166,7 +162,7 @@ def test_every_error_is_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    "graded", [timed(2.0), accepted(device_kind="cpu"), failed(), failed(Outcome.COMPILE_ERROR), check(timed(2.0))]
+    "graded", [timed(2.0), accepted(device_kind="cpu"), failed(), failed(Outcome.COMPILE_ERROR), as_check(timed(2.0))]
 )
 def test_a_verdict_and_a_result_pass_between_processes(graded: Check) -> None:
     job = kernelmark.Job(problem=load(ROOT / "problems/square"), submission="x = 1", key=("step", 3))

@@ -15,7 +15,7 @@ from harness.judge import Progress
 from harness.kinds import DeviceKind, SandboxName
 from harness.problem import load
 from harness.submission import Submission
-from harness.verdict import Check, Outcome, Stage, Verdict
+from harness.verdict import Outcome, Stage, Verdict
 from kernelmark.course.report import GradingResult
 from kernelmark.course.several import printed
 from kernelmark.diagnostics.selftest import PROBLEMS, SelfTest, Trial, attacks, attempt_all, honest
@@ -29,7 +29,7 @@ from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import Table
 from tests.repository import commit, init
 from tests.unit.conftest import Command, Judge
-from tests.verdicts import REPLAYED, accepted, failed
+from tests.verdicts import REPLAYED, accepted, as_check, failed
 from tests.workers import FakeWorker
 
 RIGHT = "def twice(x, y): y.copy_(2 * x)\n"
@@ -78,15 +78,12 @@ class FakeFleet:
             if b"interrupted" in own.source:
                 raise KeyboardInterrupt
             make: Callable[..., Verdict] = failed if b"wrong" in own.source else accepted
-            verdict = make(author=own.author, problem="double", name=own.name)
-            told = verdict.submission.model_copy(update={"sha256": own.sha256})
-            yield JobResult(job=job, verdict=verdict.model_copy(update={"submission": told}))
+            yield JobResult(job=job, verdict=make(submission=own, problem="double"))
 
     def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
         for result in self.grade_many(jobs):
             assert result.verdict is not None
-            check = {name: getattr(result.verdict, name) for name in Check.model_fields}
-            yield JobResult(job=result.job, check=Check.model_validate(check))
+            yield JobResult(job=result.job, check=as_check(result.verdict))
 
 
 @pytest.fixture

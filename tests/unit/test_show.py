@@ -37,8 +37,9 @@ from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.gradings import pooled
 from leaderboard.standings.ranking import Table, rank
+from tests.grading import written
 from tests.old_project import DATA
-from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed, interval, kernel, replayed_benchmark
+from tests.verdicts import EPOCH, REPLAYED, accepted, as_check, chained, failed, interval, kernel, replayed_benchmark
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -202,6 +203,8 @@ def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
     assert "    [0, 1]  nan      0.25             nan\n    [2, 4]  1.5         1             0.5\n" in shown
     assert shown.count(largest) == 1
     assert "hint: only the last tile is wrong" in shown
+    in_full = text(show.run(wrong()))
+    assert (in_full.count("elements wrong"), in_full.count(largest)) == (2, 2), "of every case"
 
 
 def test_no_more_than_a_few_ways_to_fail_are_told_in_full() -> None:
@@ -321,12 +324,6 @@ def test_a_run_of_version_1_says_what_its_times_were() -> None:
         assert gone not in shown, gone
 
 
-def test_every_budget_and_table_of_a_wrong_run_is_shown() -> None:
-    shown = text(show.run(wrong()))
-    assert shown.count("elements wrong") == 2
-    assert shown.count(largest) == 2
-
-
 def test_nothing_of_a_participant_reaches_the_terminal_raw() -> None:
     base = wrong(message=HOSTILE, log=HOSTILE, traceback=f"line 1\n{HOSTILE}")
     evil = base.model_copy(
@@ -344,7 +341,7 @@ def test_nothing_of_a_participant_reaches_the_terminal_raw() -> None:
 
 
 def test_a_check_of_some_tests_is_not_taken_for_a_whole_one() -> None:
-    whole = Check.model_validate({name: getattr(accepted(), name) for name in Check.model_fields}).model_dump()
+    whole = as_check(accepted()).model_dump()
     part = {**whole, "outcome": "incomplete", "message": "the 4 tests that ran are right (2 not run)"}
     with pytest.raises(ValueError, match="accepted needs"):
         Check.model_validate({**whole, "tests_not_run": 2})
@@ -485,10 +482,8 @@ BUDGET = "4 ulps of the output's dtype (64 of float32)"
     ],
 )
 def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, told: str, tmp_path: Path) -> None:
-    (tmp_path / "problem.toml").write_text(TOML + toml)
-    (tmp_path / "reference.py").write_text(reference)
-    (tmp_path / "a.py").write_text("")
-    found = load(tmp_path)
+    (tmp_path / "a.py").touch()
+    found = written(tmp_path, TOML + toml, reference)
     whole = text(problem.lines(found)).replace("\n" + " " * 14, " ").split("\n")
     assert lines_of(whole, "tolerance") == [f"tolerance   {told}"]
     assert show.problem_document(found)["decided_by"] == decider
@@ -506,11 +501,9 @@ def test_outputs_that_must_be_equal_are_named(dtypes: tuple[str, str], told: str
         f'{{ name = "{n}", role = "output", shape = ["n"], dtype = "{d}" }},' for n, d in zip("yz", dtypes, strict=True)
     ]
     [y] = [line for line in TOML.splitlines() if '"output"' in line]
-    (tmp_path / "problem.toml").write_text(TOML.replace(y, "\n".join(outputs)))
-    (tmp_path / "reference.py").write_text("")
-    assert lines_of(text(problem.lines(load(tmp_path))).replace("\n" + " " * 14, " ").split("\n"), "tolerance") == [
-        f"tolerance   {told}"
-    ]
+    found = written(tmp_path, TOML.replace(y, "\n".join(outputs)), "")
+    whole = text(problem.lines(found)).replace("\n" + " " * 14, " ").split("\n")
+    assert lines_of(whole, "tolerance") == [f"tolerance   {told}"]
 
 
 @pytest.mark.parametrize(
@@ -518,9 +511,7 @@ def test_outputs_that_must_be_equal_are_named(dtypes: tuple[str, str], told: str
     [("", ["", ""]), ("weight = 1, ", ["", ""]), ("weight = 2.5, ", [", weight 2.5", ", weight 1"])],
 )
 def test_weights_are_shown_where_they_differ(weight: str, shown: list[str], tmp_path: Path) -> None:
-    (tmp_path / "problem.toml").write_text(TOML.replace('{ name = "first"', f'{{ {weight}name = "first"'))
-    (tmp_path / "reference.py").write_text("")
-    found = load(tmp_path)
+    found = written(tmp_path, TOML.replace('{ name = "first"', f'{{ {weight}name = "first"'), "")
     first, second = lines_of(problem.lines(found), "benchmark")
     assert [first, second] == [
         f"benchmark   first: n=300 (cpu, cuda){shown[0]}",
@@ -530,9 +521,7 @@ def test_weights_are_shown_where_they_differ(weight: str, shown: list[str], tmp_
 
 
 def test_a_check_has_neither_times_nor_a_run() -> None:
-    names = Check.model_fields
-    check = Check.model_validate({name: getattr(wrong(), name) for name in names})
-    shown = text(show.check(check))
+    shown = text(show.check(as_check(wrong())))
     assert "tests       1 of 4 right" in shown
     assert " run " not in shown
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ProblemError
-from harness.problem import Problem, load
-from harness.shared.call import Forms, written
+from harness.problem import Problem
+from harness.shared import call as calls
+from harness.shared.call import Forms
+from tests.grading import written
 
 TOML = """
 title = "Scale rows"
@@ -33,11 +35,8 @@ result = "order"
 
 
 def made(folder: Path, call: str = "", toml: str = TOML) -> Problem:
-    directory = folder / "scale"
-    directory.mkdir()
-    (directory / "problem.toml").write_text(toml + (f"[call]\n{call}\n" if call else ""))
-    (directory / "reference.py").write_text("def reference(x, state, alpha): ...\n")
-    return load(directory)
+    toml += f"[call]\n{call}\n" if call else ""
+    return written(folder / "scale", toml, "def reference(x, state, alpha): ...\n")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_where_all_is_in_place_nothing_is_returned_and_one_output_is_no_tuple(tm
 
 def test_a_form_is_written_as_python() -> None:
     form = {"tuple": [{"tuple": ["x"]}, [1, 2.5, True], {"none": True}, {"dtype": "int8"}, {"text": "a'b"}]}
-    assert written(form) == '((x,), [1, 2.5, True], None, torch.int8, "a\'b")'
+    assert calls.written(form) == '((x,), [1, 2.5, True], None, torch.int8, "a\'b")'
 
 
 @pytest.mark.parametrize(

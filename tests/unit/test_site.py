@@ -488,14 +488,11 @@ def test_a_disqualified_run_has_no_rank_and_no_record_and_the_reason_is_told(pro
 
 @pytest.mark.parametrize(
     ("rule", "shown"),
+    # Which rule hides what when, test_visibility says.
     [
-        (Rule(problem="softmax", visibility="public"), True),
         (Rule(problem="softmax", visibility="public", deadline=NOW + timedelta(days=1)), True),
         (Rule(problem="softmax", visibility="after_deadline", deadline=NOW - timedelta(seconds=1)), True),
         (Rule(problem="softmax", visibility="after_deadline", deadline=NOW), False),
-        (Rule(problem="softmax", visibility="after_deadline", deadline=NOW + timedelta(days=1)), False),
-        (Rule(problem="softmax", visibility="after_deadline"), False),
-        (Rule(problem="softmax", visibility="never"), False),
         (None, False),
     ],
 )
@@ -550,17 +547,6 @@ def test_sources_are_also_found_by_hash_among_the_organizers_kernels(tmp_path: P
     project.kernel("softmax", "triton.py", "# changed\n")
     project.build()
     assert ("The archive does not have this source." in project.html(f"runs/{'a' * 16}.html")) == shown
-
-
-def test_the_deadline_alone_brings_the_sources(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.statements = [statement("softmax", rule=Rule(problem="softmax", visibility="after_deadline", deadline=NOW))]
-    project.add(run_of("ada", 50_000, "a"))
-    project.build()
-    assert "import triton" not in text(project.html(f"runs/{'a' * 16}.html"))
-    project.now = NOW + timedelta(seconds=1)
-    project.build()
-    assert "import triton" in text(project.html(f"runs/{'a' * 16}.html"))
 
 
 def test_a_source_that_is_not_what_was_submitted_is_not_shown(project: SiteProject) -> None:
@@ -802,9 +788,6 @@ def test_an_empty_project_has_a_site(tmp_path: Path) -> None:
     project.build()
     assert "No problems or results yet." in project.html("index.html")
     assert ElementTree.fromstring(project.html("feed.xml")).findall(f"{ATOM}entry") == []
-
-
-# Incremental builds.
 
 
 def test_a_moment_at_the_end_of_the_calendar_is_no_obstacle(tmp_path: Path) -> None:

@@ -16,29 +16,18 @@ import pytest
 from kernelmark.commands.cli import main
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import KERNELMARK, kernelmark
+from tests.grading import written
 from tests.sites import run_of
+from tests.unit import conftest
 
 REPOSITORY = Path(__file__).parents[2]
-PROBLEM = """
-title = "Twice <b>"
-entry = "twice"
-parameters = ["n"]
-tensors = [
-    { name = "x", role = "input", shape = ["n"], dtype = "float32" },
-    { name = "y", role = "output", shape = ["n"], dtype = "float32" },
-]
-cost = { bytes = "8 * n", flops = "n" }
-tests = [{ name = "small", params = { n = 4 } }]
-benchmarks = [{ name = "large", params = { n = 4096 } }]
-"""
+PROBLEM = conftest.PROBLEM.replace('"Double"', '"Twice <b>"')
 
 
 @pytest.fixture
 def project(tmp_path: Path, no_settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "problems" / "double"
-    directory.mkdir(parents=True)
-    (directory / "problem.toml").write_text(PROBLEM)
-    (directory / "reference.py").write_text("def reference(x):\n    return 2 * x\n")
+    written(directory, PROBLEM, "def reference(x):\n    return 2 * x\n")
     (directory / "README.md").write_text("# Twice\n\nWrite *twice* of it.\n")
     (tmp_path / "kernelmark.toml").write_text("")
     JsonlLedger(tmp_path / "leaderboard" / "results" / "double.jsonl").append(

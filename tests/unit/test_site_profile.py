@@ -186,9 +186,11 @@ def test_a_profile_comes_with_the_source_and_goes_with_it(project: SiteProject) 
     assert not [path for path in project.files() if path.startswith("profiles/")]
     assert 'id="profile"' not in project.html(f"runs/{A}.html")
     assert "twice" not in project.html(f"compare/{A}-{B}.html")
+    assert "import triton" not in text(project.html(f"runs/{A}.html"))
     project.now = NOW + timedelta(seconds=1)
     project.build()
     assert f"profiles/{A}.html" in project.files()
+    assert "import triton" in text(project.html(f"runs/{A}.html")), "the moment alone brings the source, too"
 
 
 def test_without_its_source_a_profile_is_not_shown(project: SiteProject) -> None:

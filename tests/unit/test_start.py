@@ -18,6 +18,7 @@ from harness.verdict import Outcome
 from kernelmark.authoring import start
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
+from tests.grading import written
 from tests.integration.test_foreign import gpu_mode, kernelbench
 from tests.unit.conftest import ROOT, Command
 
@@ -130,9 +131,7 @@ def test_c_compiles_with_every_symbol(settings: Settings, lang: start.Start) -> 
 )
 def test_every_style_of_call(settings: Settings, style: str) -> None:
     folder = Path("double")
-    folder.mkdir()
-    (folder / "problem.toml").write_text(STYLED + STYLES[style])
-    (folder / "reference.py").write_text(DEFINITION)
+    written(folder, STYLED + STYLES[style], DEFINITION)
     started = start.write(settings, folder, "torch", Path("a.py"))
     text = started.path.read_text()
     assert "SCALE = 2  # of x" in text
@@ -181,9 +180,7 @@ def test_names_that_clash_are_changed_or_refused(
     settings: Settings, lang: start.Start, old: str, new: str, message: str | None
 ) -> None:
     folder = Path("double")
-    folder.mkdir()
-    (folder / "problem.toml").write_text(STYLED.replace('"cpu"', '"cpu", "cuda"').replace(old, new))
-    (folder / "reference.py").write_text(DEFINITION)
+    written(folder, STYLED.replace('"cpu"', '"cpu", "cuda"').replace(old, new), DEFINITION)
     if message is None:
         start.write(settings, folder, lang)
     else:

@@ -40,10 +40,9 @@ def main(competition: Path) -> Path:
 
 def _append(competition: Path, author: str, ns: int) -> None:
     submission = Submission.of(f"# {author} {ns}\n", "py", author=author, name="kernel.py")
-    verdict = accepted(score_ns=ns, author=author, problem="double", run=f"{ns:016x}")
-    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
     archive(competition / "leaderboard/archive", "double", submission)
-    JsonlLedger(competition / LEDGER).append(verdict.model_copy(update={"submission": told}))
+    verdict = accepted(score_ns=ns, submission=submission, problem="double", run=f"{ns:016x}")
+    JsonlLedger(competition / LEDGER).append(verdict)
 
 
 ONLY = ("grade", "--changed", "main", "--head", "theirs", "--only", "ada", "--no-record", "--format", "json")

@@ -108,10 +108,9 @@ def remote(competition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def result(project: Path, author: str) -> None:
     submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
-    verdict = accepted(author=author, problem="double", run=f"{sum(author.encode()):016x}")
-    graded = verdict.submission.model_copy(update={"sha256": submission.sha256})
+    verdict = accepted(submission=submission, problem="double", run=f"{sum(author.encode()):016x}")
     archive(project / "leaderboard/archive", "double", submission)
-    JsonlLedger(project / "leaderboard/results/double.jsonl").append(verdict.model_copy(update={"submission": graded}))
+    JsonlLedger(project / "leaderboard/results/double.jsonl").append(verdict)
 
 
 def take(competition: Path) -> subprocess.CompletedProcess[str]:
