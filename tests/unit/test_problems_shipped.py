@@ -115,65 +115,40 @@ def test_the_cpp_kernel_is_right(slug: str, tmp_path: Path) -> None:
 
 
 _FLOATS = ("fp32", "fp16", "bf16")
-_COMPILED = [
-    ("gelu", "gelu_kernel", {"x": "*fp32", "y": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
-    ("vector_add", "add_kernel", {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
-    ("softmax", "row_kernel", {"x": "*fp32", "y": "*fp32", "cols": "i32"}, {"BLOCK": 4096}),
-    ("quantize_dynamic", "row_kernel", {"x": "*fp16", "q": "*i8", "scale": "*fp32", "k": "i32"}, {"BLOCK": 4096}),
+# Problem, kernel, the types of its arguments, and its constants.
+_COMPILED: list[tuple[str, str, str, dict[str, int]]] = [
+    ("gelu", "gelu_kernel", "x y: *fp32; n: i32", {"BLOCK": 1024}),
+    ("vector_add", "add_kernel", "x y out: *fp32; n: i32", {"BLOCK": 1024}),
+    ("softmax", "row_kernel", "x y: *fp32; cols: i32", {"BLOCK": 4096}),
+    ("quantize_dynamic", "row_kernel", "x: *fp16; q: *i8; scale: *fp32; k: i32", {"BLOCK": 4096}),
     (
         "quantize_dynamic",
         "tile_kernel",
-        {
-            **dict.fromkeys(("q", "w"), "*i8"),
-            **dict.fromkeys(("q_scale", "w_scale"), "*fp32"),
-            "y": "*fp16",
-            **dict.fromkeys(("q_tiles", "w_tiles"), "*i8"),
-            **dict.fromkeys("mnk", "i32"),
-        },
+        "q w: *i8; q_scale w_scale: *fp32; y: *fp16; q_tiles w_tiles: *i8; m n k: i32",
         {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 128, "GROUP": 8},
     ),
     (
         "sparsify_24_transpose",
         "tile_kernel",
-        {
-            **dict.fromkeys(("x", "values"), "*i16"),
-            "indices": "*u8",
-            "values_t": "*i16",
-            "indices_t": "*u8",
-            **dict.fromkeys(("rows", "cols"), "i32"),
-        },
+        "x values: *i16; indices: *u8; values_t: *i16; indices_t: *u8; rows cols: i32",
         {"MAGNITUDE": 0x7FFF, "DOWN": 32, "OVER": 16},
     ),
     *(
         (
             "matmul_block_sparse",
             "tile_kernel",
-            {
-                "x": f"tensordesc<bf16[{tile_m}, {block}]>",
-                "values": f"tensordesc<bf16[{tile_n}, {block}]>",
-                "indices": "*i32",
-                "y": f"tensordesc<bf16[{tile_m}, {tile_n}]>",
-                **dict.fromkeys(("k", "slots", "last"), "i32"),
-            },
-            {"TILE_M": tile_m, "TILE_N": tile_n, "BLOCK": block},
+            f"x: tensordesc<bf16[{m}, {block}]>; values: tensordesc<bf16[{n}, {block}]>; indices: *i32; "
+            f"y: tensordesc<bf16[{m}, {n}]>; k slots last: i32",
+            {"TILE_M": m, "TILE_N": n, "BLOCK": block},
         )
-        for tile_m, tile_n, block in ((16, 16, 64), (64, 32, 64), (128, 64, 64), (128, 32, 32))
+        for m, n, block in ((16, 16, 64), (64, 32, 64), (128, 64, 64), (128, 32, 32))
     ),
     *(
         (
             "matmul_int4_asymmetric",
             "tile_kernel",
-            {
-                "tokens": f"*{kind}",
-                "weights": "*u8",
-                "parted": f"*{kind}",
-                "packed": "*u8",
-                "scale": f"*{kind}",
-                "zero": "*u8",
-                "y": f"*{kind}",
-                "parts": "*fp32",
-                **dict.fromkeys(("m", "n", "nbytes", "per_group"), "i32"),
-            },
+            f"tokens: *{kind}; weights: *u8; parted: *{kind}; packed: *u8; scale: *{kind}; zero: *u8; y: *{kind}; "
+            "parts: *fp32; m n nbytes per_group: i32",
             {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 64, "SPLIT": 8, "GROUP": 8},
         )
         for kind in ("fp16", "bf16")
@@ -181,36 +156,16 @@ _COMPILED = [
     (
         "matmul_int4_asymmetric",
         "row_kernel",
-        {
-            "x": "*bf16",
-            "packed": "*u8",
-            "scale": "*bf16",
-            "zero": "*u8",
-            "y": "*bf16",
-            **dict.fromkeys(("n", "nbytes", "per_group"), "i32"),
-        },
+        "x: *bf16; packed: *u8; scale: *bf16; zero: *u8; y: *bf16; n nbytes per_group: i32",
         {"ROWS": 4, "BLOCK": 512},
     ),
-    (
-        "matmul_int4_int8",
-        "halves_kernel",
-        {"x": "*i8", "parted": "*i8", **dict.fromkeys(("m", "k", "nbytes"), "i32")},
-        {"BLOCK": 1024},
-    ),
+    ("matmul_int4_int8", "halves_kernel", "x parted: *i8; m k nbytes: i32", {"BLOCK": 1024}),
     *(
         (
             "matmul_int4_int8",
             "tile_kernel",
-            {
-                "tokens": "*i8",
-                "weights": "*u8",
-                "parted": "*i8",
-                "packed": "*u8",
-                **dict.fromkeys(("x_scale", "w_scale"), "*fp32"),
-                "y": "*fp16",
-                "parts": "*i32",
-                **dict.fromkeys(("m", "n", "nbytes"), "i32"),
-            },
+            "tokens: *i8; weights: *u8; parted: *i8; packed: *u8; x_scale w_scale: *fp32; y: *fp16; parts: *i32; "
+            "m n nbytes: i32",
             {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 128, "SPLIT": split, "GROUP": 8},
         )
         for split in (1, 8)
@@ -218,31 +173,16 @@ _COMPILED = [
     (
         "matmul_int4_int8",
         "add_kernel",
-        {"parts": "*i32", **dict.fromkeys(("x_scale", "w_scale"), "*fp32"), "y": "*fp16", **dict.fromkeys("mn", "i32")},
+        "parts: *i32; x_scale w_scale: *fp32; y: *fp16; m n: i32",
         {"SPLIT": 8, "BLOCK": 1024},
     ),
-    (
-        "segment_scan",
-        "block_kernel",
-        {"x": "*fp32", "marks": "*u8", "y": "*fp32", "totals": "*fp32", "opens": "*i32", "n": "i32"},
-        {"BLOCK": 2048},
-    ),
-    (
-        "segment_scan",
-        "carry_kernel",
-        {"y": "*fp32", "totals": "*fp32", "opens": "*i32", "n": "i32"},
-        {"BLOCK": 2048, "WIDE": 1024},
-    ),
+    ("segment_scan", "block_kernel", "x: *fp32; marks: *u8; y totals: *fp32; opens: *i32; n: i32", {"BLOCK": 2048}),
+    ("segment_scan", "carry_kernel", "y totals: *fp32; opens: *i32; n: i32", {"BLOCK": 2048, "WIDE": 1024}),
     *(
         (
             "cross_entropy",
             "row_kernel",
-            {
-                "logits": f"*{kind}",
-                "target": "*i64",
-                **dict.fromkeys(("upstream", "loss", "gradient"), f"*{kind}"),
-                "classes": "i32",
-            },
+            f"logits: *{kind}; target: *i64; upstream loss gradient: *{kind}; classes: i32",
             {"BLOCK": 4096},
         )
         for kind in _FLOATS
@@ -251,13 +191,8 @@ _COMPILED = [
         (
             "paged_attention",
             "part_kernel",
-            {
-                **dict.fromkeys(("q", "k_pages", "v_pages"), f"*{kind}"),
-                **dict.fromkeys(("table", "lengths"), "*i32"),
-                **dict.fromkeys(("sums", "tops", "totals"), "*fp32"),
-                "scale": "fp32",
-                **dict.fromkeys(("most_pages", "kv_heads", "page", "part", "parts"), "i32"),
-            },
+            f"q k_pages v_pages: *{kind}; table lengths: *i32; sums tops totals: *fp32; scale: fp32; "
+            "most_pages kv_heads page part parts: i32",
             {"GROUP": 4, "M": 16, "N": 64, "SIZE": 128},
         )
         for kind in _FLOATS
@@ -265,19 +200,14 @@ _COMPILED = [
     (
         "paged_attention",
         "join_kernel",
-        {
-            **dict.fromkeys(("sums", "tops", "totals"), "*fp32"),
-            "lengths": "*i32",
-            "o": "*bf16",
-            **dict.fromkeys(("heads", "part", "parts"), "i32"),
-        },
+        "sums tops totals: *fp32; lengths: *i32; o: *bf16; heads part parts: i32",
         {"SIZE": 128},
     ),
     *(
         (
             "matmul",
             "tile_kernel",
-            {**dict.fromkeys("abc", f"*{kind}"), **dict.fromkeys("mnk", "i32")},
+            f"a b c: *{kind}; m n k: i32",
             {"TILE_M": tile, "TILE_N": tile, "TILE_K": tile // 2, "GROUP": 8},
         )
         for kind, tile in zip(_FLOATS, (64, 128, 128), strict=True)
@@ -286,15 +216,15 @@ _COMPILED = [
 
 
 @pytest.mark.parametrize(("slug", "kernel", "arguments", "constants"), _COMPILED)
-def test_a_triton_kernel_compiles_for_sm_90(
-    slug: str, kernel: str, arguments: dict[str, str], constants: dict[str, int]
-) -> None:
+def test_a_triton_kernel_compiles_for_sm_90(slug: str, kernel: str, arguments: str, constants: dict[str, int]) -> None:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     function = getattr(module(ROOT / "reference" / slug / "triton.py"), kernel)
-    signature = {**arguments, **dict.fromkeys(constants, "constexpr")}
+    groups = (group.split(": ") for group in arguments.split("; "))
+    types = {name: kind for names, kind in groups for name in names.split()}
+    signature = {**types, **dict.fromkeys(constants, "constexpr")}
     compiled = triton.compile(ASTSource(function, signature, constants), target=GPUTarget("cuda", 90, 32))
     assert f".entry {kernel}" in compiled.asm["ptx"]
 
