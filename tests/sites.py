@@ -99,6 +99,9 @@ class SiteProject:
     def html(self, path: str) -> str:
         return (self.out / path).read_text(encoding="utf-8")
 
+    def text(self, path: str) -> str:
+        return text(self.html(path))
+
     def json(self, path: str) -> Any:
         return json.loads((self.out / path).read_bytes())
 

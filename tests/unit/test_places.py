@@ -6,21 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.verdict import Verdict
 from kernelmark.project.settings import Settings
 from kernelmark.record import records
 from leaderboard.record.current import Current
-from leaderboard.record.entry import encode
-from leaderboard.standings.ranking import Table, rank
-from tests.verdicts import accepted
-
-
-def tables(current: Current | None, *verdicts: Verdict) -> list[Table]:
-    entries, last = [], None
-    for verdict in verdicts:
-        last, _ = encode(last, verdict.to_json().encode())
-        entries.append(last)
-    return rank(entries, current)
+from leaderboard.standings.ranking import rank
+from tests.verdicts import accepted, chained
 
 
 @pytest.mark.parametrize(
@@ -35,7 +25,7 @@ def tables(current: Current | None, *verdicts: Verdict) -> list[Table]:
 def test_places(
     author: str, current: Current | None, found: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ranked = tables(current, accepted(author="bob", score_ns=90_000), accepted(author="ada", score_ns=50_000))
+    ranked = rank(chained(accepted(author="bob", score_ns=90_000), accepted(score_ns=50_000)), current)
     monkeypatch.setattr(records, "tables", lambda _: ranked)
     places = records.places(Settings(root=Path(), author=author))
     assert {slug: [place.text for place in each] for slug, each in places.items()} == found

@@ -361,11 +361,6 @@ def test_what_was_not_replayed_where_that_is_required_stands_below_all_others_wi
     assert [row.author for row in table.comparable] == ["ada", "eve"]
 
 
-def test_where_plain_calls_are_required_they_rank():
-    table = only_table([accepted(author="ada", score_ns=2000), accepted(author="bob", score_ns=1000)])
-    assert (table.key.timing, standings(table)) == ("calls", [(1, "bob"), (2, "ada")])
-
-
 @pytest.mark.parametrize(("low_ns", "state"), [(1990, "ranks"), (900, "too_wide")])
 @pytest.mark.parametrize("source", ["same", "another"])
 def test_whoever_has_another_row_has_none_for_what_was_not_replayed(low_ns, state, source):

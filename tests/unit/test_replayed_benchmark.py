@@ -211,19 +211,14 @@ def test_baselines_alternate_with_the_submission_on_its_inputs(monkeypatch: pyte
     assert all(p.calls is not None and len(p.calls.device_ns) == 12 for p in result.baselines)
 
 
-def test_a_baseline_that_fails_costs_the_speedup_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _, [baseline] = timed(
-        monkeypatch, Scripted(every(CALL_NS)), Scripted(every(CALL_NS, CALL_NS, CALL_NS, None))
-    )
+@pytest.mark.parametrize("times", [(CALL_NS, CALL_NS, CALL_NS, None), (None,)], ids=["at its fourth call", "at once"])
+def test_a_baseline_that_fails_costs_the_speedup_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, times: tuple[int | None, ...]
+) -> None:
+    result, _, [baseline] = timed(monkeypatch, Scripted(every(CALL_NS)), Scripted(every(*times)))
     assert baseline.fault == "CUDA driver: it broke"
     assert result.baselines == ()
     assert result.stop_reason == "converged"
-
-
-def test_a_baseline_may_fail_before_its_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _, [baseline] = timed(monkeypatch, Scripted(every(CALL_NS)), Scripted(every(None)))
-    assert baseline.fault == "CUDA driver: it broke"
-    assert result.baselines == ()
 
 
 def test_a_submission_that_fails_ends_its_grading(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,27 +42,25 @@ def trial(case: KnownSubmission, verdict: Verdict, *, twin_ns: int = 10_000) -> 
     return failure_of(case, graded)
 
 
-def test_host_code_has_no_say_in_a_launcher() -> None:
-    assert trial(PATCHED, accepted(modes=REPLAYED, score_ns=10_000)) is None
+DEVICE_CODE = PATCHED.model_copy(update={"host_only": False})
+EXPECTED = "accepted where rejected was expected"
 
 
-def test_it_must_not_be_faster_for_that() -> None:
-    failure = trial(PATCHED, accepted(modes=REPLAYED, score_ns=5_000))
-    assert failure is not None
-    assert "where honest work takes 10.0 µs" in failure
-
-
-def test_in_sealed_rounds_it_has() -> None:
-    failure = trial(PATCHED, accepted(score_ns=10_000))
-    assert failure is not None
-    assert "accepted where rejected was expected" in failure
-
-
-def test_an_attack_in_device_code_is_held_to_what_is_expected() -> None:
-    device_code = PATCHED.model_copy(update={"host_only": False})
-    failure = trial(device_code, accepted(modes=REPLAYED, score_ns=10_000))
-    assert failure is not None
-    assert "accepted where rejected was expected" in failure
+@pytest.mark.parametrize(
+    ("case", "verdict", "why"),
+    [
+        pytest.param(PATCHED, accepted(modes=REPLAYED, score_ns=10_000), "", id="host code has no say in a launcher"),
+        pytest.param(
+            PATCHED, accepted(modes=REPLAYED, score_ns=5_000), "where honest work takes 10.0 µs", id="nor is it faster"
+        ),
+        pytest.param(PATCHED, accepted(score_ns=10_000), EXPECTED, id="in plain calls it has"),
+        pytest.param(DEVICE_CODE, accepted(modes=REPLAYED, score_ns=10_000), EXPECTED, id="and so has device code"),
+    ],
+)
+def test_what_counts_as_a_failed_attack(case: KnownSubmission, verdict: Verdict, why: str) -> None:
+    failure = trial(case, verdict)
+    assert why in (failure or "")
+    assert (failure is None) == (why == "")
 
 
 def test_host_code_alone_needs_a_twin_for_its_time() -> None:

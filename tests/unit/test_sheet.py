@@ -49,9 +49,9 @@ def test_a_baselines_newest_time_that_was_taken_as_a_rank_requires_is_told(
         ("NVIDIA H200", 30_000, problem.sha256, ("calls",)),
     ):
         verdict = accepted(
-            modes=modes, ranked_timing="replayed", device_name=name, score_ns=score_ns, speedups={"eager": 1.5}
-        )
-        changed = verdict.problem.model_copy(update={"sha256": sha256})
-        ledger.append(verdict := verdict.model_copy(update={"problem": changed}))
+            problem_sha256=sha256, modes=modes, ranked_timing="replayed", device_name=name, score_ns=score_ns,
+            speedups={"eager": 1.5},
+        )  # fmt: skip
+        ledger.append(verdict)
         runs.append(verdict.run)
     assert sheet.baselines(settings, problem) == (BaselineTime("eager", "NVIDIA H200", 60_000, runs[1]),)

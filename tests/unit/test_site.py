@@ -89,8 +89,8 @@ def test_a_problem_shows_its_tags_on_the_front_and_on_its_page(tmp_path: Path) -
     project = SiteProject(tmp_path)
     project.statements = [statement("softmax", tags=("reduction", "for beginners"))]
     project.build()
-    assert "Softmax reduction, for beginners" in text(project.html("index.html"))
-    assert "reduction, for beginners" in text(project.html("problems/softmax.html"))
+    assert "Softmax reduction, for beginners" in project.text("index.html")
+    assert "reduction, for beginners" in project.text("problems/softmax.html")
     assert project.json("index.json")["problems"][0]["tags"] == ["reduction", "for beginners"]
 
 
@@ -112,7 +112,7 @@ def test_a_team_has_a_page_and_each_member_too(tmp_path: Path) -> None:
         (1, "bob", True),
         (2, "eve", False),
     ]
-    assert "quickfix ( bob )" in text(project.html("problems/softmax.html"))
+    assert "quickfix ( bob )" in project.text("problems/softmax.html")
     team, ada, bob = (project.json(f"authors/{name}.json") for name in ("quickfix", "ada", "bob"))
     assert (
         [place["row"]["run"] for place in team["places"]]
@@ -122,9 +122,9 @@ def test_a_team_has_a_page_and_each_member_too(tmp_path: Path) -> None:
     assert ada["places"] == []
     assert team["attempts"][0]["outcomes"] == {"accepted": 2, "wrong_answer": 1}
     assert ada["attempts"][0]["outcomes"] == {"accepted": 1, "wrong_answer": 1}
-    assert "team of ada , bob , cyd" in text(project.html("authors/quickfix.html"))
-    assert "in the team quickfix" in text(project.html("authors/ada.html"))
-    assert "quickfix team of ada, bob, cyd" in text(project.html("authors.html"))
+    assert "team of ada , bob , cyd" in project.text("authors/quickfix.html")
+    assert "in the team quickfix" in project.text("authors/ada.html")
+    assert "quickfix team of ada, bob, cyd" in project.text("authors.html")
     project.teams = NO_TEAMS
     project.build()
     assert {path: content for path, (_, content) in project.files().items()} == {
@@ -182,16 +182,16 @@ def test_an_author_sees_every_accepted_run_and_what_counts_instead_of_it(project
     assert "All of them, newest first." in table
     assert f"90.0 µs [89.5, 90.5] {again.run} counts instead 2026-01-06 {'6' * 16}" in table
     assert f"graded again as {again.run}" in table
-    assert f"Another run counts on the board instead: {again.run}" in text(project.html(f"runs/{'6' * 16}.html"))
-    assert f"The same source was graded again: {again.run}" in text(project.html(f"runs/{'d' * 16}.html"))
+    assert f"Another run counts on the board instead: {again.run}" in project.text(f"runs/{'6' * 16}.html")
+    assert f"The same source was graded again: {again.run}" in project.text(f"runs/{'d' * 16}.html")
     project.add(run_of("bob", 80_000, "7", created_at=EPOCH + timedelta(days=6), low_ns=40_000, high_ns=90_000), "new")
     project.add(wrong(author="bob", run="8" * 16))
     ledger = JsonlLedger(project.root / "results" / "softmax.jsonl")
     ledger.moderate(Moderation(run="6" * 16, action="disqualify", actor="org", reason="why", created_at=EPOCH))
     project.build()
     assert not (project.out / "runs" / f"{'6' * 16}.html").exists(), "what was set aside has no page"
-    assert "4 of 5: the newest" in text(project.html("authors/ada.html"))
-    assert f"{'b' * 16} counts instead" in text(project.html("authors/bob.html"))
+    assert "4 of 5: the newest" in project.text("authors/ada.html")
+    assert f"{'b' * 16} counts instead" in project.text("authors/bob.html")
 
 
 @pytest.mark.parametrize(
@@ -393,9 +393,7 @@ def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SitePro
     assert close["faster"]["low"] < 1 < close["faster"]["high"]
     assert close["paired"]["median"] == pytest.approx(1.5 / 1.4)
     assert close["baseline"] == "eager"
-    assert "no difference shown" not in text(project.html(f"compare/{'b' * 16}-{'c' * 16}.html")), (
-        "the pairs tell them apart"
-    )
+    assert "no difference shown" not in project.text(f"compare/{'b' * 16}-{'c' * 16}.html"), "the pairs tell them apart"
     made = {path.stem for path in (project.out / "compare").glob("*.html")}
     assert made == {f"{a * 16}-{b * 16}" for a, b in ("bc", "cd", "bd")}
 
@@ -410,22 +408,22 @@ def test_a_comparison_says_first_who_is_faster_and_what_both_launch(tmp_path: Pa
         cases = [b.model_copy(update={"kernels": many, **costs}) for b in verdict.benchmarks]
         project.add(verdict.model_copy(update={"benchmarks": tuple(cases)}))
     project.build()
-    close = text(project.html(f"compare/{'a' * 16}-{'b' * 16}.html"))
+    close = project.text(f"compare/{'a' * 16}-{'b' * 16}.html")
     assert "A , ada , is faster: B takes 1.071 × the time of A [1.061, 1.082]" in close
     assert "A is shown to be faster in 4 of 4 cases. The ratio is through eager, with which both alternated." in close
-    apart = text(project.html(f"compare/{'b' * 16}-{'c' * 16}.html"))
+    apart = project.text(f"compare/{'b' * 16}-{'c' * 16}.html")
     assert "B takes 1.597 × the time of A" in apart
     assert "alternated" not in apart
     (first, *_) = project.json(f"compare/{'a' * 16}-{'b' * 16}.json")["kernels"]
     assert [each["name"] for each in first["one"]] == [f"ada_{number}" for number in (5, 4, 3, 2)], "the longest"
     assert "bob_5" in close
     assert "bob_1" not in close
-    assert "of the roofline Not calibrated" in text(project.html(f"runs/{'a' * 16}.html"))
+    assert "of the roofline Not calibrated" in project.text(f"runs/{'a' * 16}.html")
     assert "Not calibrated" not in project.html(f"runs/{'c' * 16}.html"), "its problem states no cost"
 
 
 def test_devices_have_their_peaks_and_the_first_of_each_board(project: SiteProject) -> None:
-    document, said = project.json("devices.json"), text(project.html("devices.html"))
+    document, said = project.json("devices.json"), project.text("devices.html")
     firsts = {(each["leader"]["key"]["device_name"], each["problem"]): each for each in document["firsts"]}
     assert firsts["NVIDIA H200", "softmax"]["leader"]["row"]["run"] == "b" * 16
     assert firsts["NVIDIA H200", "softmax"]["rows"] == 3
@@ -433,7 +431,7 @@ def test_devices_have_their_peaks_and_the_first_of_each_board(project: SiteProje
     h200, l4 = said.split("NVIDIA L4", 2)[1], said.rsplit("NVIDIA L4", 2)[1]
     assert "Not calibrated" not in h200.partition("NVIDIA L4")[0]
     assert "Not calibrated" in l4
-    assert "of the roofline 50 % memory" in text(project.html(f"runs/{'b' * 16}.html"))
+    assert "of the roofline 50 % memory" in project.text(f"runs/{'b' * 16}.html")
 
 
 @pytest.mark.parametrize("url", ["", "https://example.org/board/"])
@@ -452,7 +450,7 @@ def test_previews_of_links_have_a_picture_where_the_address_is_known(project: Si
 
 
 def test_failed_runs_stand_with_their_report_on_their_authors_page(project: SiteProject) -> None:
-    said = text(project.html("authors/eve.html"))
+    said = project.text("authors/eve.html")
     for expected in ("wrong answer", "2 of 9 wrong", "2 of 9 elements wrong (22.2 %)", "Hint: never written", "0.25"):
         assert expected in said
     assert not (project.out / "runs" / f"{'f' * 16}.html").exists()
@@ -512,7 +510,7 @@ def test_what_is_embargoed_is_in_no_file(tmp_path: Path, rule: Rule | None, show
         if path.is_file() and b"TRADESECRET" in path.read_bytes()
     ]
     assert bool(told) == shown, told
-    assert ("publish" in text(project.html(f"runs/{'a' * 16}.html"))) != shown
+    assert ("publish" in project.text(f"runs/{'a' * 16}.html")) != shown
 
 
 @pytest.mark.parametrize("shown", [True, False])
@@ -718,13 +716,13 @@ def test_what_was_not_replayed_is_shown_without_a_rank_and_compared_with_nothing
     assert {each["slug"]: [leader["row"]["author"] for leader in each["leaders"]] for each in front["problems"]} == {
         "softmax": ["ada"], "gelu": [],
     }  # fmt: skip
-    assert text(project.html("index.html")).count("no rank yet") == 1
-    assert "0 boards of 1" in text(project.html("authors/bob.html"))
-    assert f"no rank: {why}" in text(project.html("authors/bob.html"))
+    assert project.text("index.html").count("no rank yet") == 1
+    assert "0 boards of 1" in project.text("authors/bob.html")
+    assert f"no rank: {why}" in project.text("authors/bob.html")
     for run in "24":
-        assert f"No rank: {why}." in text(project.html(f"runs/{run * 16}.html"))
-    assert f"Another run counts on the board instead: {'3' * 16}" in text(project.html(f"runs/{'4' * 16}.html"))
-    assert "No rank" not in text(project.html(f"runs/{'3' * 16}.html"))
+        assert f"No rank: {why}." in project.text(f"runs/{run * 16}.html")
+    assert f"Another run counts on the board instead: {'3' * 16}" in project.text(f"runs/{'4' * 16}.html")
+    assert "No rank" not in project.text(f"runs/{'3' * 16}.html")
 
 
 def test_a_replayed_grading_is_a_record_though_the_same_source_was_not_replayed_before(tmp_path: Path) -> None:
@@ -775,11 +773,11 @@ def test_of_before_protocol_5_replayed_and_sealed_results_stand_on_two_boards_th
     ]
     made = {path.stem for path in (project.out / "compare").glob("*.html")}
     assert made == {f"{'4' * 16}-{'3' * 16}", f"{'2' * 16}-{'1' * 16}"}, "boards are not compared with each other"
-    assert names[0] in text(project.html(f"compare/{'4' * 16}-{'3' * 16}.html"))
-    assert "was told by the submission's own process, and counted" not in text(project.html(f"runs/{'4' * 16}.html"))
-    assert "was told by the submission's own process, and counted" in text(project.html(f"runs/{'2' * 16}.html"))
+    assert names[0] in project.text(f"compare/{'4' * 16}-{'3' * 16}.html")
+    assert "was told by the submission's own process, and counted" not in project.text(f"runs/{'4' * 16}.html")
+    assert "was told by the submission's own process, and counted" in project.text(f"runs/{'2' * 16}.html")
     for run, timed in (("4", "replayed"), ("2", "sealed rounds")):
-        assert f"protocol 4, {timed}, effort default" in text(project.html(f"runs/{run * 16}.html"))
+        assert f"protocol 4, {timed}, effort default" in project.text(f"runs/{run * 16}.html")
 
 
 def test_an_empty_project_has_a_site(tmp_path: Path) -> None:
@@ -818,7 +816,7 @@ def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(tmp_path: Pa
     assert "no result" in rows[3]
     assert made.json("index.json").get("overall", []) == []
     assert [first["leader"]["row"]["author"] for first in made.json("devices.json")["firsts"]] == ["bob"]
-    assert "first on" not in text(made.html("authors/ada.html"))
+    assert "first on" not in made.text("authors/ada.html")
     headings = re.findall(r'<h2 id="board-\d">([^<]*)', made.html("problems/softmax.html"))
     assert headings == ["NVIDIA H200, plain calls", "NVIDIA H200, plain calls, Triton interpreter"]
     assert ">week of</text>" in front
@@ -849,7 +847,7 @@ def test_a_course_has_its_own_name_and_says_how_to_submit_until_it_closes(projec
     project.now += timedelta(hours=2)
     project.build()
     assert "Upload" not in project.html("problems/softmax.html")
-    assert "closed since 2026-06-01 01:00 UTC: no submission is accepted" in text(project.html("problems/softmax.html"))
+    assert "closed since 2026-06-01 01:00 UTC: no submission is accepted" in project.text("problems/softmax.html")
     assert "closed" in next(row for row in project.html("index.html").split("<tr") if "Softmax</a>" in row)
 
 

@@ -115,7 +115,7 @@ def test_the_kernels_that_the_judge_measured_stand_on_top(tmp_path: Path) -> Non
     measured = [b.model_copy(update={"kernels": (kernel(f"of {b.name}"),)}) for b in replayed.benchmarks]
     project.profile(project.add(replayed.model_copy(update={"benchmarks": tuple(measured)})), **sections())
     project.build()
-    said = text(project.html(f"profiles/{A}.html"))
+    said = project.text(f"profiles/{A}.html")
     assert "of 2048 square" in said
     assert "Except for the kernels of a call, everything here" in said
     assert [b.name for b in measured if f"of {b.name}" in said] == ["2048 square"], "those of its case"
@@ -186,11 +186,11 @@ def test_a_profile_comes_with_the_source_and_goes_with_it(project: SiteProject) 
     assert not [path for path in project.files() if path.startswith("profiles/")]
     assert 'id="profile"' not in project.html(f"runs/{A}.html")
     assert "twice" not in project.html(f"compare/{A}-{B}.html")
-    assert "import triton" not in text(project.html(f"runs/{A}.html"))
+    assert "import triton" not in project.text(f"runs/{A}.html")
     project.now = NOW + timedelta(seconds=1)
     project.build()
     assert f"profiles/{A}.html" in project.files()
-    assert "import triton" in text(project.html(f"runs/{A}.html")), "the moment alone brings the source, too"
+    assert "import triton" in project.text(f"runs/{A}.html"), "the moment alone brings the source, too"
 
 
 def test_without_its_source_a_profile_is_not_shown(project: SiteProject) -> None:
