@@ -161,6 +161,6 @@ def test_how_late_it_was_is_told_by_the_remark_that_was_recorded(
     assert (row["handed_in"], row["late_days"], row["factor"]) == told
 
 
-def test_a_problem_without_a_record_has_no_marks(competition: Path, command: Command) -> None:
+def test_a_problem_without_a_record_has_no_marks(command: Command) -> None:
     assert marks(command) == {}
     assert command("marks", "nothing").code == 2

@@ -24,7 +24,7 @@ from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command, Judge
-from tests.verdicts import accepted, failed
+from tests.verdicts import EPOCH, accepted, failed
 
 
 def here(**changes: object) -> Environment:
@@ -96,9 +96,7 @@ def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
     assert judged == ["bob", "ada"]
 
 
-def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(
-    competition: Path, judged: list[str], command: Command
-) -> None:
+def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(judged: list[str], command: Command) -> None:
     entered("ada", 900, _now(), high_ns=1400)
     entered("bob", 700, _now())
     (listed,) = json.loads(command("regrade", "--dry-run", "--format", "json").out)
@@ -110,9 +108,7 @@ def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(
     assert json.loads(command("regrade", "--dry-run", "--format", "json").out) == []
 
 
-def test_what_was_not_replayed_is_not_graded_again_in_vain(
-    competition: Path, judged: list[str], command: Command
-) -> None:
+def test_what_was_not_replayed_is_not_graded_again_in_vain(judged: list[str], command: Command) -> None:
     entered("ada", 900, _now(), high_ns=1400, ranked_timing="replayed")
     entered("bob", 900, "0" * 64, ranked_timing="replayed")
     assert command("regrade").code == 0
@@ -124,7 +120,7 @@ def test_what_was_not_replayed_is_not_graded_again_in_vain(
     [(lambda: entered("ada", 900, _now(), torch="1.0"), ["ada"]), (lambda: entered("ada", 900, _now()), [])],
 )
 def test_what_is_installed_here_counts_before_anything_was_graded_with_it(
-    competition: Path, judged: list[str], command: Command, change: Callable[[], None], author: list[str]
+    judged: list[str], command: Command, change: Callable[[], None], author: list[str]
 ) -> None:
     change()
     assert command("regrade").code == 0
@@ -162,7 +158,7 @@ def test_a_deadline_does_not_close_it_and_a_disqualified_run_stays_out(
 
 
 def test_what_was_late_is_graded_again_last_and_stays_late(
-    competition: Path, judged: list[str], command: Command, judge: Callable[..., Judge]
+    competition: Path, command: Command, judge: Callable[..., Judge]
 ) -> None:
     """So the final tests decide about late submissions too, and grading again is no way round the deadline."""
     entered("late", 500, "0" * 64)
@@ -211,7 +207,7 @@ def listed(command: Command, *options: str) -> tuple[list[str], str]:
 
 
 def test_who_failed_by_what_was_mended_since_is_graded_again_if_that_is_asked_for(
-    competition: Path, judged: list[str], command: Command
+    judged: list[str], command: Command
 ) -> None:
     entered("ada", 900, OLD)
     flunked("ada", text="another")
@@ -235,7 +231,7 @@ def test_who_failed_by_what_was_mended_since_is_graded_again_if_that_is_asked_fo
     assert listed(command, "--failed")[0] == []
 
 
-def test_one_run_is_graded_again_whatever_it_is(competition: Path, judged: list[str], command: Command) -> None:
+def test_one_run_is_graded_again_whatever_it_is(judged: list[str], command: Command) -> None:
     run = flunked("bob", problem=_now())
     assert command("regrade", "--run", run[:12]).code == 0
     assert judged == ["bob"]
@@ -244,7 +240,7 @@ def test_one_run_is_graded_again_whatever_it_is(competition: Path, judged: list[
     assert command("regrade", "--run", "0123456789abcdef").code == 2
 
 
-def test_a_disqualified_source_gets_no_new_run(competition: Path, judged: list[str], command: Command) -> None:
+def test_a_disqualified_source_gets_no_new_run(judged: list[str], command: Command) -> None:
     run = flunked("bob")
     assert listed(command, "--failed")[0] == ["bob"]
     assert command("moderate", "disqualify", run, "--actor", "grace", "--reason", "why").code == 0
@@ -258,19 +254,14 @@ def test_a_disqualified_source_gets_no_new_run(competition: Path, judged: list[s
 def test_what_failed_late_stays_late(competition: Path, judged: list[str], command: Command) -> None:
     run = flunked("bob")
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
-    at = ledger.read()
-    late = Moderation(
-        run=run, action="late", actor="late policy", reason="1 day late", created_at=next(iter(at)).verdict.created_at
-    )
-    ledger.moderate(late)
+    late = {"actor": "late policy", "reason": "1 day late", "created_at": EPOCH}
+    ledger.moderate(Moderation(run=run, action="late", **late))
     assert command("regrade", "--failed").code == 0
     *_, remark = (entry.moderation for entry in ledger.read() if entry.kind == "moderation")
     assert (judged, remark.action, remark.reason, remark.run != run) == (["bob"], "late", "1 day late", True)
 
 
-def test_what_another_machine_or_flag_would_grade_is_told(
-    competition: Path, judged: list[str], command: Command
-) -> None:
+def test_what_another_machine_or_flag_would_grade_is_told(command: Command) -> None:
     entered("ada", 900, OLD, device_name="another machine")
     entered("bob", 900, OLD, sandbox="bwrap")
     flunked("cyd", device_name="another machine")

@@ -28,7 +28,7 @@ from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import Table
 from tests.repository import commit, init
-from tests.unit.conftest import Command, Judge
+from tests.unit.conftest import Command, Judge, recorded
 from tests.verdicts import REPLAYED, accepted, as_check, failed
 from tests.workers import FakeWorker
 
@@ -104,13 +104,8 @@ def base(competition: Path) -> str:
     return init(competition)
 
 
-def submitted(competition: Path, **sources: str) -> None:
-    commit(competition, {f"submissions/double/{author}/kernel.py": source for author, source in sources.items()})
-
-
-def authors(competition: Path) -> list[str]:
-    entries = JsonlLedger(competition / "leaderboard/results/double.jsonl").read()
-    return [entry.verdict.submission.author for entry in entries]
+def submitted(**sources: str) -> None:
+    commit(Path(), {f"submissions/double/{author}/kernel.py": source for author, source in sources.items()})
 
 
 @pytest.mark.parametrize(
@@ -162,15 +157,15 @@ def test_what_is_asked_for_and_cannot_be_is_said(
 
 
 def test_results_are_reported_in_order_and_recorded_as_they_come(
-    competition: Path, base: str, fakes: type[FakeFleet], command: Command
+    base: str, fakes: type[FakeFleet], command: Command
 ) -> None:
-    submitted(competition, ada=RIGHT, bob="# broken\n", eve="# wrong\n", joe=RIGHT, zoe="a\0b")
+    submitted(ada=RIGHT, bob="# broken\n", eve="# wrong\n", joe=RIGHT, zoe="a\0b")
     said = command("grade", "--changed", base, "--jobs", "3")
     assert said.code == 7
     paths = [line for line in said.out.splitlines() if line.startswith("submissions/double/")]
     assert paths == [f"submissions/double/{author}/kernel.py" for author in ("ada", "bob", "eve", "joe", "zoe")]
     assert "our fault: no daemon" in said.out
-    assert authors(competition) == ["joe", "eve", "ada"]
+    assert [verdict.submission.author for verdict in recorded(Path())] == ["joe", "eve", "ada"]
     assert fakes.made == [{"device": "cpu", "sandbox": "bwrap", "slots": 3, "devices": 4}]
     assert fakes.given == [{"effort": "default", "baselines": ("auto",), "reuse": False}]
     assert said.err.splitlines() == [
@@ -184,14 +179,13 @@ def test_results_are_reported_in_order_and_recorded_as_they_come(
 
 
 def test_what_could_not_be_recorded_is_told_so_and_names_no_run(
-    competition: Path,
     base: str,
     fakes: type[FakeFleet],
     command: Command,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    submitted(competition, ada=RIGHT, bob=RIGHT, eve=RIGHT)
+    submitted(ada=RIGHT, bob=RIGHT, eve=RIGHT)
     append = JsonlLedger.append
 
     def appended(ledger: JsonlLedger, verdict: Verdict, *given: Any, **named: Any) -> Entry:
@@ -209,8 +203,8 @@ def test_what_could_not_be_recorded_is_told_so_and_names_no_run(
     assert "\nnot recorded: the disk is full" in said.out
     assert caplog.text.count("the board cannot be written") == 1
     assert "3 submissions: 2 accepted, 1 accepted but not recorded" in said.err
-    rows = [line for line in (competition / "summary.md").read_text().splitlines() if line.startswith("| sub")]
-    runs = [entry.verdict.run for entry in JsonlLedger(competition / "leaderboard/results/double.jsonl").read()]
+    rows = [line for line in Path("summary.md").read_text().splitlines() if line.startswith("| sub")]
+    runs = [verdict.run for verdict in recorded(Path())]
     assert [sum(run in row for run in runs) for row in rows] == [1, 0, 1], "bob's is not in the ledger"
 
 
@@ -218,7 +212,7 @@ def test_in_this_process_the_order_is_that_of_the_files(
     competition: Path, base: str, fakes: type[FakeFleet], command: Command, judge: Callable[..., Judge]
 ) -> None:
     (competition / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\n')
-    submitted(competition, ada=RIGHT, bob=RIGHT)
+    submitted(ada=RIGHT, bob=RIGHT)
     fake = judge(accepted(author="ada"), accepted(author="bob"))
     said = command("grade", "--changed", base, "--no-record")
     assert (said.code, [each[1].author for each in fake.asked]) == (0, ["ada", "bob"])
@@ -228,10 +222,8 @@ def test_in_this_process_the_order_is_that_of_the_files(
     assert said.err.splitlines() == [*first, "test: 2 cases", *last]
 
 
-def test_where_the_fleet_fails_the_rest_is_our_fault(
-    competition: Path, base: str, fakes: type[FakeFleet], command: Command
-) -> None:
-    submitted(competition, ada=RIGHT, bob="# lost\n", eve=RIGHT)
+def test_where_the_fleet_fails_the_rest_is_our_fault(base: str, fakes: type[FakeFleet], command: Command) -> None:
+    submitted(ada=RIGHT, bob="# lost\n", eve=RIGHT)
     said = command("grade", "--changed", base, "--jobs", "2", "--format", "json")
     assert [(each["exit_code"], each["verdict"] is None) for each in json.loads(said.out)] == [
         (7, True), (7, True), (0, False),
@@ -241,7 +233,7 @@ def test_where_the_fleet_fails_the_rest_is_our_fault(
 
 @pytest.mark.full
 def test_the_samples_of_all_problems_are_checked_at_a_time(
-    competition: Path, fakes: type[FakeFleet], command: Command, monkeypatch: pytest.MonkeyPatch
+    competition: Path, fakes: type[FakeFleet], command: Command
 ) -> None:
     folder = competition / "problems/double/samples"
     folder.mkdir()
@@ -336,9 +328,7 @@ def test_an_interrupted_self_test_waits_for_no_verdict(monkeypatch: pytest.Monke
     assert len(tried) < len(cases), "those that had not begun did not begin"
 
 
-def test_on_a_cpu_the_self_test_is_one_case_after_the_other(
-    competition: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_cpu_the_self_test_is_one_case_after_the_other(command: Command) -> None:
     said = command("audit", "--self-test", "--sandbox", "bwrap", "--only", "torch_mul", "--jobs", "2")
     assert said.code == 2
     assert "--jobs 2: the self-test tries one case at a time on a CPU" in said.err

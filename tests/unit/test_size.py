@@ -54,7 +54,7 @@ def test_packages_are_divided_down_to_the_second_level(size: Any) -> None:
     assert circle.figures == (5, 2, 5), "rooms in a circle are on one floor"
 
 
-def test_all_code_is_counted(size: Any) -> None:
+def test_all_code_is_counted() -> None:
     printed = subprocess.run([SIZE], capture_output=True, text=True, check=True).stdout
     counted = {
         name: int(number.replace(",", "")) for name, number, *_ in (line.split() for line in printed.splitlines()[1:-1])

@@ -120,9 +120,7 @@ def test_in_the_grace_period_it_ranks_and_after_it_the_late_policy_lets_it_in(
     assert "with 1h of grace; late until " in page
 
 
-def test_python_records_what_is_late_without_a_rank(
-    competition: Path, command: Command, judge: Callable[..., Judge]
-) -> None:
+def test_python_records_what_is_late_without_a_rank(competition: Path, judge: Callable[..., Judge]) -> None:
     deadline = (datetime.now(UTC) - timedelta(hours=3)).isoformat(timespec="seconds")
     set_rules(competition, f"deadline = {deadline}\nlate = {{ days = 2, penalty_per_day = 0.25 }}\n")
     judge(accepted(problem="double"))
