@@ -130,13 +130,10 @@ def test_a_tree_is_accepted_in_isolation(tmp_path: Path) -> None:
 
 
 GIVEN = "def scale(x, w, shift):\n    y = x * w + shift\n    return {}\n"
-FAULTS = {
+FAULTS = {  # tests/unit/test_styles.py has every way to be wrong
     "y.t().contiguous().t(), (x > 0).sum(1)": ("accepted", ""),
     "x, (x > 0).sum(1)": ("wrong_answer", "test square: y: "),
-    "y.expand(1, *y.shape)[0], x[0, 0].long().expand(len(x))": ("wrong_answer", "test square: count: "),
     "None": ("runtime_error", "test square: what it returned should be a tuple of 2, and is NoneType"),
-    "y.half(), (x > 0).sum(1)": ("runtime_error", "test square: returned float16, `y` is float32"),
-    "y.t(), (x > 0).sum(1)": ("runtime_error", "test wide: returned the shape [64, 3], `y` has [3, 64]"),
 }
 
 
@@ -153,9 +150,7 @@ def test_a_result_that_is_not_what_was_asked_for(returned: str, tmp_path: Path) 
     ("style", "source", "message"),
     [
         ("writes", "def scale(x): pass\n", "called as scale(x, w, y, count, shift): write into y and count (too many"),
-        ("returns", "def other(x): pass\n", "(found: other); it is called as scale(x, w, shift) -> (y, count)"),
         ("module", STYLES["returns"].source, "no class `Model` is defined (found: none); it is called as Model(shift,"),
-        ("tree", STYLES["returns"].source, "cannot be called as scale((x, {'w': w, 'shift': shift}, SimpleNamespace("),
         ("tree", "def scale(data): data[0].zero_()\n", "wrote to its input `x`, which is read-only"),
     ],
 )
