@@ -89,6 +89,20 @@ class Script(threading.Thread):
         descriptors.clear()
 
 
+def answering(kind: str, **fields: Any) -> Act:
+    """Answer a command with this, and do nothing else."""
+    return lambda script, token, body: script.reply(token, kind, **fields)
+
+
+def failing(outcome: str, message: str, *, fatal: bool = False) -> Act:
+    return answering("Failed", outcome=outcome, message=message, traceback="", fatal=fatal)
+
+
+def but(usual: Act, **others: Act) -> Act:
+    """Act as usual, but as the others do on commands of their kinds."""
+    return lambda script, token, body: others.get(body["kind"], usual)(script, token, body)
+
+
 def doubling(seconds: Callable[[Script, dict[str, Any]], float] = lambda script, body: 0.0) -> Act:
     """Act honestly, with a kernel that doubles, and take so many seconds before each answer."""
 

@@ -21,7 +21,7 @@ from kernelmark.commands.submit import print_compilation
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.text import show
 from tests.command import environment, kernelmark
-from tests.runners import Script, Scripted, doubling
+from tests.runners import Script, Scripted, but, doubling, failing
 from tests.verdicts import accepted, failed
 
 ROOT = Path(__file__).parents[2]
@@ -112,18 +112,14 @@ def test_the_sizes_of_a_gpu_come_first_each_dtype_once() -> None:
 
 def answered(kernels: Any = 2, refused: Any = "", *, call: str = "", report: str = "Compiled") -> Compilation | None:
     """What is made of a runner that reports this, and whose calls fail with this message."""
-    right = doubling()
 
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Report":
-            fields = {"kernels": kernels, "refused": refused} if report == "Compiled" else {}
-            script.reply(token, report, **fields) if report else script.socket.recv(1)
-        elif body["kind"] == "Call" and call:
-            script.reply(token, "Failed", outcome="runtime_error", message=call, traceback="", fatal=False)
-        else:
-            right(script, token, body)
+    def tell(script: Script, token: int, body: dict[str, Any]) -> None:
+        fields = {"kernels": kernels, "refused": refused} if report == "Compiled" else {}
+        script.reply(token, report, **fields) if report else script.socket.recv(1)
 
-    return compilation(load(PROBLEMS / "double"), Submission.of(source({}), "py", author="ada"), Scripted(act))
+    calls = {"Call": failing("runtime_error", call)} if call else {}
+    runner = Scripted(but(doubling(), Report=tell, **calls))
+    return compilation(load(PROBLEMS / "double"), Submission.of(source({}), "py", author="ada"), runner)
 
 
 @pytest.mark.parametrize(

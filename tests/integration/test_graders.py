@@ -26,7 +26,7 @@ from harness.verdict import Outcome
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
 from tests.open_files import open_files
-from tests.runners import Script, Scripted, doubling
+from tests.runners import Script, Scripted, answering, but, doubling
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")
 
@@ -108,18 +108,12 @@ def test_a_check_ends_when_it_is_closed(problem: Problem) -> None:
 def test_a_failure_while_memory_was_short_is_told(
     problem: Problem, ends: str, short: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = doubling()
+    def gone(*_: object) -> None:
+        raise OSError
 
-    def wrong(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] != "Call":
-            right(script, token, body)
-        elif ends == "gone":
-            raise OSError
-        else:
-            script.reply(token, "Done")  # and nothing was written
-
+    calls = {"wrong": {"Call": answering("Done")}, "gone": {"Call": gone}, "right": {}}
     monkeypatch.setattr(DeviceMemory, "is_short", lambda _: short)
-    one = grader(problem, Counted(None if ends == "right" else wrong))
+    one = grader(problem, Counted(but(doubling(), **calls[ends])))
     assert (one.check().outcome is Outcome.ACCEPTED) == (ends == "right")
     assert one.memory_was_short == (short and ends != "right")
     one.close()

@@ -22,7 +22,7 @@ from harness.profiling.torch_profile import TorchProfile, torch_profile
 from harness.sandbox import Launch
 from harness.submission import Submission
 from kernelmark.diagnostics.selftest import PROBLEMS
-from tests.runners import Script, Scripted, doubling
+from tests.runners import Script, Scripted, answering, but, doubling
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")
 SNAPSHOT = b'{"segments": [{"address": 1}], "device_traces": [[{"frames": [{"filename": "a.py"}]}]]}'
@@ -46,23 +46,15 @@ def a_case() -> GradedCase:
 
 
 def runner(artefacts: dict[str, bytes], sizes: dict[str, int] | None = None, **special: Any) -> Scripted:
-    right = doubling()
+    offered = sizes or {name: len(content) for name, content in artefacts.items()}
+    names = [{"name": name, "file_bytes": nbytes} for name, nbytes in offered.items()]
+    offer = answering("Profiled", artefacts=special.get("names", names))
 
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] in ("Profile", "Inspect"):
-            offered = sizes or {name: len(content) for name, content in artefacts.items()}
-            names = [{"name": name, "file_bytes": nbytes} for name, nbytes in offered.items()]
-            script.reply(token, "Profiled", artefacts=special.get("names", names))
-        elif body["kind"] == "Fetch":
-            if "fetch" in special:
-                special["fetch"](script, token)
-                return
-            os.write(script.descriptors[0], artefacts.get(body["name"], b""))
-            script.reply(token, "Done")
-        else:
-            right(script, token, body)
+    def fetch(script: Script, token: int, body: dict[str, Any]) -> None:
+        os.write(script.descriptors[0], artefacts.get(body["name"], b""))
+        script.reply(token, "Done")
 
-    return Scripted(act)
+    return Scripted(but(doubling(), Profile=offer, Inspect=offer, Fetch=special.get("fetch", fetch)))
 
 
 def test_an_honest_one_is_read_whole() -> None:
@@ -168,7 +160,7 @@ def test_one_that_never_delivers_runs_into_its_limit(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "limit_s", lambda limits: 1.0)
     begun = time.monotonic()
     with pytest.raises(SubmissionFault, match="gave no answer within 1 s, while profiling one"):
-        profiled({"trace 0": TRACE}, fetch=lambda script, token: script.socket.recv(1))
+        profiled({"trace 0": TRACE}, fetch=lambda script, *_: script.socket.recv(1))
     assert time.monotonic() - begun < 20
 
 

@@ -30,7 +30,7 @@ from harness.wire import commands, frame, protocol, replies
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.grading import checked, graded
 from tests.open_files import open_files
-from tests.runners import Act, Script, Scripted, doubling
+from tests.runners import Act, Script, Scripted, answering, doubling, failing
 
 SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
 CALL_S = 1.0
@@ -55,10 +55,6 @@ def grade(problem: Problem, act: Act) -> Check:
 
 def raw(packet: bytes) -> Act:
     return lambda script, token, body: script.socket.sendall(packet)
-
-
-def answer(kind: str, **fields: Any) -> Act:
-    return lambda script, token, body: script.reply(token, kind, **fields)
 
 
 def twice(script: Script, token: int, body: dict[str, Any]) -> None:
@@ -145,9 +141,9 @@ HOSTILE: dict[str, tuple[Act, set[Outcome], str]] = {
     "truncated": (raw(b'{"token":1,"kind":"Do'), {Outcome.REJECTED}, "not JSON"),
     "binary": (raw(bytes(range(256))), {Outcome.REJECTED}, "not JSON"),
     "nested": (raw(b"[" * 60_000), {Outcome.REJECTED}, "nested more than 100 deep"),
-    "unknown": (answer("Accepted"), {Outcome.REJECTED}, "unknown kind of frame 'Accepted'"),
-    "out of order": (answer("Said", text=""), {Outcome.REJECTED}, "answered Said"),
-    "a command back": (answer("Welcome"), {Outcome.REJECTED}, "unknown kind"),
+    "unknown": (answering("Accepted"), {Outcome.REJECTED}, "unknown kind of frame 'Accepted'"),
+    "out of order": (answering("Said", text=""), {Outcome.REJECTED}, "answered Said"),
+    "a command back": (answering("Welcome"), {Outcome.REJECTED}, "unknown kind"),
     "duplicated": (twice, {Outcome.REJECTED}, "answers no question"),
     "wrong token": (wrong_token, {Outcome.REJECTED}, "answers no question"),
     "sent ahead": (early, {Outcome.REJECTED}, "answers no question"),
@@ -167,15 +163,9 @@ HOSTILE: dict[str, tuple[Act, set[Outcome], str]] = {
     "honest and slow": (dawdling(0.15 * CALL_S), {Outcome.ACCEPTED}, "^$"),
     "silent": (silence, {Outcome.TIMEOUT}, "gave no answer"),
     "endless": (flood, {Outcome.REJECTED}, "answers no question"),
-    "forged outcome": (
-        answer("Failed", outcome="accepted", message="", traceback="", fatal=False), {Outcome.REJECTED},
-        "bad Failed frame",
-    ),
-    "escapes": (
-        answer("Failed", outcome="runtime_error", message="\x1b[2J\ud800", traceback="", fatal=False),
-        {Outcome.RUNTIME_ERROR}, r"\\x1b\[2J\\ud800",
-    ),
-    "says done and does nothing": (answer("Done"), {Outcome.WRONG_ANSWER}, "y: never written"),
+    "forged outcome": (failing("accepted", ""), {Outcome.REJECTED}, "bad Failed frame"),
+    "escapes": (failing("runtime_error", "\x1b[2J\ud800"), {Outcome.RUNTIME_ERROR}, r"\\x1b\[2J\\ud800"),
+    "says done and does nothing": (answering("Done"), {Outcome.WRONG_ANSWER}, "y: never written"),
 }  # fmt: skip
 
 
@@ -205,7 +195,7 @@ def test_hostile(name: str, problem: Problem) -> None:
     ids=["empty", "not a frame", "oversized", "another protocol", "not a hello"],
 )  # fmt: skip
 def test_what_breaks_before_the_submission_is_ours(packet: bytes, problem: Problem) -> None:
-    provider = Scripted(answer("Done"), on_hello=lambda script: script.socket.sendall(packet))
+    provider = Scripted(answering("Done"), on_hello=lambda script: script.socket.sendall(packet))
     with pytest.raises(SandboxError):
         checked(problem, SUBMISSION, provider=provider)
 

@@ -30,7 +30,7 @@ from harness.verdict import Outcome, ReplayedBenchmark, Verdict
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.integration.test_replays import LOADED, recording
 from tests.recordings import BLOBS, CALL
-from tests.runners import Act, Script, Scripted, doubling
+from tests.runners import Act, Script, Scripted, answering, but, doubling, failing
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="ada")
 DOUBLE = load(PROBLEMS / "double")
@@ -39,6 +39,9 @@ ELSEWHERE = "`twice` is given memory at 0x7f0000000000"
 
 
 POINTS_ELSEWHERE = recording(pack(CALL, BLOBS), reply={"note": ELSEWHERE})
+
+
+BROKEN = answering("Broken", message="KeyError: 7", traceback="")
 
 
 class Events(list[str]):
@@ -57,11 +60,11 @@ def launching(events: Events, factor: Callable[[int], float] = lambda call: 2.0,
     """A launcher whose call `n` multiplies the benchmark's input by a factor, cut off beyond a magnitude."""
     slots = {s.tensor.name: s for s in Layout(DOUBLE.resolve(DOUBLE.benchmarks[0])).slots}
 
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Load":
-            events.append("Load")
-            script.reply(token, "Loaded", **LOADED)
-            return
+    def load_it(script: Script, token: int, body: dict[str, Any]) -> None:
+        events.append("Load")
+        script.reply(token, "Loaded", **LOADED)
+
+    def replay(script: Script, token: int, body: dict[str, Any]) -> None:
         events.append("Replay")
         inputs, outputs = script.arenas()
         with mmap.mmap(inputs, 0, prot=mmap.PROT_READ) as given, mmap.mmap(outputs, 0) as to:
@@ -70,7 +73,7 @@ def launching(events: Events, factor: Callable[[int], float] = lambda call: 2.0,
             to[slots["y"].offset : slots["y"].offset + slots["y"].nbytes] = y.astype(np.float32).tobytes()
         script.reply(token, "Replayed", device_ns=5_000, event_ns=8_000, span_ns=25_000, nodes_ns=[5_000])
 
-    return act
+    return but(replay, Load=load_it)
 
 
 def graded(
@@ -170,21 +173,17 @@ def test_a_baseline_that_is_short_of_memory_is_recorded_once_more_alone(
     asked: list[str] = []
 
     def short(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Record" and len(asked) < times:
-            asked.append("Record")
-            text = "out of memory"
-            script.reply(token, "Failed", outcome="memory_limit", message=text, traceback="", fatal=False)
-        else:
-            RECORDED(script, token, body)
+        asked.append(body["kind"])
+        (failing("memory_limit", "out of memory") if len(asked) <= times else RECORDED)(script, token, body)
 
-    verdict = graded(events, baseline=True, beside=short)
+    verdict = graded(events, baseline=True, beside=but(RECORDED, Record=short))
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     assert [speedup.baseline for speedup in verdict.speedups] == speedups
     assert [doubt.code for doubt in verdict.doubts] == ["no_baseline"] * (1 - len(speedups))
-    assert len(asked) == times
+    assert len(asked) == 2
 
 
-def failing(events: Events, which: int, kind: str) -> Act:
+def broken(events: Events, which: int, kind: str) -> Act:
     """Launchers of which one fails by a mistake of our own: the first is the submission's."""
     honest = launching(events)
     seen: list[Script] = []
@@ -192,17 +191,15 @@ def failing(events: Events, which: int, kind: str) -> Act:
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if script not in seen:
             seen.append(script)
-        if body["kind"] == kind and seen.index(script) == which:
-            script.reply(token, "Broken", message="KeyError: 7", traceback="")
-        else:
-            honest(script, token, body)
+        mistaken = body["kind"] == kind and seen.index(script) == which
+        (BROKEN if mistaken else honest)(script, token, body)
 
     return act
 
 
 @pytest.mark.parametrize("kind", ["Load", "Replay"])
 def test_our_mistake_in_a_baselines_launcher_costs_the_speedup_alone(events: Events, kind: str) -> None:
-    verdict = graded(events, launcher=failing(events, 1, kind), baseline=True)
+    verdict = graded(events, launcher=broken(events, 1, kind), baseline=True)
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     [doubt] = verdict.doubts
     assert doubt.code == "no_baseline"
@@ -211,28 +208,23 @@ def test_our_mistake_in_a_baselines_launcher_costs_the_speedup_alone(events: Eve
 
 def test_after_our_mistake_in_the_submissions_launcher_it_makes_plain_calls(events: Events) -> None:
     with pytest.raises(NotReplayed, match="the launcher failed while timing a million: KeyError: 7"):
-        graded(events, launcher=failing(events, 0, "Replay"))
+        graded(events, launcher=broken(events, 0, "Replay"))
 
 
 def test_a_baseline_that_is_still_recorded_keeps_nobody_waiting(events: Events) -> None:
     recorded_for_ever = threading.Event()
 
     def slow(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Record":
-            recorded_for_ever.set()
-            time.sleep(60)
-        RECORDED(script, token, body)
+        recorded_for_ever.set()
+        time.sleep(60)
 
     def refused(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Record":
-            recorded_for_ever.wait(10)
-            script.reply(token, "Recorded", file_bytes=0, scratch_bytes=0, reason="a host node", note="")
-        else:
-            RECORDED(script, token, body)
+        recorded_for_ever.wait(10)
+        script.reply(token, "Recorded", file_bytes=0, scratch_bytes=0, reason="a host node", note="")
 
     begun = time.monotonic()
     with pytest.raises(NotReplayed, match=r"^a host node$"):
-        graded(events, refused, baseline=True, beside=slow)
+        graded(events, but(RECORDED, Record=refused), baseline=True, beside=but(RECORDED, Record=slow))
     assert time.monotonic() - begun < 10
     assert "alone" not in events, "what cannot be recorded is no fault of the submission"
 
@@ -260,12 +252,11 @@ def test_what_hidden_tests_took_is_not_told(events: Events) -> None:
     hidden_s = 0.4
 
     def slow(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Call" and "hidden" in events:
-            time.sleep(hidden_s)
+        time.sleep(hidden_s if "hidden" in events else 0)
         RECORDED(script, token, body)
 
     begun = time.perf_counter()
-    verdict = graded(events, slow, problem=problem)
+    verdict = graded(events, but(RECORDED, Call=slow), problem=problem)
     assert verdict.outcome is Outcome.ACCEPTED
     assert verdict.duration_ns < 1e9 * (time.perf_counter() - begun - hidden_s)
 
@@ -295,56 +286,41 @@ def test_a_replay_that_is_wrong_has_no_second_chance(events: Events, right: int,
     assert verdict.score is None
 
 
-def failing_replay(events: Events, outcome: str, right: int) -> Act:
-    honest = launching(events)
+def breaking(events: Events, right: int) -> Act:
+    """A launcher whose driver fails after so many calls."""
+    honest, breaks = launching(events), failing("runtime_error", "it broke", fatal=True)
 
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Replay" and events.count("Replay") >= right:
-            script.reply(token, "Failed", outcome=outcome, message="it broke", traceback="", fatal=True)
-        else:
-            honest(script, token, body)
+    def replay(script: Script, token: int, body: dict[str, Any]) -> None:
+        (honest if events.count("Replay") < right else breaks)(script, token, body)
 
-    return act
+    return but(honest, Replay=replay)
 
 
 def test_a_replay_that_needs_memory_which_no_launcher_has_is_made_plainly(events: Events) -> None:
     with pytest.raises(NotReplayed, match=f"it broke.* \\({ELSEWHERE}\\)$"):
-        graded(events, POINTS_ELSEWHERE, failing_replay(events, "runtime_error", 0))
+        graded(events, POINTS_ELSEWHERE, breaking(events, 0))
 
 
 @pytest.mark.parametrize(("note", "right"), [("", 0), (ELSEWHERE, 1)], ids=["no reason given", "not the first"])
 def test_other_failures_of_a_replay_are_the_submissions(events: Events, note: str, right: int) -> None:
     runner = recording(pack(CALL, BLOBS), reply={"note": note})
-    verdict = graded(events, runner, failing_replay(events, "runtime_error", right))
+    verdict = graded(events, runner, breaking(events, right))
     assert (verdict.outcome, verdict.score) == (Outcome.RUNTIME_ERROR, None)
 
 
 def test_a_replay_that_does_not_end_has_no_second_chance(events: Events) -> None:
     problem = DOUBLE.model_copy(update={"limits": DOUBLE.limits.model_copy(update={"time_s": 3.0})})
-    honest = launching(events)
-
-    def endless(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] != "Replay":
-            honest(script, token, body)
-
+    endless = but(launching(events), Replay=lambda *_: None)
     verdict = graded(events, POINTS_ELSEWHERE, endless, problem=problem)
     assert verdict.outcome is Outcome.TIMEOUT
     assert verdict.message.startswith("benchmark a million: gave no answer within 3 s")
 
 
 def test_a_call_that_fails_when_it_is_recorded_is_the_submissions_fault(events: Events) -> None:
-    honest = RECORDED
-
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Record":
-            told = "leaves work on a stream that nobody waits for"
-            script.reply(token, "Failed", outcome="runtime_error", message=told, traceback="", fatal=False)
-        else:
-            honest(script, token, body)
-
-    verdict = graded(events, act)
+    told = "leaves work on a stream that nobody waits for"
+    verdict = graded(events, but(RECORDED, Record=failing("runtime_error", told)))
     assert verdict.outcome is Outcome.RUNTIME_ERROR
-    assert verdict.message == "benchmark a million: leaves work on a stream that nobody waits for"
+    assert verdict.message == f"benchmark a million: {told}"
 
 
 def test_a_recording_that_is_right_for_the_usual_values_alone_is_wrong(events: Events) -> None:
@@ -355,15 +331,7 @@ def test_a_recording_that_is_right_for_the_usual_values_alone_is_wrong(events: E
 
 
 def test_a_wrong_test_is_never_recorded(events: Events) -> None:
-    honest = doubling()
-
-    def idle(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Call":
-            script.reply(token, "Done")
-        else:
-            honest(script, token, body)
-
-    verdict = graded(events, idle)
+    verdict = graded(events, but(doubling(), Call=answering("Done")))
     assert verdict.outcome is Outcome.WRONG_ANSWER
     assert "record" not in events
     assert "Load" not in events

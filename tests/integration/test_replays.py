@@ -39,7 +39,7 @@ from harness.verdict import Outcome
 from harness.wire import checks, commands
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.recordings import BLOBS, CALL
-from tests.runners import Act, Script, Scripted, doubling
+from tests.runners import Act, Script, Scripted, answering, but, doubling, failing
 
 LIMIT_S = 2.0
 DOUBLE = load(PROBLEMS / "double")
@@ -57,21 +57,15 @@ LOADED = {
 
 def recording(file: bytes, scratch: bytes = b"", reply: dict[str, Any] | None = None) -> Act:
     """A runner that doubles honestly, and delivers this."""
-    honest = doubling()
     answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", "note": "", **(reply or {})}
 
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Record":
-            script.reply(token, "Recorded", **answer)
-        elif body["kind"] == "Deliver":
-            os.pwrite(script.descriptors[0], file, 0)
-            if scratch:
-                os.pwrite(script.descriptors[1], scratch, 0)
-            script.reply(token, "Done")
-        else:
-            honest(script, token, body)
+    def deliver(script: Script, token: int, body: dict[str, Any]) -> None:
+        os.pwrite(script.descriptors[0], file, 0)
+        if scratch:
+            os.pwrite(script.descriptors[1], scratch, 0)
+        script.reply(token, "Done")
 
-    return act
+    return but(doubling(), Record=answering("Recorded", **answer), Deliver=deliver)
 
 
 def recorded(act: Act, case: GradedCase = CASE) -> RecordedCall:
@@ -128,29 +122,21 @@ def test_what_is_no_recording_is_the_submissions_fault(file: bytes, scratch: byt
 
 
 def test_a_recording_that_is_cut_off_while_it_is_read_ends_no_judge() -> None:
-    honest = recording(pack(CALL, BLOBS))
-
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Deliver":
-            os.ftruncate(script.descriptors[0], 3)
-            script.reply(token, "Done")
-        else:
-            honest(script, token, body)
+    def cut_off(script: Script, token: int, body: dict[str, Any]) -> None:
+        os.ftruncate(script.descriptors[0], 3)
+        script.reply(token, "Done")
 
     with pytest.raises(SubmissionFault, match="a recording of 3 bytes"):
-        recorded(act)
+        recorded(but(recording(pack(CALL, BLOBS)), Deliver=cut_off))
 
 
 Doing = Callable[[Any, Any], None]
 
 
-def launching(work: Doing, *, times: dict[str, Any] | None = None) -> Act:
+def launching(work: Doing) -> Act:
     """A launcher that maps both arenas for a call and works on `x` and the whole output region."""
 
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Load":
-            script.reply(token, "Loaded", **LOADED)
-            return
+    def replay(script: Script, token: int, body: dict[str, Any]) -> None:
         inputs, outputs = script.arenas()
         with mmap.mmap(inputs, 0, prot=mmap.PROT_READ) as given, mmap.mmap(outputs, 0) as to:
             slots = {slot.tensor.name: slot for slot in CASE.layout.slots}
@@ -158,9 +144,9 @@ def launching(work: Doing, *, times: dict[str, Any] | None = None) -> Act:
             y = np.frombuffer(to, np.uint8)
             work(x, y)
             del y
-        script.reply(token, "Replayed", **(times or TIMES))
+        script.reply(token, "Replayed", **TIMES)
 
-    return act
+    return but(replay, Load=answering("Loaded", **LOADED))
 
 
 def twice(x: Any, region: Any) -> None:
@@ -227,12 +213,11 @@ def test_a_baseline_is_given_the_inputs_of_the_call_before() -> None:
 def test_arenas_are_handed_over_again_only_when_they_are_others() -> None:
     given, honest = [], launching(twice)
 
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Replay":
-            given.append(len(script.descriptors))
+    def replay(script: Script, token: int, body: dict[str, Any]) -> None:
+        given.append(len(script.descriptors))
         honest(script, token, body)
 
-    with loaded(act) as (player, fresh):
+    with loaded(but(honest, Replay=replay)) as (player, fresh):
         make(player, fresh, 2)
         fresh.move()
         make(player, fresh, 2)
@@ -274,15 +259,15 @@ def launching_with_scratch(work: Callable[[Any, Any, Any], None]) -> Act:
     """A launcher whose calls work on `x`, the output region and the scratch, as bytes."""
     held: list[mmap.mmap] = []
 
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Load":
-            held.append(mmap.mmap(script.descriptors[1], 0))
-            script.reply(token, "Loaded", **LOADED)
-            return
+    def load_it(script: Script, token: int, body: dict[str, Any]) -> None:
+        held.append(mmap.mmap(script.descriptors[1], 0))
+        script.reply(token, "Loaded", **LOADED)
+
+    def replay(script: Script, token: int, body: dict[str, Any]) -> None:
         scratch = np.frombuffer(held[0], np.uint8)
         launching(lambda x, region: work(x, region, scratch))(script, token, body)
 
-    return act
+    return but(replay, Load=load_it)
 
 
 def test_scratch_is_what_it_was_before_every_call() -> None:
@@ -388,14 +373,8 @@ def silence(script: Script, token: int, body: dict[str, Any]) -> None:
     ("act", "outcome", "message"),
     [
         (silence, Outcome.TIMEOUT, "gave no answer within 2 s, while timing prime"),
-        (lambda script, token, body: script.reply(token, "Done"), Outcome.REJECTED, "answered Done"),
-        (
-            lambda script, token, body: script.reply(
-                token, "Failed", outcome="runtime_error", message="CUDA driver: ", traceback="", fatal=True
-            ),
-            Outcome.RUNTIME_ERROR,
-            "CUDA driver",
-        ),
+        (answering("Done"), Outcome.REJECTED, "answered Done"),
+        (failing("runtime_error", "CUDA driver: ", fatal=True), Outcome.RUNTIME_ERROR, "CUDA driver"),
     ],
     ids=["it never ends", "it answers something else", "the driver refuses it"],
 )
@@ -405,18 +384,17 @@ def test_device_code_that_spoils_its_launcher_spoils_its_own_grading(act: Act, o
     assert raised.value.outcome is outcome
 
 
-def broken(script: Script, token: int, body: dict[str, Any]) -> None:
-    script.reply(token, "Broken", message="KeyError: 7", traceback="in our own code")
+BROKEN = answering("Broken", message="KeyError: 7", traceback="in our own code")
 
 
 def test_a_mistake_of_the_launchers_own_is_our_failure() -> None:
-    with pytest.raises(SandboxError, match=r"the launcher failed while timing prime: KeyError: 7"), loaded(broken):
+    with pytest.raises(SandboxError, match=r"the launcher failed while timing prime: KeyError: 7"), loaded(BROKEN):
         pass
 
 
 def test_no_runner_can_blame_its_fault_on_us() -> None:
     with pytest.raises(SubmissionFault, match="answered Broken") as raised:
-        recorded(broken)
+        recorded(BROKEN)
     assert raised.value.outcome is Outcome.REJECTED
 
 
