@@ -36,7 +36,7 @@ import kernelmark
 source = {source!r}
 jobs = [kernelmark.Job(problem="double", submission=source.format(run), run=run) for run in sys.argv[2:]]
 with kernelmark.Fleet(sys.argv[1]) as fleet:
-    for result in fleet.grade_many(jobs, record=True):
+    for result in fleet.grade_many(jobs, record=True, effort="screen"):
         print(result.verdict.outcome if result.verdict else result.error, flush=True)
 """
 
@@ -209,7 +209,7 @@ def test_a_killed_machine_costs_no_job_and_a_new_one_takes_its_place(nodes: Node
     with kernelmark.Fleet(nodes.address) as fleet:
         fleet.start()
         assert len(states()) == 3
-        assert accepted(disturbed(2, lambda: nodes.kill(third), fleet.grade_many(jobs(6)))) == 6
+        assert accepted(disturbed(2, lambda: nodes.kill(third), fleet.grade_many(jobs(6), effort="screen"))) == 6
         assert fleet.status().done == 6
         assert accepted(disturbed(1, nodes.add, fleet.check_many(jobs(30)))) == 30
         alive = states()

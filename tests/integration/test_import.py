@@ -13,7 +13,7 @@ from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.shared.foreign import ForeignForm
 from harness.verdict import Outcome, SandboxName
-from kernelmark.interop.importing import Imported, Importer
+from kernelmark.interop.importing import Imported, Importer, answer
 from tests.command import kernelmark
 from tests.grading import checked
 
@@ -219,12 +219,15 @@ BY_DEFAULT = {
     ("source", "why"),
     [pytest.param(*HOSTILE[name], id=name, marks=() if name in BY_DEFAULT else pytest.mark.full) for name in HOSTILE],
 )
-def test_a_hostile_reference_ends_in_one_line(source: str, why: str, tmp_path: Path) -> None:
+def test_a_hostile_reference_ends_in_one_line(
+    source: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "_MEMORY_BYTES", 4 << 30)  # which is filled sooner than what references may use
     problem = tmp_path / "set" / "problem"
     problem.mkdir(parents=True)
     (problem / "task.yml").write_text(TASK)
     (problem / "reference.py").write_text(source)
-    limit_s = 8.0 if " 8 s" in why else 120.0  # which 8 GiB take to fill on a busy machine
+    limit_s = 8.0 if " 8 s" in why else 120.0  # which 4 GiB may take to fill on a busy machine
     [imported] = importer(provider("bwrap"), tmp_path / "into", limit_s).all("gpu-mode", tmp_path, (), 1)
     assert isinstance(imported, Imported)
     assert "\n" not in imported.reason

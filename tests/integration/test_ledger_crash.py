@@ -78,7 +78,7 @@ def test_eight_writers_append_sixteen_hundred_verdicts_beside_a_reader(tmp_path)
         assert own == sorted(own), "each writer's verdicts stand in the order in which it gave them"
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(50, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kills", [10, pytest.param(30, marks=pytest.mark.full)])
 def test_killed_while_appending_nothing_acknowledged_is_lost(tmp_path, kills):
     """Lines of a megabyte, so that a good part of the kills falls into a write or an fsync."""
     ledger = JsonlLedger(tmp_path / "softmax.jsonl")
