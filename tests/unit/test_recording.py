@@ -62,7 +62,6 @@ def test_no_record_leaves_nothing_behind(run: Command, judge: Judges, project: P
     judge(accepted())
     assert run("submit", "--no-record", "double", "kernel.py").code == 0
     assert not (project / "leaderboard").exists()
-    assert not (project / "leaderboard/archive").exists()
 
 
 def test_a_result_that_cannot_be_recorded_is_shown_all_the_same(

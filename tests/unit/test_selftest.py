@@ -33,11 +33,11 @@ def failure_of(case: KnownSubmission, graded: Callable[..., TrialGrading]) -> st
         return SelfTest(lambda *_: OneByOne(Settings())).attempt(case, "cuda", "docker").failure
 
 
-def trial(case: KnownSubmission, verdict: Verdict, *, twin_ns: int = 10_000) -> str | None:
+def trial(case: KnownSubmission, verdict: Verdict) -> str | None:
     """What is wrong with a case that was accepted with this verdict."""
 
     def graded(given: KnownSubmission, *_: object) -> TrialGrading:
-        return TrialGrading(verdict if given is case else accepted(modes=REPLAYED, score_ns=twin_ns), "accepted", "")
+        return TrialGrading(verdict if given is case else accepted(modes=REPLAYED, score_ns=10_000), "accepted", "")
 
     return failure_of(case, graded)
 

@@ -16,11 +16,7 @@ from kernelmark.project.settings import KEYS, Settings, default_author
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.upper().startswith("KERNELMARK_"):
-            monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 
 @pytest.fixture
