@@ -243,6 +243,7 @@ def drawn(draw: str, line: str) -> tuple[str, str, str]:
     return given.replace("3,", "3, cols = 5,"), f"{given}\ndraw = {draw}", line
 
 
+INTEGERS, DEADLINE = 'kind = "integers", low = 0, high = 9', "2027-01-31T23:59:00+01:00"
 # What is replaced in GOOD, by what, and which key the line must name, and say of it.
 BAD: list[tuple[str, str, str]] = [
     # Keys and types.
@@ -282,18 +283,14 @@ BAD: list[tuple[str, str, str]] = [
     ('entry = "scale_rows"', 'entry = "scale-rows"', "`entry`: 'scale-rows' is not a valid name"),
     # Shapes, dtypes, expressions.
     (
-        '["rows", "cols"]\ndtype',
-        '["rows", "columns"]\ndtype',
+        '"cols"]',
+        '"columns"]',
         "`tensors[0].shape[1]` has no value: `columns`: `columns` is not a parameter; parameters that hold",
     ),
+    ('"cols"]', '"dtype"]', "`tensors[0].shape[1]` has no value: `dtype`: `dtype` holds 'float32', not a number"),
     (
-        '["rows", "cols"]\ndtype',
-        '["rows", "dtype"]\ndtype',
-        "`tensors[0].shape[1]` has no value: `dtype`: `dtype` holds 'float32', not a number",
-    ),
-    (
-        '["rows", "cols"]\ndtype',
-        '["rows", "cols / 2"]\ndtype',
+        '"cols"]',
+        '"cols / 2"]',
         "`tensors[0].shape[1]`: `cols / 2`: only + - * // % ** are allowed; write `//` for whole-number division\n",
     ),
     ('["rows", "cols"]\ndtype', '"rows"\ndtype', '`tensors[0].shape`: should be a list; write ["rows"]\n'),
@@ -304,17 +301,9 @@ BAD: list[tuple[str, str, str]] = [
         "`tensors[0].shape` has 1,110,000,000,000 elements in benchmarks[0]; a tensor has at most 2⁴⁰",
     ),
     ('"rows + 1"', '"rows - 3"', "`tensors[2].count` is 0 in tests[0]; a list has 1 to 8192 tensors"),
-    (
-        'dtype = "int32"',
-        'dtype = "int31"',
-        "`tensors[1].dtype` is 'int31', neither a dtype nor a parameter; did you mean `int32`?",
-    ),
+    ("int32", "int31", "`tensors[1].dtype` is 'int31', neither a dtype nor a parameter; did you mean `int32`?"),
     ('dtype = "int32"', 'dtype = "rows"', "`tensors[1].dtype` names the parameter `rows`, which holds 3"),
-    (
-        'dtype = "bfloat16"',
-        'dtype = "bfloat61"',
-        "`benchmarks[0].params.dtype` is 'bfloat61', not a dtype; did you mean `bfloat16`?",
-    ),
+    ("bfloat16", "bfloat61", "`benchmarks[0].params.dtype` is 'bfloat61', not a dtype; did you mean `bfloat16`?"),
     ('dtype = "bfloat16"', "dtype = 16", "`tensors[0].dtype` names the parameter `dtype`, which holds 16"),
     ('"rows * cols"', '"rows * kols"', "`scalars[1].value` has no value: `rows * kols`: `kols` is not a parameter"),
     ('"rows * cols"', '"rows / cols"', "`scalars[1]`: `rows / cols`: only + - * // % ** are allowed; write `//`"),
@@ -360,11 +349,7 @@ BAD: list[tuple[str, str, str]] = [
     ("fill = { x =", "fill = { out =", "`tests[1].fill.out` fills an output; outputs are poisoned"),
     ("fill = { x =", "fill = { y =", "`tests[1].fill.y` names no tensor"),
     ("fill = { x =", "fill = { ids =", "`tests[1].fill.ids.neg_inf` asks for -inf, which int32 does not have"),
-    (
-        'dtype = "float16"',
-        'dtype = "float8_e4m3fn"',
-        "`tests[1].fill.x.neg_inf` asks for -inf, which float8_e4m3fn does not have",
-    ),
+    ('"float16"', '"float8_e4m3fn"', "`tests[1].fill.x.neg_inf` asks for -inf, which float8_e4m3fn does not have"),
     (
         'fill = { kind = "integers", low = 0, high = 9 }',
         "",
@@ -376,22 +361,18 @@ BAD: list[tuple[str, str, str]] = [
         "`cost.bytes` has no value: `elements(part)`: `part` is not a tensor; parameters that hold a number: rows",
     ),
     (
-        'shape = ["rows"]',
-        'shape = ["elements(x)"]',
+        '["rows"]',
+        '["elements(x)"]',
         "`tensors[1].shape[0]` has no value: `elements(x)`: `elements` works only in costs",
     ),
     (
-        'kind = "integers", low = 0, high = 9',
+        INTEGERS,
         'kind = "choice", values = [1, 2.5]',
         "`tensors[1].fill` is 'choice' for `ids`, which is int32; use { kind = \"integers\"",
     ),
-    (
-        'kind = "integers", low = 0, high = 9',
-        'kind = "choice", values = [1, 3_000_000_000]',
-        "`tensors[1].fill` goes beyond what int32 can hold",
-    ),
+    (INTEGERS, 'kind = "choice", values = [1, 3_000_000_000]', "`tensors[1].fill` goes beyond what int32 can hold"),
     ("high = 9 }", "high = -9 }", "`tensors[1].fill`: `low` must not be above `high`"),
-    ('kind = "integers", low = 0, high = 9', 'kind = "powers", low = 0', "`tensors[1].fill` is 'powers' for `ids`"),
+    (INTEGERS, 'kind = "powers", low = 0', "`tensors[1].fill` is 'powers' for `ids`"),
     ("low = 0, high = 9", "low = 0.5, high = 9", "`tensors[1].fill`: kind 'integers' needs whole numbers"),
     *(
         ('dtype = "int32"\nfill = { kind = "integers", low = 0, high = 9 }', f"dtype = {dtype!r}\nfill = {fill}", line)
@@ -408,7 +389,7 @@ BAD: list[tuple[str, str, str]] = [
             ("float64", '{ kind = "powers", high = "ids" }', "`tensors[1].fill.high` has no value: "),
         )
     ),
-    ('kind = "integers", low = 0, high = 9', 'kind = "choice"', "`tensors[1].fill`: kind 'choice' needs `values`"),
+    (INTEGERS, 'kind = "choice"', "`tensors[1].fill`: kind 'choice' needs `values`"),
     ("high = 9 }", "high = 9, scale = 2.0 }", "`tensors[1].fill`: kind 'integers' does not use `scale`"),
     ("low = -1.0, high = 1.0", "low = 1.0, high = 1.0", "`tensors[0].fill`: `low` must be below `high`"),
     ('"integers", low = 0', '"generated"', "`tensors[1].fill`: kind 'generated' does not use `high`"),
@@ -437,25 +418,17 @@ BAD: list[tuple[str, str, str]] = [
     ('name = "x"', 'name = "x"\npresent = "row"', "`tensors[0].present` has no value: `row`: `row` is not a parame"),
     # What must agree.
     ('"bfloat16" }', '"bfloat16" }\ndevices = ["cpu", "cpu"]', "`benchmarks[0].devices`: "),
-    ("deadline = 2027-01-31T23:59:00+01:00", "", "`visibility` is 'after_deadline', but there is no `deadline`"),
+    (f"deadline = {DEADLINE}", "", "`visibility` is 'after_deadline', but there is no `deadline`"),
     ("entry", 'tags = ["Big"]\nentry', "`tags[0]`: 'Big' is not a valid tag: use up to 24 lower-case letters"),
     ("23:59:00+01:00", "23:59:00", "`deadline`: should have timezone info"),
-    ("2027-01-31T23:59:00+01:00", "2027-01-31", "`deadline`: a date and time with its offset is needed"),
-    ("2027-01-31T23:59:00+01:00", "1801436340", "`deadline`: a date and time with its offset is needed"),
-    (
-        "2027-01-31T23:59:00+01:00",
-        '"2027-01-31T23:59:00+01:00"',
-        "`deadline`: a date and time is written without quotation marks",
-    ),
+    (DEADLINE, "2027-01-31", "`deadline`: a date and time with its offset is needed"),
+    (DEADLINE, "1801436340", "`deadline`: a date and time with its offset is needed"),
+    (DEADLINE, f'"{DEADLINE}"', "`deadline`: a date and time is written without quotation marks"),
     ('"bfloat16" }', '"bfloat16" }\nweight = 0', "`benchmarks[0].weight`: should be greater than 0; it is 0"),
     ('"float32" }', '"float32" }\nweight = 2.0', "`tests[0].weight` is given; only benchmarks have weights"),
     ('"bfloat16" }', '"bfloat16" }\nhidden = true', "`benchmarks[0].hidden` is true; only tests can be hidden"),
     ('"bfloat16" }', '"bfloat16" }\ndevices = ["cuda"]', "`benchmarks` has no case for cpu, but `tests` does"),
-    (
-        'dtype = "float32" }',
-        'dtype = "float32" }\ndevices = ["cuda"]',
-        "`tests` has no case for cpu, but `benchmarks` does",
-    ),
+    ('"float32" }', '"float32" }\ndevices = ["cuda"]', "`tests` has no case for cpu, but `benchmarks` does"),
     ('"cols", "dtype"]', '"cols", "cols"]', "`parameters[2]` is 'cols', as is `parameters[1]`"),
 ]
 
