@@ -235,7 +235,6 @@ def test_a_killed_dispatcher_that_starts_again_records_each_run_once(nodes: Node
     command = [sys.executable, "-c", RECORDING.format(source=SOURCE), nodes.address, *runs]
     ledger = JsonlLedger(project / "leaderboard/results/double.jsonl")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
-        assert first.stdout is not None
         assert [first.stdout.readline().strip() for _ in range(3)] == ["accepted"] * 3
         first.kill()
     assert 3 <= ledger.verify() < 8

@@ -140,12 +140,9 @@ def test_a_mix_ends_as_each_does_alone_and_leaves_nothing(project: Path) -> None
     assert isinstance(got["unknown"].error, UsageError)
     copied, first = got["duplicate"], got["right"]
     assert copied.duplicate
-    assert copied.verdict is not None
-    assert first.verdict is not None
     assert (copied.verdict.score, copied.verdict.submission.author) == (first.verdict.score, "bob")
     assert (status.done, status.in_flight, list(status.by_device.values())) == (len(OFTEN), 0, [len(OFTEN)])
     [check] = [each.check for each in checks.values()]
-    assert check is not None
     assert check.outcome is Outcome.ACCEPTED
     assert later == Counter([Outcome.WRONG_ANSWER])
 

@@ -92,7 +92,6 @@ def test_private_cases_are_graded_and_told_by_their_number(tmp_path: Path) -> No
     check = checked(problem, kernel("y.mul_(2 if x.numel() == 815 else 1)"))
     assert (check.outcome, check.message) == (Outcome.WRONG_ANSWER, "test hidden 3: wrong answer")
     assert [(each.name, each.params) for each in check.tests[3:]] == [(f"hidden {i}", {}) for i in (1, 2, 3)]
-    assert check.problem.private is not None
     assert (check.problem.sha256, check.problem.private.cases) == (problem.sha256, 1)
     assert not any(secret in check.model_dump_json() for secret in ("unknown to all", "on a GPU"))
 

@@ -81,7 +81,6 @@ def test_a_recording_comes_whole_and_its_scratch_is_copied() -> None:
     scratch = bytes(range(256)) * 32
     found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
     assert found.packed.recording == WITH_SCRATCH
-    assert found.scratch is not None
     memory = torch.zeros(found.scratch.nbytes, dtype=torch.uint8)
     found.scratch.put(memory)
     assert bytes(memory.numpy()) == scratch

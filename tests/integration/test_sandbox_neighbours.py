@@ -266,11 +266,9 @@ def test_sockets_are_bounded(name: SandboxName, address: Any) -> None:
     with launched(name, program) as judge:
         judge.report()
         assert judge.sandbox.breach() is None
-        assert judge.connection is not None
         judge.connection.send(b"!")
         judge.report()
         breach = judge.sandbox.breach()
-        assert breach is not None
         assert breach.kind == "memory"
         assert re.fullmatch(r"1,2\d\d sockets open, 1,024 allowed", breach.detail), (
             breach

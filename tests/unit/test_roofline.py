@@ -43,12 +43,10 @@ COPY_NS = (128 << 20) / 4e12 * 1e9
 
 def test_the_larger_of_two_times_is_the_limit() -> None:
     at_bandwidth = roofline(H200, COPY, COPY_NS)
-    assert at_bandwidth is not None
     assert at_bandwidth.share == pytest.approx(1.0)
     assert at_bandwidth.limit == "memory"
     product = Demand(nbytes=3 * 2 * 8192**2, flops=2 * 8192**3, dtype="bfloat16")
     half = roofline(H200, product, 2 * 2 * 8192**3 / 740e3)
-    assert half is not None
     assert half.share == pytest.approx(0.5)
     assert half.limit == "arithmetic"
     assert roofline(H200, Demand(dtype="float32"), 1000.0) is None, "the problem states no cost"
@@ -87,7 +85,6 @@ def test_what_was_honestly_reached_is_not_refused(dtype: str, rates: dict[str, f
 
 def test_what_beats_the_device_is_refused_with_both_numbers() -> None:
     why = impossible(H200, COPY, calls=60, time_ns=COPY_NS / 2)
-    assert why is not None
     assert f"{COPY_NS / 2:,.0f} ns" in why
     assert "134,217,728 bytes" in why
     product = Demand(nbytes=1, flops=2 * 8192**3, dtype="bfloat16")

@@ -655,7 +655,6 @@ def test_intervals_have_one_level_and_one_that_is_far_from_it_is_a_doubt(
     reached: float, effort: Effort, told: str | None
 ) -> None:
     result = accepted(effort=effort)
-    assert result.score is not None
     result = result.model_copy(update={"score": result.score.model_copy(update={"confidence": reached})})
     assert "95 % interval" in text(show.verdict(result))
     doubts = lines_of(show.verdict(result), "doubt")

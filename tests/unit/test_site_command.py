@@ -110,7 +110,6 @@ def server(project: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_serve_follows_the_ledger_and_ends_with_ctrl_c(project: Path, server: subprocess.Popen[str]) -> None:
-    assert server.stderr is not None
     assert "files written" in server.stderr.readline()
     address = server.stderr.readline().split(" ")[0]
     assert address.startswith("http://127.0.0.1:")
@@ -140,7 +139,6 @@ def test_serve_follows_the_ledger_and_ends_with_ctrl_c(project: Path, server: su
 
 
 def test_a_port_that_is_taken_is_a_usage_error(project: Path, server: subprocess.Popen[str]) -> None:
-    assert server.stderr is not None
     server.stderr.readline()
     port = server.stderr.readline().split(":")[2].split("/")[0]
     started = time.monotonic()

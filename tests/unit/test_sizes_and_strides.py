@@ -226,7 +226,6 @@ def test_a_wrong_call_is_found_among_others(made: tuple[Problem, Batch]) -> None
     truth = Truth(Reference.load(problem), problem.resolve(problem.benchmarks[0]))
     assert first_wrong(batch, truth, [0, 1, 3, 4]) is None
     wrong = first_wrong(batch, truth, range(SETS))
-    assert wrong is not None
     assert wrong.output.startswith(name)
 
 
@@ -258,7 +257,6 @@ def test_a_write_between_the_elements_is_found(tmp_path: Path, name: str) -> Non
     batch.snapshot()
     found = batch.out_of_bounds(range(SETS))
     batch.close_arenas()
-    assert found is not None
     assert (found.set, found.text) == (
         2, f"wrote 1 byte outside its outputs, the first between the elements of `{name}`",
     )  # fmt: skip

@@ -37,7 +37,6 @@ def style(lines: list[str], label: str) -> str:
 def test_the_first_line_is_the_result_in_its_colour(outcome: Outcome, colour: str) -> None:
     for verdict, expected in ((failed(outcome), colour), (accepted(), "green")):
         first = next(show.verdict(verdict))
-        assert isinstance(first, Line)
         assert first.style == f"bold {expected}"
 
 
