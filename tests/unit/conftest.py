@@ -22,6 +22,7 @@ from harness.verdict import Check, Stage, Verdict
 from kernelmark.commands.cli import main
 from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
+from tests.sites import SiteProject
 from tests.verdicts import accepted, as_check, failed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,6 +122,12 @@ def no_thread_stays() -> Iterator[None]:
     while (left := set(threading.enumerate()) - before) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not left
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> SiteProject:
+    """A project with two problems and no result, to build a site of."""
+    return SiteProject(tmp_path)
 
 
 class Judge:

@@ -85,35 +85,33 @@ def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject)
     assert sum("2048 square: time per call" in title and "from zero" in title for title in titles) == 1
 
 
-def test_a_problem_shows_its_tags_on_the_front_and_on_its_page(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.statements = [statement("softmax", tags=("reduction", "for beginners"))]
-    project.build()
-    assert "Softmax reduction, for beginners" in project.text("index.html")
-    assert "reduction, for beginners" in project.text("problems/softmax.html")
-    assert project.json("index.json")["problems"][0]["tags"] == ["reduction", "for beginners"]
+def test_a_problem_shows_its_tags_on_the_front_and_on_its_page(site: SiteProject) -> None:
+    site.statements = [statement("softmax", tags=("reduction", "for beginners"))]
+    site.build()
+    assert "Softmax reduction, for beginners" in site.text("index.html")
+    assert "reduction, for beginners" in site.text("problems/softmax.html")
+    assert site.json("index.json")["problems"][0]["tags"] == ["reduction", "for beginners"]
 
 
-def test_a_team_has_a_page_and_each_member_too(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.add(run_of("ada", 60_000, "a", created_at=EPOCH, roofline=MEMORY))
-    project.add(run_of("bob", 50_000, "b", created_at=EPOCH + timedelta(days=1), roofline=MEMORY))
-    project.add(run_of("eve", 70_000, "c", created_at=EPOCH))
-    project.add(wrong(author="ada", run="f" * 16))
-    project.build()
-    alone = project.files()
-    project.teams = Teams({"quickfix": ("ada", "bob", "cyd")})
-    project.build()
-    front = project.json("index.json")
+def test_a_team_has_a_page_and_each_member_too(site: SiteProject) -> None:
+    site.add(run_of("ada", 60_000, "a", created_at=EPOCH, roofline=MEMORY))
+    site.add(run_of("bob", 50_000, "b", created_at=EPOCH + timedelta(days=1), roofline=MEMORY))
+    site.add(run_of("eve", 70_000, "c", created_at=EPOCH))
+    site.add(wrong(author="ada", run="f" * 16))
+    site.build()
+    alone = site.files()
+    site.teams = Teams({"quickfix": ("ada", "bob", "cyd")})
+    site.build()
+    front = site.json("index.json")
     assert [each["author"] for each in front["overall"]] == ["quickfix"]
     assert front["records"][0]["step"]["team"]["name"] == "quickfix"
-    board = project.json("problems/softmax.json")["boards"][0]
+    board = site.json("problems/softmax.json")["boards"][0]
     assert [(row["rank"], row["author"], "team" in row) for row in board["rows"]] == [
         (1, "bob", True),
         (2, "eve", False),
     ]
-    assert "quickfix ( bob )" in project.text("problems/softmax.html")
-    team, ada, bob = (project.json(f"authors/{name}.json") for name in ("quickfix", "ada", "bob"))
+    assert "quickfix ( bob )" in site.text("problems/softmax.html")
+    team, ada, bob = (site.json(f"authors/{name}.json") for name in ("quickfix", "ada", "bob"))
     assert (
         [place["row"]["run"] for place in team["places"]]
         == ["b" * 16]
@@ -122,25 +120,24 @@ def test_a_team_has_a_page_and_each_member_too(tmp_path: Path) -> None:
     assert ada["places"] == []
     assert team["attempts"][0]["outcomes"] == {"accepted": 2, "wrong_answer": 1}
     assert ada["attempts"][0]["outcomes"] == {"accepted": 1, "wrong_answer": 1}
-    assert "team of ada , bob , cyd" in project.text("authors/quickfix.html")
-    assert "in the team quickfix" in project.text("authors/ada.html")
-    assert "quickfix team of ada, bob, cyd" in project.text("authors.html")
-    project.teams = NO_TEAMS
-    project.build()
-    assert {path: content for path, (_, content) in project.files().items()} == {
+    assert "team of ada , bob , cyd" in site.text("authors/quickfix.html")
+    assert "in the team quickfix" in site.text("authors/ada.html")
+    assert "quickfix team of ada, bob, cyd" in site.text("authors.html")
+    site.teams = NO_TEAMS
+    site.build()
+    assert {path: content for path, (_, content) in site.files().items()} == {
         path: content for path, (_, content) in alone.items()
     }
 
 
-def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_the_statement_is_markdown_without_html(site: SiteProject) -> None:
     evil = (
         "# T\n\n<script>x</script> **bold** ![i](https://e.com/i.png) [a](javascript:x) [b](../x.py) [c](https://e.com)"
         "\n\n    indented code\n"
     )
-    project.statements = [statement("softmax", text=evil)]
-    project.build()
-    html = project.html("problems/softmax.html")
+    site.statements = [statement("softmax", text=evil)]
+    site.build()
+    html = site.html("problems/softmax.html")
     assert "<strong>bold</strong>" in html
     assert re.search(r'<pre tabindex="0"><code>indented', html), "what scrolls is reached by the keyboard"
     assert "&lt;script&gt;x&lt;/script&gt;" in html
@@ -206,33 +203,30 @@ def test_an_author_sees_every_accepted_run_and_what_counts_instead_of_it(project
     ],
 )
 def test_a_record_is_a_new_source_with_an_interval_below_the_last(
-    tmp_path: Path, author: str, score: tuple[int, int, int], source: str, is_one: bool
+    site: SiteProject, author: str, score: tuple[int, int, int], source: str, is_one: bool
 ) -> None:
-    project = SiteProject(tmp_path)
-    project.add(run_of("ada", 50_000, "a", low_ns=49_800, high_ns=50_200), "ada's")
+    site.add(run_of("ada", 50_000, "a", low_ns=49_800, high_ns=50_200), "ada's")
     median, low, high = score
     later = EPOCH + timedelta(days=1)
-    project.add(run_of(author, median, "b", low_ns=low, high_ns=high, created_at=later), source)
-    project.build()
-    front = project.json("index.json")
+    site.add(run_of(author, median, "b", low_ns=low, high_ns=high, created_at=later), source)
+    site.build()
+    front = site.json("index.json")
     assert [each["step"]["run"] for each in front["records"]] == (["b" * 16] if is_one else [])
-    records = project.json("problems/softmax.json")["boards"][0]["records"]
+    records = site.json("problems/softmax.json")["boards"][0]["records"]
     assert [step["run"] for step in records] == ["a" * 16, *(["b" * 16] if is_one else [])]
 
 
-def test_a_lucky_grading_is_no_record_once_more_is_known(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.add(run_of("ada", 50_000, "a"), "ada's")
-    project.add(run_of("bob", 45_000, "b", created_at=EPOCH + timedelta(days=1)), "bob's")
-    project.build()
-    assert len(project.json("index.json")["records"]) == 1
-    project.add(run_of("bob", 51_000, "c", created_at=EPOCH + timedelta(days=2)), "bob's")
-    project.build()
-    assert project.json("index.json")["records"] == []
+def test_a_lucky_grading_is_no_record_once_more_is_known(site: SiteProject) -> None:
+    site.add(run_of("ada", 50_000, "a"), "ada's")
+    site.add(run_of("bob", 45_000, "b", created_at=EPOCH + timedelta(days=1)), "bob's")
+    site.build()
+    assert len(site.json("index.json")["records"]) == 1
+    site.add(run_of("bob", 51_000, "c", created_at=EPOCH + timedelta(days=2)), "bob's")
+    site.build()
+    assert site.json("index.json")["records"] == []
 
 
-def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_a_run_says_what_it_rests_on(site: SiteProject) -> None:
     verdict = run_of("ada", 50_000, "a", speedups={"eager": 1.5}, roofline=MEMORY)
     benchmark = verdict.benchmarks[0].model_copy(update={"doubts": (Doubt(code="drift", text="it moved by +3 %"),)})
     warm = tuple(
@@ -240,9 +234,9 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
         for i, r in enumerate(benchmark.rounds)
     )
     benchmark = benchmark.model_copy(update={"rounds": warm})
-    project.add(verdict.model_copy(update={"benchmarks": (benchmark, *verdict.benchmarks[1:])}))
-    project.build()
-    html = project.html(f"runs/{'a' * 16}.html")
+    site.add(verdict.model_copy(update={"benchmarks": (benchmark, *verdict.benchmarks[1:])}))
+    site.build()
+    html = site.html(f"runs/{'a' * 16}.html")
     said = text(html)
     for expected in (
         "2048 square : it moved by +3 %",
@@ -262,8 +256,7 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
     assert any(title.startswith("temperature: 40 to 47 °C over 32 rounds") for title in titles)
 
 
-def test_a_replayed_run_says_what_it_rests_on_and_what_a_call_launches(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_a_replayed_run_says_what_it_rests_on_and_what_a_call_launches(site: SiteProject) -> None:
     mangled = "_ZN7cutlass13device_kernelIN4" + "x" * 3000 + "EEEvNT_6ParamsE"
     kernels = (
         kernel("<b>x</b>", grid=(132, 2, 1), cluster=(2, 1, 1), registers=168, local_bytes=1_024, launches=12),
@@ -271,9 +264,9 @@ def test_a_replayed_run_says_what_it_rests_on_and_what_a_call_launches(tmp_path:
     )
     verdict = run_of("ada", 57_300, "a", modes=REPLAYED, protocol=4, speedups={"eager": 1.5}, roofline=MEMORY)
     case = replayed_benchmark(0, interval(57_300), kernels=kernels, speedups={"eager": 1.5})
-    project.add(verdict.model_copy(update={"benchmarks": (case, *verdict.benchmarks[1:])}))
-    project.build()
-    html = project.html(f"runs/{'a' * 16}.html")
+    site.add(verdict.model_copy(update={"benchmarks": (case, *verdict.benchmarks[1:])}))
+    site.build()
+    html = site.html(f"runs/{'a' * 16}.html")
     tables = {
         name: [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in table.splitlines() if row.startswith("<tr>")]
         for name, table in re.findall(r'id="(t-\w+)">(.*?)</table>', html, re.DOTALL)
@@ -289,7 +282,7 @@ def test_a_replayed_run_says_what_it_rests_on_and_what_a_call_launches(tmp_path:
         ["4096 square", "row_softmax", "2048×1×1", block, "38", "49,152", "0", "1", "55.1 µs"],
     ]  # fmt: skip
     assert "xxxxx" * 20 not in html
-    assert project.json(f"runs/{'a' * 16}.json")["verdict"]["benchmarks"][0]["kernels"][1]["name"] == mangled
+    assert site.json(f"runs/{'a' * 16}.json")["verdict"]["benchmarks"][0]["kernels"][1]["name"] == mangled
     titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
     assert titles == [
         "160 calls of 4 cases in their order: time by CUPTI and by events, "
@@ -302,7 +295,7 @@ def test_a_replayed_run_says_what_it_rests_on_and_what_a_call_launches(tmp_path:
     assert "SM clock, MHz, after each block of calls" in said
     for word in ("sealed", "Rounds"):
         assert word not in said, word
-    for path in project.out.rglob("*.json"):
+    for path in site.out.rglob("*.json"):
         document = json.loads(path.read_bytes())
         if "kind" in document:
             jsonschema.validate(document, json.loads((path.parent / document["$schema"]).read_bytes()))
@@ -319,17 +312,16 @@ def test_what_sensors_said_after_blocks_lies_at_the_calls_where_the_blocks_ended
     assert sensors([each.model_copy(update={"telemetry": ()}) for each in cases]) == []
 
 
-def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_many_calls_and_kernels_do_not_make_a_page_large(site: SiteProject) -> None:
     verdict = run_of("ada", 57_300, "a", modes=("replayed",) * 8, protocol=4)
     kernels = tuple(kernel(f"{'k' * 500}{number}") for number in range(200))
     cases = []
     for b in verdict.benchmarks:
         calls = ReplayedCalls.model_validate({name: ns * 25 for name, ns in b.calls.model_dump().items()})
         cases.append(b.model_copy(update={"calls": calls, "seeds": b.seeds * 25, "kernels": kernels}))
-    project.add(verdict.model_copy(update={"benchmarks": tuple(cases)}))
-    project.build()
-    page = project.out / "runs" / f"{'a' * 16}.html"
+    site.add(verdict.model_copy(update={"benchmarks": tuple(cases)}))
+    site.build()
+    page = site.out / "runs" / f"{'a' * 16}.html"
     assert page.stat().st_size < 300_000
     said = text(page.read_text())
     assert "1500 more in" in said
@@ -341,17 +333,16 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("runs", "devices", "cases", "drawn"), [(30, 3, 12, 24), (2, 1, 40, 28)])
 def test_the_plots_of_a_problem_leave_its_page_small(
-    tmp_path: Path, runs: int, devices: int, cases: int, drawn: int
+    site: SiteProject, runs: int, devices: int, cases: int, drawn: int
 ) -> None:
     """There is room for 28 cases: of two boards with 12 each, or of one that has more."""
-    project = SiteProject(tmp_path)
     for index in range(runs):
         modes = ("replayed",) * cases
         device = f"NVIDIA H{index % devices}00"
         verdict = run_of(f"author {index}", 50_000 + 2_000 * index, "0", device_name=device, modes=modes)
-        project.add(verdict.model_copy(update={"run": f"{index:016x}"}))
-    project.build()
-    page = project.out / "problems/softmax.html"
+        site.add(verdict.model_copy(update={"run": f"{index:016x}"}))
+    site.build()
+    page = site.out / "problems/softmax.html"
     assert page.stat().st_size < 300_000
     assert page.read_text().count("<figure data-case=") == drawn
 
@@ -398,28 +389,27 @@ def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SitePro
     assert made == {f"{a * 16}-{b * 16}" for a, b in ("bc", "cd", "bd")}
 
 
-def test_a_comparison_says_first_who_is_faster_and_what_both_launch(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_a_comparison_says_first_who_is_faster_and_what_both_launch(site: SiteProject) -> None:
     for author, ns, run, eager in (("ada", 50_000, "a", 1.5), ("bob", 50_100, "b", 1.4), ("cyd", 80_000, "c", None)):
         speedups = {"eager": eager} if eager else {}
         verdict = run_of(author, ns, run, modes=REPLAYED, protocol=4, speedups=speedups)
         many = tuple(kernel(f"{author}_{number}", time_ns=1000 + number) for number in range(6))
         costs = {"minimum_bytes": None, "minimum_flops": None} if author == "cyd" else {}
         cases = [b.model_copy(update={"kernels": many, **costs}) for b in verdict.benchmarks]
-        project.add(verdict.model_copy(update={"benchmarks": tuple(cases)}))
-    project.build()
-    close = project.text(f"compare/{'a' * 16}-{'b' * 16}.html")
+        site.add(verdict.model_copy(update={"benchmarks": tuple(cases)}))
+    site.build()
+    close = site.text(f"compare/{'a' * 16}-{'b' * 16}.html")
     assert "A , ada , is faster: B takes 1.071 × the time of A [1.061, 1.082]" in close
     assert "A is shown to be faster in 4 of 4 cases. The ratio is through eager, with which both alternated." in close
-    apart = project.text(f"compare/{'b' * 16}-{'c' * 16}.html")
+    apart = site.text(f"compare/{'b' * 16}-{'c' * 16}.html")
     assert "B takes 1.597 × the time of A" in apart
     assert "alternated" not in apart
-    (first, *_) = project.json(f"compare/{'a' * 16}-{'b' * 16}.json")["kernels"]
+    (first, *_) = site.json(f"compare/{'a' * 16}-{'b' * 16}.json")["kernels"]
     assert [each["name"] for each in first["one"]] == [f"ada_{number}" for number in (5, 4, 3, 2)], "the longest"
     assert "bob_5" in close
     assert "bob_1" not in close
-    assert "of the roofline Not calibrated" in project.text(f"runs/{'a' * 16}.html")
-    assert "Not calibrated" not in project.html(f"runs/{'c' * 16}.html"), "its problem states no cost"
+    assert "of the roofline Not calibrated" in site.text(f"runs/{'a' * 16}.html")
+    assert "Not calibrated" not in site.html(f"runs/{'c' * 16}.html"), "its problem states no cost"
 
 
 def test_devices_have_their_peaks_and_the_first_of_each_board(project: SiteProject) -> None:
@@ -494,35 +484,33 @@ def test_a_disqualified_run_has_no_rank_and_no_record_and_the_reason_is_told(pro
         (None, False),
     ],
 )
-def test_what_is_embargoed_is_in_no_file(tmp_path: Path, rule: Rule | None, shown: bool) -> None:
-    project = SiteProject(tmp_path)
-    project.statements = [statement("softmax", rule=rule)] if rule else []
+def test_what_is_embargoed_is_in_no_file(tmp_path: Path, site: SiteProject, rule: Rule | None, shown: bool) -> None:
+    site.statements = [statement("softmax", rule=rule)] if rule else []
     for author, run in (("ada", "a"), ("bob", "b")):
         verdict = run_of(author, 50_000 if run == "a" else 60_000, run, log="quotes TRADESECRET too")
-        added = project.add(verdict.model_copy(update={"traceback": "TRADESECRET"}), f"# TRADESECRET {author}\n")
-        project.profile(added, stacks={"CPU time, µs": "TRADESECRET 1\n"}, files={"TRADESECRET": "TRADESECRET"})
+        added = site.add(verdict.model_copy(update={"traceback": "TRADESECRET"}), f"# TRADESECRET {author}\n")
+        site.profile(added, stacks={"CPU time, µs": "TRADESECRET 1\n"}, files={"TRADESECRET": "TRADESECRET"})
     error = failed(Outcome.COMPILE_ERROR, author="eve", message="line 3: TRADESECRET is no name")
-    project.add(error, "# TRADESECRET\n")
-    project.build()
+    site.add(error, "# TRADESECRET\n")
+    site.build()
     told = [
         str(path)
         for path in tmp_path.joinpath("site").rglob("*")
         if path.is_file() and b"TRADESECRET" in path.read_bytes()
     ]
     assert bool(told) == shown, told
-    assert ("publish" in project.text(f"runs/{'a' * 16}.html")) != shown
+    assert ("publish" in site.text(f"runs/{'a' * 16}.html")) != shown
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_sources_are_also_found_by_hash_among_the_organizers_kernels(tmp_path: Path, shown: bool) -> None:
+def test_sources_are_also_found_by_hash_among_the_organizers_kernels(site: SiteProject, shown: bool) -> None:
     """That of a run that no author has archived, and that of a baseline; neither where sources are not shown."""
-    project = SiteProject(tmp_path)
     if not shown:
-        project.statements = [statement("softmax", rule=Rule(problem="softmax", visibility="never"))]
-    triton = project.kernel("softmax", "triton.py", "# ORGANIZERS made this\n")
-    eager = project.kernel("softmax", "eager.py", "# ORGANIZERS compared with this\n")
-    project.kernel("softmax", "other.py", "# ORGANIZERS kept this\n")
-    (project.root / "reference/softmax/notes.txt").write_text("ORGANIZERS")
+        site.statements = [statement("softmax", rule=Rule(problem="softmax", visibility="never"))]
+    triton = site.kernel("softmax", "triton.py", "# ORGANIZERS made this\n")
+    eager = site.kernel("softmax", "eager.py", "# ORGANIZERS compared with this\n")
+    site.kernel("softmax", "other.py", "# ORGANIZERS kept this\n")
+    (site.root / "reference/softmax/notes.txt").write_text("ORGANIZERS")
     verdict = run_of("triton", 50_000, "a", name="triton.py", speedups={"eager": 1.5})
     paired = [
         b.model_copy(update={"baselines": (b.baselines[0].model_copy(update={"sha256": eager}),)})
@@ -530,21 +518,21 @@ def test_sources_are_also_found_by_hash_among_the_organizers_kernels(tmp_path: P
     ]
     told = verdict.submission.model_copy(update={"sha256": triton})
     verdict = verdict.model_copy(update={"submission": told, "benchmarks": tuple(paired)})
-    JsonlLedger(project.root / "results" / "softmax.jsonl").append(verdict)
-    project.build()
-    html = project.html(f"runs/{'a' * 16}.html")
+    JsonlLedger(site.root / "results" / "softmax.jsonl").append(verdict)
+    site.build()
+    html = site.html(f"runs/{'a' * 16}.html")
     said = text(html)
     assert ("# ORGANIZERS made this" in said) == shown
     assert ("Source of the baseline eager # ORGANIZERS compared with this" in said) == shown
     assert ("submit softmax reference/softmax/triton.py " in said) == shown
-    document = project.json(f"runs/{'a' * 16}.json")
+    document = site.json(f"runs/{'a' * 16}.json")
     assert document.get("source") == ("# ORGANIZERS made this\n" if shown else None)
-    told_in = {path for path, (_, content) in project.files().items() if b"ORGANIZERS" in content}
+    told_in = {path for path, (_, content) in site.files().items() if b"ORGANIZERS" in content}
     assert told_in == ({f"runs/{'a' * 16}.{kind}" for kind in ("html", "json")} if shown else set())
     assert b"kept this" not in html.encode()
-    project.kernel("softmax", "triton.py", "# changed\n")
-    project.build()
-    assert ("The archive does not have this source." in project.html(f"runs/{'a' * 16}.html")) == shown
+    site.kernel("softmax", "triton.py", "# changed\n")
+    site.build()
+    assert ("The archive does not have this source." in site.html(f"runs/{'a' * 16}.html")) == shown
 
 
 def test_a_source_that_is_not_what_was_submitted_is_not_shown(project: SiteProject) -> None:
@@ -682,9 +670,8 @@ def test_the_record_is_drawn_over_whole_days(project: SiteProject) -> None:
     assert all(len(label) == 10 for label in labels), "dates, no times of day"
 
 
-def test_what_was_not_replayed_is_shown_without_a_rank_and_compared_with_nothing(tmp_path: Path) -> None:
+def test_what_was_not_replayed_is_shown_without_a_rank_and_compared_with_nothing(site: SiteProject) -> None:
     """Bob has only that; cyd has a replayed grading of the same source too; dan's problem has nothing else."""
-    project = SiteProject(tmp_path)
     why, told = NO_RANK["not_replayed"], {"roofline": MEMORY, "ranked_timing": "replayed"}
     for author, ns, run, modes, problem in (
         ("ada", 50_000, "1", REPLAYED, "softmax"), ("bob", 40_000, "2", ("calls",) * 4, "softmax"),
@@ -696,9 +683,9 @@ def test_what_was_not_replayed_is_shown_without_a_rank_and_compared_with_nothing
             {"eager": 1.5} | ({"compiled": 2.0} if author == "bob" else {}),
         )
         made = run_of(author, ns, run, modes=modes, problem=problem, created_at=day, speedups=speedups, **told)
-        project.add(made, f"# {author}\n")
-    project.build()
-    [board] = project.json("problems/softmax.json")["boards"]
+        site.add(made, f"# {author}\n")
+    site.build()
+    [board] = site.json("problems/softmax.json")["boards"]
     assert [(row.get("rank"), row["author"], row["state"]) for row in board["rows"]] == [
         (1, "ada", "ranks"), (2, "cyd", "ranks"), (None, "bob", "not_replayed"),
     ]  # fmt: skip
@@ -706,105 +693,100 @@ def test_what_was_not_replayed_is_shown_without_a_rank_and_compared_with_nothing
         "as a rank requires"
     )
     assert [step["author"] for step in board["records"]] == ["ada"]
-    page = project.html("problems/softmax.html")
+    page = site.html("problems/softmax.html")
     assert f"kernel.py {why}" in text(page)
     assert "bob" not in text(page.split("<h3>Plots</h3>")[1]), "no plot has it"
-    assert {path.stem for path in (project.out / "compare").glob("*.html")} == {f"{'1' * 16}-{'3' * 16}"}
-    front = project.json("index.json")
+    assert {path.stem for path in (site.out / "compare").glob("*.html")} == {f"{'1' * 16}-{'3' * 16}"}
+    front = site.json("index.json")
     assert [each["author"] for each in front["overall"]] == ["ada", "cyd"]
     assert {each["slug"]: [leader["row"]["author"] for leader in each["leaders"]] for each in front["problems"]} == {
         "softmax": ["ada"], "gelu": [],
     }  # fmt: skip
-    assert project.text("index.html").count("no rank yet") == 1
-    assert "0 boards of 1" in project.text("authors/bob.html")
-    assert f"no rank: {why}" in project.text("authors/bob.html")
+    assert site.text("index.html").count("no rank yet") == 1
+    assert "0 boards of 1" in site.text("authors/bob.html")
+    assert f"no rank: {why}" in site.text("authors/bob.html")
     for run in "24":
-        assert f"No rank: {why}." in project.text(f"runs/{run * 16}.html")
-    assert f"Another run counts on the board instead: {'3' * 16}" in project.text(f"runs/{'4' * 16}.html")
-    assert "No rank" not in project.text(f"runs/{'3' * 16}.html")
+        assert f"No rank: {why}." in site.text(f"runs/{run * 16}.html")
+    assert f"Another run counts on the board instead: {'3' * 16}" in site.text(f"runs/{'4' * 16}.html")
+    assert "No rank" not in site.text(f"runs/{'3' * 16}.html")
 
 
-def test_a_replayed_grading_is_a_record_though_the_same_source_was_not_replayed_before(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_a_replayed_grading_is_a_record_though_the_same_source_was_not_replayed_before(site: SiteProject) -> None:
     for author, run, modes in (("ada", "1", ("calls",)), ("ada", "2", REPLAYED), ("bob", "3", REPLAYED)):
         day = EPOCH + timedelta(days=int(run))
         ns = 50_000 - 10_000 * int(run)
-        project.add(run_of(author, ns, run, modes=modes, ranked_timing="replayed", created_at=day), "# ada's\n")
-    project.build()
-    [board] = project.json("problems/softmax.json")["boards"]
+        site.add(run_of(author, ns, run, modes=modes, ranked_timing="replayed", created_at=day), "# ada's\n")
+    site.build()
+    [board] = site.json("problems/softmax.json")["boards"]
     assert [step["run"] for step in board["records"]] == ["2" * 16], "bob's bytes are ada's"
 
 
-def test_of_before_protocol_5_replayed_and_sealed_results_stand_on_two_boards_that_say_so(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_of_before_protocol_5_replayed_and_sealed_results_stand_on_two_boards_that_say_so(site: SiteProject) -> None:
     for author, ns, run, modes in (
         ("ada", 50_000, "1", ("graphs",)), ("bob", 40_000, "2", ("graphs",)),
         ("cyd", 50_000, "3", REPLAYED), ("bob", 30_000, "4", REPLAYED),
     ):  # fmt: skip
         day, timing = EPOCH + timedelta(days=int(run)), "sealed" if modes == ("graphs",) else None
         verdict = run_of(author, ns, run, modes=modes, timing=timing, protocol=4, created_at=day)
-        project.add(verdict, f"# {author} {run}\n")
-    project.build()
-    boards = project.json("problems/softmax.json")["boards"]
+        site.add(verdict, f"# {author} {run}\n")
+    site.build()
+    boards = site.json("problems/softmax.json")["boards"]
     assert [(each["key"]["timing"], each["current"], [row["author"] for row in each["rows"]]) for each in boards] == [
         ("replayed", True, ["bob", "cyd"]),
         ("sealed", True, ["bob", "ada"]),
     ]
-    html = project.html("problems/softmax.html")
+    html = site.html("problems/softmax.html")
     names = ["NVIDIA H200, replayed", "NVIDIA H200, sealed rounds"]
     assert re.findall(r'<h2 id="(board-\d)">([^<]*)</h2>', html) == [("board-1", names[0]), ("board-2", names[1])]
     assert re.findall(r'<a href="#board-\d">([^<]*)</a>', html) == names
     assert html.count('method.html#sealed">sealed rounds</a> were told by') == 1
     assert re.findall(r'aria-label="Board on ([^"]*)"', html) == names
-    places = project.json("authors/bob.json")["places"]
+    places = site.json("authors/bob.json")["places"]
     assert [(place["key"]["timing"], place["row"]["run"]) for place in places] == [
         ("replayed", "4" * 16),
         ("sealed", "2" * 16),
     ]
-    standing = project.html("authors/bob.html").split('id="t-standing"')[1].split("</table>")[0]
+    standing = site.html("authors/bob.html").split('id="t-standing"')[1].split("</table>")[0]
     assert re.findall(r"<td>(NVIDIA H200[^<]*)</td>", standing) == names
     of_records = [names[0], names[1]]
-    assert re.findall(r"<td>(NVIDIA H200[^<]*)</td>", project.html("index.html")) == [*names, *of_records]
-    feed = ElementTree.fromstring(project.html("feed.xml"))
+    assert re.findall(r"<td>(NVIDIA H200[^<]*)</td>", site.html("index.html")) == [*names, *of_records]
+    feed = ElementTree.fromstring(site.html("feed.xml"))
     assert [entry.findtext(f"{ATOM}title") for entry in feed.findall(f"{ATOM}entry")] == [
         f"Softmax on {names[0]}: 30.0 µs by bob",
         f"Softmax on {names[1]}: 40.0 µs by bob",
     ]
-    made = {path.stem for path in (project.out / "compare").glob("*.html")}
+    made = {path.stem for path in (site.out / "compare").glob("*.html")}
     assert made == {f"{'4' * 16}-{'3' * 16}", f"{'2' * 16}-{'1' * 16}"}, "boards are not compared with each other"
-    assert names[0] in project.text(f"compare/{'4' * 16}-{'3' * 16}.html")
-    assert "was told by the submission's own process, and counted" not in project.text(f"runs/{'4' * 16}.html")
-    assert "was told by the submission's own process, and counted" in project.text(f"runs/{'2' * 16}.html")
+    assert names[0] in site.text(f"compare/{'4' * 16}-{'3' * 16}.html")
+    assert "was told by the submission's own process, and counted" not in site.text(f"runs/{'4' * 16}.html")
+    assert "was told by the submission's own process, and counted" in site.text(f"runs/{'2' * 16}.html")
     for run, timed in (("4", "replayed"), ("2", "sealed rounds")):
-        assert f"protocol 4, {timed}, effort default" in project.text(f"runs/{run * 16}.html")
+        assert f"protocol 4, {timed}, effort default" in site.text(f"runs/{run * 16}.html")
 
 
-def test_an_empty_project_has_a_site(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.statements = []
-    project.build()
-    assert "No problems or results yet." in project.html("index.html")
-    assert ElementTree.fromstring(project.html("feed.xml")).findall(f"{ATOM}entry") == []
+def test_an_empty_project_has_a_site(site: SiteProject) -> None:
+    site.statements = []
+    site.build()
+    assert "No problems or results yet." in site.html("index.html")
+    assert ElementTree.fromstring(site.html("feed.xml")).findall(f"{ATOM}entry") == []
 
 
-def test_a_moment_at_the_end_of_the_calendar_is_no_obstacle(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.add(accepted(run="a" * 16, created_at=datetime.max.replace(tzinfo=UTC)))
-    project.add(accepted(run="b" * 16, author="bob", created_at=datetime.min.replace(tzinfo=UTC)))
-    project.build()
-    assert "bob" in project.html("problems/softmax.html")
+def test_a_moment_at_the_end_of_the_calendar_is_no_obstacle(site: SiteProject) -> None:
+    site.add(accepted(run="a" * 16, created_at=datetime.max.replace(tzinfo=UTC)))
+    site.add(accepted(run="b" * 16, author="bob", created_at=datetime.min.replace(tzinfo=UTC)))
+    site.build()
+    assert "bob" in site.html("problems/softmax.html")
 
 
-def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(tmp_path: Path) -> None:
-    made = SiteProject(tmp_path)
-    made.statements = [statement(slug) for slug in ("a_idle", "gelu", "rope", "softmax")]
+def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(site: SiteProject) -> None:
+    site.statements = [statement(slug) for slug in ("a_idle", "gelu", "rope", "softmax")]
     quick = {"created_at": EPOCH, "roofline": MEMORY}
-    made.add(run_of("ada", 40_000, "1", interpreted=True, **quick))
-    made.add(run_of("bob", 50_000, "2", low_ns=30_000, high_ns=90_000, **quick))
-    made.add(run_of("ada", 40_000, "3", problem="gelu", interpreted=True, **quick))
-    made.add(wrong(author="eve", run="4" * 16, problem="rope"))
-    made.build()
-    front = made.html("index.html")
+    site.add(run_of("ada", 40_000, "1", interpreted=True, **quick))
+    site.add(run_of("bob", 50_000, "2", low_ns=30_000, high_ns=90_000, **quick))
+    site.add(run_of("ada", 40_000, "3", problem="gelu", interpreted=True, **quick))
+    site.add(wrong(author="eve", run="4" * 16, problem="rope"))
+    site.build()
+    front = site.html("index.html")
     rows = [
         text(row.partition(">")[2]) for row in front.split('id="t-problems"')[1].split("</table>")[0].split("<tr")[2:]
     ]
@@ -813,10 +795,10 @@ def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(tmp_path: Pa
     assert "in Triton's interpreter only" in rows[1].replace("&#39;", "'")
     assert "none accepted" in rows[2]
     assert "no result" in rows[3]
-    assert made.json("index.json").get("overall", []) == []
-    assert [first["leader"]["row"]["author"] for first in made.json("devices.json")["firsts"]] == ["bob"]
-    assert "first on" not in made.text("authors/ada.html")
-    headings = re.findall(r'<h2 id="board-\d">([^<]*)', made.html("problems/softmax.html"))
+    assert site.json("index.json").get("overall", []) == []
+    assert [first["leader"]["row"]["author"] for first in site.json("devices.json")["firsts"]] == ["bob"]
+    assert "first on" not in site.text("authors/ada.html")
+    headings = re.findall(r'<h2 id="board-\d">([^<]*)', site.html("problems/softmax.html"))
     assert headings == ["NVIDIA H200, plain calls", "NVIDIA H200, plain calls, Triton interpreter"]
     assert ">week of</text>" in front
 
@@ -850,9 +832,8 @@ def test_a_course_has_its_own_name_and_says_how_to_submit_until_it_closes(projec
     assert "closed" in next(row for row in project.html("index.html").split("<tr") if "Softmax</a>" in row)
 
 
-def test_whole_numbers_have_no_columns_for_errors_and_backticks_are_code(tmp_path: Path) -> None:
-    made = SiteProject(tmp_path)
-    inexact = made.add(run_of("ada", 50_000, "1", created_at=EPOCH))
+def test_whole_numbers_have_no_columns_for_errors_and_backticks_are_code(site: SiteProject) -> None:
+    inexact = site.add(run_of("ada", 50_000, "1", created_at=EPOCH))
     tests = tuple(
         case.model_copy(
             update={
@@ -864,13 +845,13 @@ def test_whole_numbers_have_no_columns_for_errors_and_backticks_are_code(tmp_pat
         )
         for case in inexact.tests
     )
-    made.add(run_of("bob", 60_000, "2", created_at=EPOCH).model_copy(update={"tests": tests}), "exact")
-    made.add(failed(Outcome.COMPILE_ERROR, author="eve", message="no `softmax` in <b>"))
-    made.build()
+    site.add(run_of("bob", 60_000, "2", created_at=EPOCH).model_copy(update={"tests": tests}), "exact")
+    site.add(failed(Outcome.COMPILE_ERROR, author="eve", message="no `softmax` in <b>"))
+    site.build()
     heads = [
-        re.findall(r"<th [^>]*>([^<]*)", made.html(f"runs/{run * 16}.html").split('id="tests"')[1].split("</thead>")[0])
+        re.findall(r"<th [^>]*>([^<]*)", site.html(f"runs/{run * 16}.html").split('id="tests"')[1].split("</thead>")[0])
         for run in "12"
     ]
     assert heads[1] == ["test", "parameters", "outcome"]
     assert heads[0][:4] == ["test", "parameters", "outcome", "largest relative error"]
-    assert "no <code>softmax</code> in &lt;b&gt;" in made.html("authors/eve.html")
+    assert "no <code>softmax</code> in &lt;b&gt;" in site.html("authors/eve.html")

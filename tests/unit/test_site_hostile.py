@@ -135,11 +135,12 @@ def pages(project: SiteProject) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_name_changes_no_tag_of_any_page(name: str, tame: SiteProject, tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    hostile(project, name)
-    project.build()
-    for good, bad in zip(pages(tame), pages(project), strict=True):
+def test_a_hostile_name_changes_no_tag_of_any_page(
+    name: str, tame: SiteProject, tmp_path: Path, site: SiteProject
+) -> None:
+    hostile(site, name)
+    site.build()
+    for good, bad in zip(pages(tame), pages(site), strict=True):
         one, other = Tags(good.read_text()), Tags(bad.read_text())
         in_source = ("span", ("class",)), ("span", ("class", "data-n"))  # as the source has other tokens and lines
         assert [t for t in other.skeleton if t not in in_source] == [t for t in one.skeleton if t not in in_source], bad
@@ -152,12 +153,11 @@ def test_a_hostile_name_changes_no_tag_of_any_page(name: str, tame: SiteProject,
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_the_feed_stays_well_formed(name: str, tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.add(accepted(author="bob", score_ns=50_000, run="1" * 16, device_name=name))
-    project.add(accepted(author=name, score_ns=40_000, run="2" * 16, device_name=name))
-    project.build()
-    text = project.html("feed.xml")
+def test_the_feed_stays_well_formed(name: str, site: SiteProject) -> None:
+    site.add(accepted(author="bob", score_ns=50_000, run="1" * 16, device_name=name))
+    site.add(accepted(author=name, score_ns=40_000, run="2" * 16, device_name=name))
+    site.build()
+    text = site.html("feed.xml")
     (entry,) = ElementTree.fromstring(text).findall(f"{ATOM}entry")
     said = entry.findtext(f"{ATOM}author/{ATOM}name")
     assert EVIL in said
@@ -165,34 +165,31 @@ def test_the_feed_stays_well_formed(name: str, tmp_path: Path) -> None:
     assert {child.tag for child in entry} == {ATOM + n for n in ("title", "id", "updated", "link", "author", "summary")}
 
 
-def test_what_was_said_can_be_read_in_full(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_what_was_said_can_be_read_in_full(site: SiteProject) -> None:
     name = '<b>"quoted" & \u202ereversed</b>'
-    project.add(accepted(author=name, run="a" * 16))
-    project.build()
-    page = project.html("problems/softmax.html")
+    site.add(accepted(author=name, run="a" * 16))
+    site.build()
+    page = site.html("problems/softmax.html")
     assert "&lt;b&gt;&#34;quoted&#34; &amp; \\u202ereversed&lt;/b&gt;" in page
-    document = json.loads((project.out / "problems/softmax.json").read_bytes())
+    document = json.loads((site.out / "problems/softmax.json").read_bytes())
     assert document["boards"][0]["rows"][0]["author"] == name, "data are data"
 
 
-def test_a_very_long_name_does_not_make_a_page_large(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    hostile(project, "x" * 50_000)
-    project.build()
-    assert max(path.stat().st_size for path in pages(project)) < 300_000
+def test_a_very_long_name_does_not_make_a_page_large(site: SiteProject) -> None:
+    hostile(site, "x" * 50_000)
+    site.build()
+    assert max(path.stat().st_size for path in pages(site)) < 300_000
 
 
 @pytest.mark.full
-def test_a_very_long_source_ends_early_and_is_whole_in_the_json(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_a_very_long_source_ends_early_and_is_whole_in_the_json(site: SiteProject) -> None:
     source = "".join(f"value_{i} = {i}  # <{i}>\n" for i in range(30_000))
-    project.add(accepted(run="a" * 16), source)
-    project.add(accepted(run="b" * 16, author="bob", score_ns=60_000), source[:-100] + "\n" + "y = 1\n" * 40_000)
-    project.build()
-    assert max(path.stat().st_size for path in pages(project)) < 300_000
-    assert "the whole source is in" in project.html(f"runs/{'a' * 16}.html")
-    assert project.json(f"runs/{'a' * 16}.json")["source"] == source
+    site.add(accepted(run="a" * 16), source)
+    site.add(accepted(run="b" * 16, author="bob", score_ns=60_000), source[:-100] + "\n" + "y = 1\n" * 40_000)
+    site.build()
+    assert max(path.stat().st_size for path in pages(site)) < 300_000
+    assert "the whole source is in" in site.html(f"runs/{'a' * 16}.html")
+    assert site.json(f"runs/{'a' * 16}.json")["source"] == source
 
 
 @given(st.text(max_size=80))

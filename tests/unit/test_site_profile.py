@@ -109,13 +109,12 @@ def test_a_comparison_has_both_side_by_side(project: SiteProject) -> None:
     assert 'id="profiles"' not in alone.html(f"compare/{A}-{B}.html")
 
 
-def test_the_kernels_that_the_judge_measured_stand_on_top(tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_the_kernels_that_the_judge_measured_stand_on_top(site: SiteProject) -> None:
     replayed = accepted(author="ada", run=A, modes=REPLAYED, protocol=4)
     measured = [b.model_copy(update={"kernels": (kernel(f"of {b.name}"),)}) for b in replayed.benchmarks]
-    project.profile(project.add(replayed.model_copy(update={"benchmarks": tuple(measured)})), **sections())
-    project.build()
-    said = project.text(f"profiles/{A}.html")
+    site.profile(site.add(replayed.model_copy(update={"benchmarks": tuple(measured)})), **sections())
+    site.build()
+    said = site.text(f"profiles/{A}.html")
     assert "of 2048 square" in said
     assert "Except for the kernels of a call, everything here" in said
     assert [b.name for b in measured if f"of {b.name}" in said] == ["2048 square"], "those of its case"
@@ -123,8 +122,7 @@ def test_the_kernels_that_the_judge_measured_stand_on_top(tmp_path: Path) -> Non
 
 @pytest.mark.full
 @pytest.mark.parametrize("letter", ["x", '"', "\u202e", "é"], ids=["plain", "quotes", "invisible", "not ASCII"])
-def test_no_profile_makes_a_page_large(letter: str, tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
+def test_no_profile_makes_a_page_large(letter: str, site: SiteProject) -> None:
     names = [f"{k:03}".ljust(120, letter) for k in range(512)]
     frames = "".join(f"f{k % 90};{letter * 200}{k} {k + 1}\n" for k in range(2000))
     large = {
@@ -135,12 +133,12 @@ def test_no_profile_makes_a_page_large(letter: str, tmp_path: Path) -> None:
         "missing": (letter * 400,) * 500,
     }
     for author, run in (("ada", "a"), ("bob", "b")):
-        verdict = project.add(run_of(author, 50_000 if run == "a" else 60_000, run))
+        verdict = site.add(run_of(author, 50_000 if run == "a" else 60_000, run))
         whole = StoredProfile(run=verdict.run, sha256=verdict.submission.sha256, case="x" * 120, **large)
         cut = fitted(whole)
-        project.profile(verdict, **{kind: getattr(cut, kind) for kind in large})
-    project.build()
-    sizes = {str(path.relative_to(project.out)): path.stat().st_size for path in project.out.rglob("*.html")}
+        site.profile(verdict, **{kind: getattr(cut, kind) for kind in large})
+    site.build()
+    sizes = {str(path.relative_to(site.out)): path.stat().st_size for path in site.out.rglob("*.html")}
     assert f"profiles/{A}.html" in sizes
     assert max(sizes.values()) < 300_000, sizes
 
@@ -163,11 +161,10 @@ TIMELINE = "us,bytes\n" + "".join(f"{at}.0,{(at % 50) << 20}\n" for at in range(
         ("us,bytes\n<svg/onload=x>,1\n", ""),
     ],
 )
-def test_memory_over_time_is_drawn_if_it_can_be_read(told: str, title: str, tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.profile(project.add(run_of("ada", 50_000, "a")), **sections(files={"memory-GPU.csv": told}))
-    project.build()
-    page = project.html(f"profiles/{A}.html")
+def test_memory_over_time_is_drawn_if_it_can_be_read(told: str, title: str, site: SiteProject) -> None:
+    site.profile(site.add(run_of("ada", 50_000, "a")), **sections(files={"memory-GPU.csv": told}))
+    site.build()
+    page = site.html(f"profiles/{A}.html")
     drawn = re.findall(r"<title>Memory that PyTorch held on the GPU, as reported: ([^<]*)</title>", page)
     assert drawn == ([title] if title else [])
     assert ("as the sandbox reported it" in text(page)) == bool(title)

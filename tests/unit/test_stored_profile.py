@@ -169,16 +169,15 @@ def test_only_a_regular_file_of_bounded_size_is_read(make: Callable[[Path], None
 
 
 @pytest.mark.parametrize("content", [b"<html>", HOSTILE["another run"]])
-def test_a_site_with_a_damaged_profile_is_built_and_says_so(content: bytes, tmp_path: Path) -> None:
-    project = SiteProject(tmp_path)
-    project.profile(project.add(run_of("ada", 50_000, "a"))).write_bytes(content)
-    project.profile(project.add(run_of("bob", 60_000, "b")))
-    project.build()
-    page = project.html(f"runs/{'a' * 16}.html")
+def test_a_site_with_a_damaged_profile_is_built_and_says_so(content: bytes, tmp_path: Path, site: SiteProject) -> None:
+    site.profile(site.add(run_of("ada", 50_000, "a"))).write_bytes(content)
+    site.profile(site.add(run_of("bob", 60_000, "b")))
+    site.build()
+    page = site.html(f"runs/{'a' * 16}.html")
     assert "a profile of this run that cannot be read" in page
     assert str(tmp_path) not in page
-    assert not (project.out / f"profiles/{'a' * 16}.html").exists()
-    assert (project.out / f"profiles/{'b' * 16}.html").exists()
+    assert not (site.out / f"profiles/{'a' * 16}.html").exists()
+    assert (site.out / f"profiles/{'b' * 16}.html").exists()
 
 
 def test_verify_checks_the_profiles(competition: Path, command: Command) -> None:
