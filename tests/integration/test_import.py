@@ -222,7 +222,8 @@ BY_DEFAULT = {
 def test_a_hostile_reference_ends_in_one_line(
     source: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "_MEMORY_BYTES", 4 << 30)  # which is filled sooner than what references may use
+    less = answer._LIMITS.model_copy(update={"memory_bytes": 4 << 30})  # which is filled sooner
+    monkeypatch.setattr(answer, "_LIMITS", less)
     problem = tmp_path / "set" / "problem"
     problem.mkdir(parents=True)
     (problem / "task.yml").write_text(TASK)
