@@ -20,7 +20,7 @@ from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from tests.repository import commit, init
-from tests.unit.conftest import Command, Judges
+from tests.unit.conftest import Answering, Command
 from tests.verdicts import accepted, failed
 
 KERNEL = "def twice(x, y): y.copy_(2 * x)\n"
@@ -56,7 +56,7 @@ def handins(competition: Path) -> Path:
     return competition
 
 
-def test_the_ledger_says_what_is_already_graded(handins: Path, command: Command, judge: Judges) -> None:
+def test_the_ledger_says_what_is_already_graded(handins: Path, command: Command, judge: Answering) -> None:
     first = recorded("ada")
     recorded("bob", text="# another source")
     recorded("cyd", problem="0" * 64)
@@ -70,7 +70,7 @@ def test_the_ledger_says_what_is_already_graded(handins: Path, command: Command,
     assert len(runs()) == 5
 
 
-def test_without_being_asked_everything_is_graded_again(handins: Path, command: Command, judge: Judges) -> None:
+def test_without_being_asked_everything_is_graded_again(handins: Path, command: Command, judge: Answering) -> None:
     recorded("ada")
     fake = judge(*(accepted(author=name) for name in ("ada", "bob", "cyd")))
     assert command("grade", "double", "handins").code == 0
@@ -78,7 +78,7 @@ def test_without_being_asked_everything_is_graded_again(handins: Path, command: 
 
 
 def test_a_branch_can_be_resumed_and_uses_no_limit_for_what_is_known(
-    competition: Path, command: Command, judge: Judges, monkeypatch: pytest.MonkeyPatch
+    competition: Path, command: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELMARK_LIMITS", '{"gradings_a_day": 1}')
     base = init(competition)

@@ -9,7 +9,7 @@ import pytest
 import kernelmark
 from kernelmark import Project
 from tests.grading import written
-from tests.unit.conftest import PROBLEM, Judges
+from tests.unit.conftest import PROBLEM, Answering
 from tests.verdicts import REPLAYED, accepted
 
 
@@ -35,7 +35,7 @@ def test_a_project_knows_its_own_things(project: Path, other: Path) -> None:
     assert Project.around().problems() == ["closed", "double"]
 
 
-def test_only_the_given_project_is_graded_for(judge: Judges, project: Path, other: Path) -> None:
+def test_only_the_given_project_is_graded_for(judge: Answering, project: Path, other: Path) -> None:
     given = Project("other")
     fake = judge(accepted(), accepted(), accepted())
     verdict = kernelmark.grade("double", "x = 1\n", record=True, project=given)

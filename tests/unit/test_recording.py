@@ -25,13 +25,13 @@ from kernelmark.commands.cli import submit
 from kernelmark.diagnostics import profiling
 from kernelmark.diagnostics.profiling.views import KernelProfile
 from leaderboard.record.profile import fitted
-from tests.unit.conftest import Command, Judges, recorded
+from tests.unit.conftest import Answering, Command, recorded
 from tests.verdicts import accepted, failed
 
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_submit_archives_records_ranks_and_rewrites_the_board(run: Command, judge: Judges, project: Path) -> None:
+def test_submit_archives_records_ranks_and_rewrites_the_board(run: Command, judge: Answering, project: Path) -> None:
     fake = judge(accepted(author="bob", score_ns=40_000), accepted(score_ns=57_300))
     run("--author", "bob", "problems/double", "kernel.py", command=submit)
     ended = run("double", "kernel.py", command=submit)
@@ -46,7 +46,7 @@ def test_submit_archives_records_ranks_and_rewrites_the_board(run: Command, judg
 
 
 def test_the_first_result_says_whose_it_is_if_nobody_named_an_author(
-    run: Command, judge: Judges, project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\n')
     monkeypatch.setattr("kernelmark.project.settings.default_author", lambda _: "root")
@@ -58,14 +58,14 @@ def test_the_first_result_says_whose_it_is_if_nobody_named_an_author(
     assert [said in ended.err for ended in (unrecorded, named, first, second)] == [False, False, True, False]
 
 
-def test_no_record_leaves_nothing_behind(run: Command, judge: Judges, project: Path) -> None:
+def test_no_record_leaves_nothing_behind(run: Command, judge: Answering, project: Path) -> None:
     judge(accepted())
     assert run("submit", "--no-record", "double", "kernel.py").code == 0
     assert not (project / "leaderboard").exists()
 
 
 def test_a_result_that_cannot_be_recorded_is_shown_all_the_same(
-    run: Command, judge: Judges, project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = project / "leaderboard/results/double.jsonl"
     ledger.parent.mkdir(parents=True)
@@ -125,7 +125,7 @@ def a_file_for_the_archive(results: Path) -> None:
     ],
 )
 def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
-    run: Command, judge: Judges, project: Path, spoil: Callable[[Path], None], code: int, message: str
+    run: Command, judge: Answering, project: Path, spoil: Callable[[Path], None], code: int, message: str
 ) -> None:
     spoil(project / "leaderboard/results")
     fake = judge(accepted())
@@ -136,7 +136,7 @@ def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
 
 
 def test_where_the_board_alone_cannot_be_written_it_is_said_that_the_verdict_is_recorded(
-    run: Command, judge: Judges, project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELMARK_BOARD", str(project / "kernelmark.toml" / "BOARD.md"))
     verdict = accepted()
@@ -147,7 +147,7 @@ def test_where_the_board_alone_cannot_be_written_it_is_said_that_the_verdict_is_
     assert "; `kernelmark board --write` rebuilds the board" in ended.err
 
 
-def test_two_problems_of_one_name_never_share_a_ledger(run: Command, judge: Judges, project: Path) -> None:
+def test_two_problems_of_one_name_never_share_a_ledger(run: Command, judge: Answering, project: Path) -> None:
     """A copy of a closed problem has no deadline, or easier tests, and its results would stand on the same page."""
     other = project / "elsewhere" / "closed"
     shutil.copytree(project / "problems" / "double", other)
@@ -158,7 +158,7 @@ def test_two_problems_of_one_name_never_share_a_ledger(run: Command, judge: Judg
     assert run("bench", "elsewhere/closed", "kernel.py").code == 0
 
 
-def test_a_file_whose_name_is_no_text_is_recorded(run: Command, judge: Judges, project: Path) -> None:
+def test_a_file_whose_name_is_no_text_is_recorded(run: Command, judge: Answering, project: Path) -> None:
     fake = judge(accepted())
     file = os.fsencode(project) + b"/k\xff.py"
     Path(os.fsdecode(file)).write_text("def twice(x, y): y.copy_(2 * x)\n")
@@ -190,7 +190,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     return install
 
 
-def test_a_profile_is_kept_beside_the_source(run: Command, judge: Judges, told: Told, project: Path) -> None:
+def test_a_profile_is_kept_beside_the_source(run: Command, judge: Answering, told: Told, project: Path) -> None:
     verdict, asked = accepted(), told(SEEN)
     judge(verdict)
     ended = run("double", "kernel.py", "--profile", command=submit)
@@ -213,7 +213,7 @@ def test_a_profile_is_kept_beside_the_source(run: Command, judge: Judges, told: 
     ids=["ours", "a bug", "it died", "garbage"],
 )
 def test_a_profile_that_fails_costs_one_line_and_nothing_else(
-    run: Command, judge: Judges, told: Told, project: Path, answer: Any, line: str
+    run: Command, judge: Answering, told: Told, project: Path, answer: Any, line: str
 ) -> None:
     verdict = accepted()
     told(answer)
@@ -227,7 +227,7 @@ def test_a_profile_that_fails_costs_one_line_and_nothing_else(
     assert not list(project.glob("leaderboard/archive/*/*/*.json"))
 
 
-def test_the_ledger_has_the_same_line_with_a_profile(run: Command, judge: Judges, told: Told, project: Path) -> None:
+def test_the_ledger_has_the_same_line_with_a_profile(run: Command, judge: Answering, told: Told, project: Path) -> None:
     told(SEEN)
     ledger, verdict, said = project / "leaderboard/results/double.jsonl", accepted(), []
     for option in ([], ["--profile"]):
@@ -237,7 +237,7 @@ def test_the_ledger_has_the_same_line_with_a_profile(run: Command, judge: Judges
     assert said[0] == said[1]
 
 
-def test_what_is_not_accepted_or_not_recorded_is_not_profiled(run: Command, judge: Judges, told: Told) -> None:
+def test_what_is_not_accepted_or_not_recorded_is_not_profiled(run: Command, judge: Answering, told: Told) -> None:
     asked = told(SEEN)
     judge(failed())
     assert run("submit", "double", "kernel.py", "--profile").code == 1

@@ -23,7 +23,7 @@ from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import rank
-from tests.unit.conftest import Command, Judges
+from tests.unit.conftest import Answering, Command
 from tests.verdicts import EPOCH, accepted, failed
 
 
@@ -157,7 +157,9 @@ def test_a_deadline_does_not_close_it_and_a_disqualified_run_stays_out(
     assert judged == ["ada"]
 
 
-def test_what_was_late_is_graded_again_last_and_stays_late(competition: Path, command: Command, judge: Judges) -> None:
+def test_what_was_late_is_graded_again_last_and_stays_late(
+    competition: Path, command: Command, judge: Answering
+) -> None:
     """So the final tests decide about late submissions too, and grading again is no way round the deadline."""
     entered("late", 500, "0" * 64)
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")

@@ -27,7 +27,7 @@ from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import Table
 from tests.repository import commit, init
-from tests.unit.conftest import Command, Judges, recorded
+from tests.unit.conftest import Answering, Command, recorded
 from tests.verdicts import REPLAYED, accepted, as_check, failed
 from tests.workers import FakeWorker
 
@@ -207,7 +207,7 @@ def test_what_could_not_be_recorded_is_told_so_and_names_no_run(
 
 
 def test_in_this_process_the_order_is_that_of_the_files(
-    competition: Path, base: str, fakes: type[FakeFleet], command: Command, judge: Judges
+    competition: Path, base: str, fakes: type[FakeFleet], command: Command, judge: Answering
 ) -> None:
     (competition / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\n')
     submitted(ada=RIGHT, bob=RIGHT)
@@ -348,7 +348,7 @@ def test_a_fleet_grades_the_same_source_again_if_it_is_told_to(
 
 
 def test_in_this_process_one_failure_keeps_no_other_from_being_graded(
-    competition: Path, judge: Judges, monkeypatch: pytest.MonkeyPatch
+    competition: Path, judge: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = judge(ZeroDivisionError("a mistake of ours"), accepted(), failed(Outcome.WRONG_ANSWER))
     steps: list[Progress] = []

@@ -23,7 +23,7 @@ from leaderboard.publishing.site.charts.memory import memory
 from leaderboard.record import archive
 from leaderboard.record.ledger import JsonlLedger
 from tests.traps import LINKS, TRAPS, deep, ends
-from tests.unit.conftest import Command, Judges
+from tests.unit.conftest import Answering, Command
 from tests.unit.test_importing import SETS
 from tests.unit.test_inspection import graded, ledger  # noqa: F401 - a fixture
 from tests.verdicts import accepted
@@ -49,7 +49,7 @@ def test_a_submission_may_be_a_link_of_its_authors(project: Path) -> None:
 
 @pytest.mark.parametrize("trap", TRAPS)
 def test_a_hand_in_that_is_no_file_concerns_its_author_alone(
-    trap: str, competition: Path, command: Command, judge: Judges
+    trap: str, competition: Path, command: Command, judge: Answering
 ) -> None:
     for author in ("ada", "bob"):
         (competition / "handins" / author).mkdir(parents=True)
@@ -80,7 +80,7 @@ def zipped(path: Path, method: int) -> Path:
 
 @pytest.mark.parametrize("method", COMPRESSED)
 def test_a_damaged_stream_concerns_its_author_alone(
-    method: str, competition: Path, command: Command, judge: Judges
+    method: str, competition: Path, command: Command, judge: Answering
 ) -> None:
     path = zipped(competition / "handins.zip", COMPRESSED[method])
     content = bytearray(path.read_bytes())

@@ -14,7 +14,7 @@ from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import rules
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.visibility import Rule
-from tests.unit.conftest import Command, Judges
+from tests.unit.conftest import Answering, Command
 from tests.verdicts import accepted
 
 DEADLINE = datetime(2026, 12, 1, 22, 59, 59, tzinfo=UTC)
@@ -102,7 +102,7 @@ def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(
     ],
 )
 def test_in_the_grace_period_it_ranks_and_after_it_the_late_policy_lets_it_in(
-    ago: timedelta, state: str, said: str, competition: Path, command: Command, judge: Judges
+    ago: timedelta, state: str, said: str, competition: Path, command: Command, judge: Answering
 ) -> None:
     deadline = (datetime.now(UTC) - ago).isoformat(timespec="seconds")
     set_rules(competition, f'deadline = {deadline}\ngrace = "1h"\nlate = {{ days = 2, penalty_per_day = 0.25 }}\n')
@@ -119,7 +119,7 @@ def test_in_the_grace_period_it_ranks_and_after_it_the_late_policy_lets_it_in(
     assert "with 1h of grace; late until " in page
 
 
-def test_python_records_what_is_late_without_a_rank(competition: Path, judge: Judges) -> None:
+def test_python_records_what_is_late_without_a_rank(competition: Path, judge: Answering) -> None:
     deadline = (datetime.now(UTC) - timedelta(hours=3)).isoformat(timespec="seconds")
     set_rules(competition, f"deadline = {deadline}\nlate = {{ days = 2, penalty_per_day = 0.25 }}\n")
     judge(accepted(problem="double"))
