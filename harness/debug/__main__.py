@@ -97,7 +97,8 @@ def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
     with os.fdopen(descriptor, "wb") as out:
         out.write(result.model_dump_json().encode())
     if request.interactive:
-        print(f"{result.outcome.value.replace('_', ' ')} {result.message}")
+        right = result.outcome is Outcome.ACCEPTED
+        print("right" if right else f"{result.outcome.value.replace('_', ' ')} {result.message}")
         names = dict(vars(here.call))
         code.interact(f"names: {', '.join(names)} (tensors by name); Ctrl-D ends", local=names, exitmsg="")
     return result.outcome.exit_code

@@ -47,7 +47,9 @@ def debug(
 
     Exit status: 0 right, 1 wrong answer, 2 usage, 3 compile error, 4 the call raised, crashed or was quit, 7 our fault.
     """
+    from harness.verdict import Outcome
     from kernelmark.authoring import debugging
+    from kernelmark.project.problems import find_problem, visible_tests
     from kernelmark.text import findings
 
     if test is not None and dumped is not None:
@@ -59,5 +61,11 @@ def debug(
     result = debugging.run(request.model_copy(update={"interactive": interactive}))
     if isinstance(result, int):
         return result
-    print_lines([findings.line(result), *findings.outputs(result)])
+    if result.outcome is Outcome.ACCEPTED:
+        tests = len(visible_tests(find_problem(settings, problem), request.device))
+        by_default = test is None and dumped is None and tests > 1
+        more = f"; --test NAME runs another of the {tests} tests" if by_default else ""
+        print_lines([f"{findings.named(result)}: right{more}", *findings.outputs(result)])
+    else:
+        print_lines([findings.line(result), *findings.outputs(result)])
     return result.outcome.exit_code

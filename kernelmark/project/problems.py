@@ -47,13 +47,18 @@ def find_problem(settings: Settings, reference: str | Path, final: datetime | bo
     return load(find_directory(settings, reference), private_folder(settings), final, settings.checkouts)
 
 
+def visible_tests(problem: Problem, device: DeviceKind) -> list[Case]:
+    """The tests that this device runs and that are not hidden."""
+    return [case for case in problem.tests if not case.hidden and device in case.devices]
+
+
 def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) -> Case:
     """The test of that name which this device runs and which is not hidden; without a name, the first.
 
     Raises:
         UsageError: there is none; the message names the nearest.
     """
-    tests = {case.name: case for case in problem.tests if not case.hidden and device in case.devices}
+    tests = {case.name: case for case in visible_tests(problem, device)}
     if not tests:
         what = f"has no test for the device {device} that is not hidden"
         raise UsageError(problem.slug, what, "use another --device")

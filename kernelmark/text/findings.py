@@ -56,9 +56,14 @@ def outputs(case: CaseResult) -> Iterator[str]:
 
 def line(case: CaseResult) -> str:
     """A test with its sizes and its outcome."""
+    return f"{named(case)}: {_why(case)}"
+
+
+def named(case: CaseResult) -> str:
+    """A test with its sizes."""
     name = visible(case.name) + (" (hidden)" if case.hidden else "")
     params = f" ({parameters(case.params)})" if case.params else ""
-    return f"{name}{params}: {_why(case)}"
+    return f"{name}{params}"
 
 
 def _shown(failed: Sequence[CaseResult]) -> CaseResult | None:
