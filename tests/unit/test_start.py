@@ -15,7 +15,7 @@ from harness.errors import UsageError
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.verdict import Outcome
-from kernelmark.authoring import start
+from kernelmark.authoring import skeleton, start
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
 from tests.grading import written
@@ -201,6 +201,16 @@ def test_what_cannot_be_written(settings: Settings, lang: start.Start, file: str
     with pytest.raises(UsageError, match=message):
         start.write(settings, "softmax", lang, Path(file))
     assert Path("taken.py").read_text() == "mine"
+
+
+def test_a_new_problem_needs_its_definition_first(settings: Settings) -> None:
+    Path("problems").unlink()
+    skeleton.write(settings, "mine")
+    with pytest.raises(
+        UsageError, match=r"problems/mine/reference\.py only raises .*; fill in `reference` there first$"
+    ):
+        start.write(settings, "mine")
+    assert not Path("mine.py").exists()
 
 
 def test_a_language_without_a_case_is_refused(run: Command) -> None:

@@ -118,7 +118,8 @@ def cut(source: str, name: str, where: str) -> Definition:
     """The definition of the function or class `name`, and of what it uses.
 
     Raises:
-        UsageError: the file is not Python, or does not define it; `where` names the file.
+        UsageError: the file is not Python, does not define it, or has the function of a new problem, which only raises
+        NotImplementedError; `where` names the file.
     """
     try:
         tree = ast.parse(source)
@@ -133,6 +134,8 @@ def cut(source: str, name: str, where: str) -> Definition:
         kept += more
         needed |= {name.id for node in more for name in ast.walk(node) if isinstance(name, ast.Name)}
     functions = [node for node in kept if isinstance(node, ast.FunctionDef) and node.name == name]
+    if functions and any(map(_raises_not_implemented, functions[-1].body)):
+        raise UsageError(where, "only raises NotImplementedError", f"fill in `{name}` there first")
     arguments = functions[-1].args if functions else None
     parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
     return Definition(
@@ -176,6 +179,11 @@ def _imported(node: ast.stmt) -> list[str]:
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _raises_not_implemented(node: ast.stmt) -> bool:
+    raised = ast.walk(node) if isinstance(node, ast.Raise) else ()
+    return any(isinstance(name, ast.Name) and name.id == "NotImplementedError" for name in raised)
 
 
 def _runs_only_as_a_script(node: ast.stmt) -> bool:
