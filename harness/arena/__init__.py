@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import DeviceError
@@ -119,8 +121,23 @@ def give_back(device: str) -> None:
         vmm.give_back()
 
 
+@contextmanager
+def noting_releases(device: str) -> Iterator[None]:
+    """What other processes release of a GPU's memory within this block is waited for by `settle`, too."""
+    if device == "cuda":
+        from harness.arena.vmm import deferred, free_bytes
+
+        before = free_bytes()
+        try:
+            yield
+        finally:
+            deferred.note(free_bytes() - before)
+    else:
+        yield
+
+
 def settle(device: str) -> None:
-    """Before memory for timed calls is made: wait until what this process released of a GPU's is as good as new
+    """Before memory for timed calls is made: wait until what was released of a GPU's is as good as new
     (docs/decisions/0006).
     """
     if device == "cuda":

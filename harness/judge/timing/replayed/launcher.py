@@ -16,7 +16,7 @@ from typing import Self
 
 import torch
 
-from harness.arena import Arena, give_back, make_arena, settle
+from harness.arena import Arena, give_back, make_arena, noting_releases, settle
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
@@ -209,8 +209,9 @@ class LauncherSession:
         )
         with memory_file(recorded.file) as file:
             given = (file, self._scratch.descriptor()) if self._scratch else (file,)
-            loaded = self._session.ask(command, replies.Loaded, limit=limit, doing=self._doing, descriptors=given)
-        give_back(self._device)  # only now has the launcher unmapped the memory of the last recording
+            with noting_releases(self._device):  # only now does the launcher unmap the memory of the last recording
+                loaded = self._session.ask(command, replies.Loaded, limit=limit, doing=self._doing, descriptors=given)
+        give_back(self._device)
         return loaded
 
     def play(self, fresh: FreshInputs, limit: TimeLimit) -> replies.Replayed:

@@ -14,7 +14,7 @@ from typing import Self
 
 import torch
 
-from harness.arena import give_back, settle
+from harness.arena import give_back, noting_releases, settle
 from harness.device import DEVICES, Sensors
 from harness.errors import DeviceError, SandboxError
 from harness.judge.correctness.graded_case import GradedCase
@@ -107,7 +107,8 @@ class ReplayedBaseline:
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault, self.lacks_memory = _described(why), _is_short_of_memory(why)
         if not self.lacks_memory:
-            self._session.close()
+            with noting_releases(benchmarks.device):
+                self._session.close()
 
     def load(self, case: GradedCase) -> Player | None:
         """Load one case; None once it has failed."""
