@@ -90,6 +90,8 @@ class Field:
         # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
         self._surely_finite = self._largest * (1 - min(floor, 0.5))
         self._surely_infinite = self._largest * (1 + min(floor, 0.5))
+        # NaN fails the comparison: a plain truth is finite throughout and far from overflow. By far the common case.
+        self._plain = all(bool(self._true(block).abs().amax() < self._surely_finite) for block in self.blocks())
         self._unit = self._choose_unit()
         self._smallest = max(info(dtype).tiny / self._unit, sys.float_info.min)
         self._row_rms, self._norms = self._measure()
@@ -99,9 +101,13 @@ class Field:
         most = CPU_BLOCK_ELEMENTS if self._flat.device.type == "cpu" else BLOCK_ELEMENTS
         return blocks(self._flat.numel(), self._width, most)
 
+    def _true(self, block: Block) -> Tensor:
+        """The truth over one block, float64 [rows, width]."""
+        return block.of(self._flat).double()
+
     def expected(self, block: Block) -> Tensor:
         """What the output should hold, float64 [rows, width]; not to be written to."""
-        return self.representable(block.of(self._flat).double())
+        return self._true(block) if self._plain else self.representable(self._true(block))
 
     def representable(self, truth: Tensor) -> Tensor:
         """A copy of truth values; those that the output's dtype surely cannot hold become infinite (or saturate)."""
@@ -111,17 +117,16 @@ class Field:
 
     def deviation(self, values: Tensor, block: Block) -> Deviation:
         """Compare `values`, the flattened output in its own dtype, with the truth over one block."""
-        truth = self.expected(block)
-        value = block.of(values).double()
-        both = value.isfinite() & truth.isfinite()
-        overflowed = value.isinf() & (value.sign() == truth.sign()) & (truth.abs() >= self._surely_finite)
-        misplaced = ~(both | overflowed | (value.isnan() & truth.isnan()))
-        if self._unit != 1.0:
-            truth, value = truth / self._unit, value / self._unit
-        difference = (value - truth).abs_().masked_fill_(~both, 0.0)
-        squares = difference.square().sum(-1)
-        error = self._normalised(difference, value, truth, block).masked_fill_(~both, 0.0)
-        return Deviation(error, misplaced, squares)
+        if self._plain and self._unit == 1.0:
+            value = block.of(values)
+            if value.element_size() == 1:
+                value = value.half()  # exact; torch has no arithmetic on eight-bit floats
+            difference = (value - self._true(block)).abs_()
+            squares = difference.square().sum(-1)
+            if bool(squares.sum().isfinite()):
+                nowhere = torch.zeros(difference.shape, dtype=torch.bool, device=difference.device)
+                return Deviation(self._normalised(difference, value, self._true(block), block), nowhere, squares)
+        return self._careful_deviation(values, block)
 
     def measure(self, values: Tensor) -> Metrics:
         """Both metrics of the flattened output `values`, and how many NaN and infinities are in the wrong place."""
@@ -143,6 +148,20 @@ class Field:
         rows = self._row_rms[block.row : block.row + difference.shape[0], None]
         return difference.div_(torch.maximum(magnitude, rows).clamp_min_(self._smallest))
 
+    def _careful_deviation(self, values: Tensor, block: Block) -> Deviation:
+        """The deviation where NaN, infinities or values near the limits of float64 occur."""
+        truth = self.expected(block)
+        value = block.of(values).double()
+        both = value.isfinite() & truth.isfinite()
+        overflowed = value.isinf() & (value.sign() == truth.sign()) & (truth.abs() >= self._surely_finite)
+        misplaced = ~(both | overflowed | (value.isnan() & truth.isnan()))
+        if self._unit != 1.0:
+            truth, value = truth / self._unit, value / self._unit
+        difference = (value - truth).abs_().masked_fill_(~both, 0.0)
+        squares = difference.square().sum(-1)
+        error = self._normalised(difference, value, truth, block).masked_fill_(~both, 0.0)
+        return Deviation(error, misplaced, squares)
+
     def _magnitude(self, truth: Tensor) -> Tensor:
         if not self.dtype.is_complex:
             return truth.abs()
@@ -153,9 +172,13 @@ class Field:
         # Squares of float64 numbers overflow beyond 1e154; every other format is far from that.
         if self.dtype not in (torch.float64, torch.complex128):
             return 1.0
-        peaks = [self.expected(block).nan_to_num(0.0, 0.0, 0.0).abs_().amax() for block in self.blocks()]
+        peaks = [self._finite(block).abs_().amax() for block in self.blocks()]
         peak = float(torch.stack(peaks).amax())
         return 1.0 if peak == 0 or 1e-140 < peak < 1e140 else peak
+
+    def _finite(self, block: Block) -> Tensor:
+        truth = self.expected(block)
+        return torch.where(truth.isfinite(), truth, 0.0)
 
     def _measure(self) -> tuple[Tensor, Tensor]:
         """RMS of every row's finite elements, float64 [rows], and each call's norm (at least the smallest normal)."""
@@ -163,10 +186,13 @@ class Field:
         squares = torch.zeros(rows, dtype=torch.float64, device=self._flat.device)
         counts = torch.zeros_like(squares)
         for block in self.blocks():
-            truth = self.expected(block)
-            span = slice(block.row, block.row + len(truth))
-            counts[span] += truth.isfinite().sum(-1)
-            squares[span] += truth.nan_to_num(0.0, 0.0, 0.0).div_(self._unit).square_().sum(-1)
+            span = slice(block.row, block.row + block.of(self._flat).shape[0])
+            if self._plain and self._unit == 1.0:
+                squares[span] += self._true(block).square().sum(-1)
+                counts[span] += block.width
+                continue
+            squares[span] += self._finite(block).div_(self._unit).square_().sum(-1)
+            counts[span] += self.expected(block).isfinite().sum(-1)
         norms = squares.view(self._calls, -1).sum(-1).sqrt_().clamp_min_(self._smallest)
         return squares.div_(counts.clamp_min_(1.0)).sqrt_(), norms
 
