@@ -207,7 +207,7 @@ def test_a_new_problem_needs_its_definition_first(settings: Settings) -> None:
     Path("problems").unlink()
     skeleton.write(settings, "mine")
     with pytest.raises(
-        UsageError, match=r"problems/mine/reference\.py only raises .*; fill in `reference` there first$"
+        UsageError, match=r"problems/mine/reference\.py does nothing but raise .*; fill in `reference` there first$"
     ):
         start.write(settings, "mine")
     assert not Path("mine.py").exists()

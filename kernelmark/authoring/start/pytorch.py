@@ -135,7 +135,7 @@ def cut(source: str, name: str, where: str) -> Definition:
         needed |= {name.id for node in more for name in ast.walk(node) if isinstance(name, ast.Name)}
     functions = [node for node in kept if isinstance(node, ast.FunctionDef) and node.name == name]
     if functions and any(map(_raises_not_implemented, functions[-1].body)):
-        raise UsageError(where, "only raises NotImplementedError", f"fill in `{name}` there first")
+        raise UsageError(where, "does nothing but raise NotImplementedError", f"fill in `{name}` there first")
     arguments = functions[-1].args if functions else None
     parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
     return Definition(
