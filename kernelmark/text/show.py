@@ -203,7 +203,7 @@ def _presented(result: Verdict) -> Verdict:
 
 def _outcome(result: Check, first: Line | None = None, whole_log: str = _DOCUMENT) -> Iterator[str]:
     """`whole_log`: the command or option that shows all lines of the log; empty to show them here."""
-    yield from _headline(result, first, findings.reason(result))
+    yield from _headline(result, first)
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
         missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
@@ -216,14 +216,11 @@ def _outcome(result: Check, first: Line | None = None, whole_log: str = _DOCUMEN
     )
 
 
-def _headline(result: Check, first: Line | None = None, reason: str = "") -> Iterator[str]:
-    """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where.
-
-    `reason` replaces the message.
-    """
+def _headline(result: Check, first: Line | None = None) -> Iterator[str]:
+    """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where."""
     outcome = result.outcome.value.replace("_", " ")
     score = result.score if isinstance(result, Verdict) else None
-    why = visible(reason or result.message) or (f"{interval(score)} a call" if score else "")
+    why = visible(findings.reason(result)) or (f"{interval(score)} a call" if score else "")
     yield first or Line(f"{outcome}: {why}" if why else outcome, f"bold {_STYLES.get(result.outcome, 'red')}", hang=2)
     submission = result.submission
     files = visible(" with ".join([submission.name, *([", ".join(submission.beside)] if submission.beside else [])]))

@@ -61,7 +61,9 @@ def test_the_table_is_of_the_output_that_is_most_informative() -> None:
     tests = (case(R, "odd"), case(W, "one", (1, 1)), case(W, "all", (2, 2)), case(W, "few", (900, 1000), (3, 1000)))
     result = failed(W).model_copy(update={"tests": tests, "message": "test one: why (2 not run)"})
     shown = "\n".join(show.check(result))
-    assert shown.startswith("wrong answer: test few: why (2 not run)\n"), "the headline is about the test of the table"
+    headline = "wrong answer: test few: why (2 not run)"
+    assert shown.startswith(f"{headline}\n"), "the headline is about the test of the table"
+    assert next(show.verdict(result)) == next(show.run(result)) == headline
     assert "y1 [1000] int32 in few: 3 of 1,000 elements wrong" in shown
     assert shown.count("elements wrong") == 1
     other = failed(R).model_copy(update={"tests": (*tests, case(R, "even")), "message": "test odd: why"})
