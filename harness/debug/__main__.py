@@ -41,6 +41,7 @@ from harness.problem import load
 from harness.runner.build import CompileError, add_extra_file, build, import_python, put_source
 from harness.runner.device import RunnerDevice
 from harness.runner.devices import open_device
+from harness.runner.faults import describe
 from harness.runner.kernel import BuiltKernel, CallError
 from harness.runner.serve import Server
 from harness.sandbox import provider
@@ -90,6 +91,10 @@ def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
         if _quit_debugger(error):
             return Outcome.RUNTIME_ERROR.exit_code
         own = _from_own_file(error.__traceback__, path)
+        if isinstance(error, SyntaxError) and own is error.__traceback__:  # nothing of the file has run
+            failed = describe(error, building=True)
+            print(f"compile error: {failed.message}\n{failed.traceback}", end="", file=sys.stderr)
+            return Outcome.COMPILE_ERROR.exit_code
         traceback.print_exception(type(error), error, own)
         if request.interactive:
             pdb.post_mortem(own)

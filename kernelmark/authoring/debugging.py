@@ -72,7 +72,8 @@ def prepare(
     language = Submission.read(files[0], "me", files[1:]).language
     device = choose_device(settings.device, language)
     if device not in LANGUAGES[language].devices:
-        raise SubmissionError(files[0].name, f"a .{language} kernel does not run on the device {device}")
+        why = "" if settings.device == "cpu" else ", and there is no GPU here to run it on"
+        raise SubmissionError(files[0].name, f"a .{language} kernel does not run on the device {device}{why}")
     if dumped is None:
         chosen = visible_test(found, device, test)
         kept: dict[str, Any] = {"test": chosen.name, "params": next(iter(chosen.extremes())).params}
