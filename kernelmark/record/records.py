@@ -189,7 +189,7 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
         )
     matching = [(entry.verdict.run, ledger, entry) for ledger in ledgers(settings) for entry in ledger.runs(prefix)]
     if not matching:
-        raise UsageError(f"run {prefix}", "was never recorded here", "`kernelmark board` lists the best runs")
+        raise UsageError(f"run {prefix}", "was never recorded here", "`kernelmark runs` lists all runs")
     if len(matching) > 1:
         raise UsageError(f"run {prefix}", f"could be {', '.join(run for run, *_ in matching[:4])}", "give more digits")
     return matching[0][1:]

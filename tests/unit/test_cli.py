@@ -194,7 +194,7 @@ def test_show_takes_a_prefix_that_is_unique_over_all_problems(run: Command, judg
     ambiguous, unknown = run("show", "ab"), run("show", "ff")
     assert (ambiguous.code, unknown.code) == (2, 2)
     assert "abd0000000000000, abc0000000000000; give more digits" in ambiguous.err
-    assert "run ff was never recorded here" in unknown.err
+    assert "run ff was never recorded here; `kernelmark runs` lists all runs" in unknown.err
 
 
 def test_one_broken_problem_hides_no_other(run: Command, project: Path) -> None:

@@ -193,10 +193,11 @@ def test_names_that_clash_are_changed_or_refused(
     [
         ("torch", "taken.py", "taken.py exists already; name another FILE"),
         ("cu", "a.py", "a.py does not end in .cu, as --lang cu needs"),
-        ("torch", "none/a.py", "cannot be written"),
+        (None, "a.txt", "a.txt does not end in .py, .cu or .cpp; use one of these"),
+        ("torch", "none/a.py", "none/a.py cannot be written: there is no folder none; make it first"),
     ],
 )
-def test_what_cannot_be_written(settings: Settings, lang: start.Start, file: str, message: str) -> None:
+def test_what_cannot_be_written(settings: Settings, lang: start.Start | None, file: str, message: str) -> None:
     Path("taken.py").write_text("mine")
     with pytest.raises(UsageError, match=message):
         start.write(settings, "softmax", lang, Path(file))

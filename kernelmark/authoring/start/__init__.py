@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UsageError
-from harness.languages import LANGUAGES
+from harness.languages import LANGUAGES, known
 from kernelmark.authoring.start import compiled, pytorch, triton
 from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import Settings
@@ -38,6 +38,8 @@ def write(settings: Settings, reference: str | Path, start: Start | None = None,
     """
     problem = find_problem(settings, reference)
     if start is None:
+        if file and file.suffix.removeprefix(".") not in LANGUAGES:
+            raise UsageError(str(file), f"does not end in {known()}", "use one of these, which names the language")
         start = "cu" if file and file.suffix == ".cu" else "cpp" if file and file.suffix == ".cpp" else "torch"
     suffix = start if start in LANGUAGES else "py"
     path = file or Path(f"{problem.slug}.{suffix}")
@@ -50,6 +52,8 @@ def write(settings: Settings, reference: str | Path, start: Start | None = None,
             source = triton.source(problem)
         case "cu" | "cpp":
             source = compiled.source(problem, LANGUAGES[start])
+    if not path.parent.is_dir():
+        raise UsageError(str(path), f"cannot be written: there is no folder {path.parent}", "make it first")
     try:
         with path.open("x", encoding="utf-8") as out:
             out.write(source)
