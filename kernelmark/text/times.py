@@ -150,8 +150,8 @@ def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
         more = f"for a kernel of our own, {duration(b.span_extra_ns)} more than the events"
         yield "host clock", f"{duration(by_host)} in the median; {more}"
         return
-    known = "" if b.overhead_error_ns is None else f", known to {duration(b.overhead_error_ns)}"
-    yield "overhead", f"{duration(b.overhead_ns)} of a round{known}"
+    error = "" if b.overhead_error_ns is None else f" ± {duration(b.overhead_error_ns)}"
+    yield "overhead", f"{duration(b.overhead_ns)}{error} of a round"
 
 
 def _took(baseline: PairedBaseline) -> str:
