@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from kernelmark.grading.fleet.worker import Watchdog
 problem = load(Path({str(PROBLEM)!r}))
 limits = problem.limits.model_copy(update=dict(build_s=0.2, call_s=0.01, time_s=0.2))
 object.__setattr__(problem, "limits", limits)
-watchdog = Watchdog(spare_s=0.8)
+watchdog = Watchdog(spare_s=2.8)
 def hangs():
     {{}}
 watchdog.expect(problem)
@@ -38,16 +37,14 @@ def run(statement: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("hangs", ["time.sleep(30)", "ctypes.PyDLL(None).sleep(30)"], ids=["waits", "keeps the GIL"])
 def test_a_process_in_which_nothing_happens_is_ended_and_shows_its_stacks(hangs: str) -> None:
-    begun = time.monotonic()
     ended = run(hangs)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "in hangs" in ended.stderr
-    assert time.monotonic() - begun < 25
 
 
 @pytest.mark.parametrize(
     "goes_on",
-    ["[(time.sleep(0.3), watchdog.reset()) for _ in range(6)]", "watchdog.stop(); time.sleep(1.8)"],
+    ["[(time.sleep(0.3), watchdog.reset()) for _ in range(12)]", "watchdog.stop(); time.sleep(4)"],
     ids=["moves on", "has nothing to do"],
 )
 def test_a_process_that_moves_on_is_not_ended(goes_on: str) -> None:
