@@ -17,7 +17,7 @@ from kernelmark.text.problem import open_now
 from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labelled, visible
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
-from leaderboard.record.pooling import NO_RANK
+from leaderboard.record.pooling import NO_RANK, WIDEST
 from leaderboard.text.interpreted import without_speedups
 from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
@@ -115,7 +115,7 @@ def comparison(result: Verdict, other: Submission) -> Iterator[str]:
         what = "not compared: Triton's interpreter ran it, and such a time says nothing of its speed"
         faster = Line(what, "bold yellow", hang=2)
     yield from _outcome(result, faster)
-    yield labelled("beside", f"{visible(other.name)} by {visible(other.author)}, sha256 {other.sha256[:12]}")
+    yield labelled("against", f"{visible(other.name)} by {visible(other.author)}, sha256 {other.sha256[:12]}")
     if result.score is not None:
         yield ""
         yield from times.table(result, result.score)
@@ -128,6 +128,8 @@ def comparison(result: Verdict, other: Submission) -> Iterator[str]:
 def _faster(name: str, other: str, speedup: Speedup) -> Line:
     low, high = speedup.ratio.low, speedup.ratio.high
     whether, style = ("faster", "green") if low > 1 else ("slower", "red") if high < 1 else _ALIKE
+    if high > WIDEST * low:
+        whether, style = "not decided, the interval is too wide", "yellow"
     text = f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(other)}"
     return Line(text, f"bold {style}", hang=2)
 

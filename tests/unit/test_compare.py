@@ -20,7 +20,12 @@ def beside(low: float, median: float, high: float) -> Verdict:
 
 @pytest.mark.parametrize(
     ("interval", "told"),
-    [((1.1, 1.2, 1.3), "faster"), ((0.7, 0.8, 0.9), "slower"), ((0.9, 1.0, 1.1), "no difference was measured")],
+    [
+        ((1.1, 1.2, 1.3), "faster"),
+        ((0.7, 0.8, 0.9), "slower"),
+        ((0.9, 1.0, 1.1), "no difference was measured"),
+        ((1.08, 7.2, 372.9), "not decided, the interval is too wide"),
+    ],
 )
 def test_one_file_is_graded_beside_another(
     project: Path, run: Command, judge: Answering, interval: tuple[float, float, float], told: str
@@ -31,7 +36,7 @@ def test_one_file_is_graded_beside_another(
     assert said.code == 0, said.err
     assert [other.name for other in asked.setup.baselines] == ["other.py"]
     assert asked.setup.effort == "quick"
-    assert "beside      other.py by ada" in said.out
+    assert "against     other.py by ada" in said.out
     assert re.match(rf"{told}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\.py\n", said.out)
     assert not (project / "leaderboard").exists(), "nothing is recorded"
 
