@@ -174,4 +174,4 @@ def _tolerance(spec: Problem) -> str:
     own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
     grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
     floor = f"{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
-    return own + floor + also
+    return f"{own}{floor} for the largest error, a quarter for the RMS{also}"
