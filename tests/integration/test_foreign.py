@@ -221,7 +221,7 @@ def test_a_reference_may_be_asked_by_several_threads(
     tmp_path: Path, large_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A baseline is recorded in a thread of its own, on inputs of another case than the one being judged."""
-    monkeypatch.setattr(oracle_module, "_LARGE_BYTES", large_bytes)
+    monkeypatch.setattr(oracle_module, "LARGE_BYTES", large_bytes)
     given = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())
     with closing(Oracle(given, SANDBOX, "cpu")) as oracle, ThreadPoolExecutor(2) as threads:
         first, second = (given.resolve(case) for case in given.tests[:2])

@@ -11,7 +11,7 @@ import torch
 from harness.arena import Arena, make_arena
 from harness.compare import check, field, is_close, passes_fast_check
 from harness.judge.correctness import arenas as arenas_module
-from harness.judge.correctness import cases
+from harness.judge.correctness import layout
 from harness.judge.correctness.arenas import placed
 from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
@@ -115,7 +115,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[LiveBytes], Judging]:
     """Judging with thresholds so low that these tensors are large ones, and blocks small beside them."""
     monkeypatch.setattr(check, "_FAST_ELEMENTS", 1 << 14)
     monkeypatch.setattr(field, "CPU_BLOCK_ELEMENTS", 1 << 12)
-    monkeypatch.setattr(cases, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(layout, "LARGE_BYTES", 0)
     monkeypatch.setattr(fresh_inputs, "_MOST_BYTES", 1)
 
     def judging(live: LiveBytes) -> Judging:

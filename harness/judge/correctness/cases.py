@@ -20,7 +20,6 @@ from harness.verdict import CaseResult, Doubt, DoubtCode, Mismatch, Outcome, Out
 from harness.wire import commands, replies
 
 OnFailure = Callable[[FailedTest], None]
-_LARGE_BYTES = 1 << 30  # of a call's memory that is not kept while its outputs are checked
 _WRONG_TOLD = 3  # members of a list
 _RETURNED = "your function returned {0}: write into `{{output}}` instead, for example `{{output}}.copy_(...)`"
 _INSTEAD = {
@@ -84,7 +83,7 @@ class Correctness:
             return result(case.resolved, label, Outcome.RUNTIME_ERROR, message)
         if changed := batch.inputs_changed():
             return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
-        if case.layout.bytes_per_set > _LARGE_BYTES:  # the truth needs room
+        if case.layout.is_large:  # the truth needs room
             session.ask(commands.Release(), replies.Done, limit=TimeLimit(limits.call_s), doing=doing)
             batch.close_arenas()
             give_back(case.device)

@@ -21,6 +21,7 @@ from harness.wire import commands
 
 ALIGNMENT = 512  # cudaMalloc guarantees 256; kernels may rely on vector loads either way
 RED_ZONE_BYTES = 4096
+LARGE_BYTES = 1 << 30  # a call that takes more than this has no second copy of its tensors
 Place = Literal["inputs", "outputs", "host"]
 """One of the arenas of a call; `host` has the inputs that lie in the host's memory."""
 
@@ -121,6 +122,11 @@ class Layout:
         inouts = any(slot.tensor.role == "inout" for slot in self.outputs)
         copy = self.read_stride + (self.output_stride if inouts else 0) if self.keeps_copy else 0
         return self.read_stride + 2 * self.output_stride + copy
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a set takes so much that nothing of it is held twice (docs/decisions/0006)."""
+        return self.bytes_per_set > LARGE_BYTES
 
     def red_zones(self) -> list[RedZone]:
         """All bytes of a set's output region that belong to no output, each range with what it borders."""

@@ -23,7 +23,7 @@ from harness.arena.shapes import copied
 from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.judge.correctness.arenas import arenas, bind, descriptors, placed
-from harness.judge.correctness.layout import Layout, Place, Slot
+from harness.judge.correctness.layout import LARGE_BYTES, Layout, Place, Slot
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
@@ -37,7 +37,6 @@ from harness.shared.foreign import FORMS
 from harness.verdict import DeviceKind
 from harness.wire import commands, replies
 
-_LARGE_BYTES = 1 << 30
 R = TypeVar("R", bound=replies.Reply)
 
 
@@ -143,7 +142,7 @@ class Oracle:
     def rest(self) -> None:
         """Release the memory of a large case until it is asked again: while a call is made, it takes as much."""
         with self._asked:
-            if self._bound is not None and self._bound.nbytes > _LARGE_BYTES:
+            if self._bound is not None and self._bound.nbytes > LARGE_BYTES:
                 self._release()
 
     def close(self) -> None:

@@ -33,7 +33,6 @@ from harness.verdict.roofline import Calibration
 
 Turn = Callable[[GradedCase], AbstractContextManager[object]]
 """What is held while a case is recorded."""
-_LARGE_BYTES = 1 << 30
 _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
 _FAILURES = (SandboxError, *_NO_MEMORY)  # ours; in a baseline they only cost its speedup
 
@@ -158,7 +157,7 @@ class ReplayedTiming:
 
     def _turn(self, case: GradedCase) -> AbstractContextManager[object]:
         """Held while a case is recorded: of large ones, one at a time, so that their memory is not there twice."""
-        return self._large if case.layout.bytes_per_set > _LARGE_BYTES else nullcontext()
+        return self._large if case.layout.is_large else nullcontext()
 
     def __enter__(self) -> Self:
         return self
