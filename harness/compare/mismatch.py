@@ -182,6 +182,9 @@ def describe(check: OutputCheck) -> str:
     if check.max_error is None or check.rms_error is None:
         return f"{check.output}: " + (f"{_wrong(mismatch)}, but all must be equal" if mismatch else "equal")
     tighter = max((check.max_error, check.rms_error), key=lambda budget: budget.error / budget.allowed)
+    if mismatch and mismatch.nan_got > mismatch.nan_expected:
+        counts = f"{mismatch.nan_got:,} in yours, {mismatch.nan_expected:,} expected"
+        return f"{check.output}: NaN ({counts}), {_wrong(mismatch)}"
     if mismatch and tighter.met:
         return f"{check.output}: NaN or infinity in the wrong place, {_wrong(mismatch)}"
     metric = "relative RMS error" if tighter is check.rms_error else "relative error"

@@ -100,11 +100,8 @@ def _kernel(settings: Settings, named: str, problem: str | None) -> tuple[Submis
     if _RUN.fullmatch(named) and not Path(named).exists():
         return source_of(settings, named)
     path = Path(named)
-    return Submission.read(path, settings.author_of(path)), problem or _problem_of(settings, path)
-
-
-def _problem_of(settings: Settings, file: Path) -> str | None:
-    """The problem whose folder in `submissions/` or `reference/` holds the file."""
-    path = real(file)
-    folders = (real(settings.locate("submissions")), real(settings.locate("reference")))
-    return next((path.relative_to(folder).parts[0] for folder in folders if path.is_relative_to(folder)), None)
+    for place in ("submissions", "reference"):
+        if (file := real(path)).is_relative_to(folder := real(settings.locate(place))):
+            author = place if place == "reference" else settings.author_of(path)
+            return Submission.read(path, author), problem or file.relative_to(folder).parts[0]
+    return Submission.read(path, settings.author_of(path)), problem

@@ -58,7 +58,7 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
 )
 @form_option
 def show(run: str, other: str | None, changes: bool, form: str) -> None:
-    """Show everything about one recorded grading; RUN is its id, or the id's first digits.
+    """Show one recorded grading in full; RUN is its id, or the id's first digits. `--format json` adds its seeds.
 
     With --diff, somebody else's source is shown only where the problem publishes sources.
     """

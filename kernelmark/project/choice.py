@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from harness import sandbox as sandboxes
 from harness.device.cpu import cpu_name
-from harness.errors import DeviceError, UsageError
+from harness.errors import UsageError
 from harness.kinds import isolates
 from harness.languages import LANGUAGES
 from harness.sandbox import Provider
@@ -25,8 +25,7 @@ def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
     A `.cu` file without a CUDA device is judged on the CPU: it is compiled, then refused with the reason.
 
     Raises:
-        UsageError: the language cannot run on the requested device, or nothing can be graded with what is installed.
-        DeviceError: CUDA was requested, and there is no device.
+        UsageError: there is no such device, the language cannot run on it, or what a grading needs is not installed.
     """
     refuse_without_torch()
     if "cuda" not in LANGUAGES[language].devices:
@@ -38,8 +37,8 @@ def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
     if not cuda_is_here():
         if choice == "auto":
             return "cpu"
-        remedy = "`kernelmark doctor` says why; a .py file can be graded with --device cpu"
-        raise DeviceError("there is no CUDA device that torch could use", remedy)
+        remedy = "`kernelmark doctor` says why; --device cpu grades a .py file without one"
+        raise UsageError("--device cuda", "needs a GPU, and torch finds none here", remedy)
     return "cuda"
 
 

@@ -135,7 +135,7 @@ def _faster(name: str, other: str, speedup: Speedup) -> Line:
 
 
 def run(result: Verdict, events: Sequence[Moderation] = (), source: PooledSource | None = None) -> Iterator[str]:
-    """Everything in the stored document, after the pooled result of its source and the organizers' events."""
+    """What the stored document says to people, after the pooled result of its source and the organizers' events."""
     result = _presented(result)
     yield from _headline(result)
     if source is not None and len(source.gradings) > 1:
@@ -256,8 +256,9 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
         f"{result.submission.language}, {result.submission.size_bytes:,} bytes, sha256 {result.submission.sha256}",
     )
     timed = how_timed(result.timing, e.device_kind)
-    schema = f"schema {result.schema_version}, effort {result.effort}, last stage {result.stage.value}"
-    yield "protocol", f"{result.protocol}, {f'{timed}, ' if timed else ''}{schema}"
+    ended = "" if result.outcome is Outcome.ACCEPTED else f"ended in the stage {result.stage.value}"
+    parts = (str(result.protocol), timed, f"effort {result.effort}", ended)
+    yield "protocol", ", ".join(part for part in parts if part)
     if result.timing == "sealed":
         yield "timing", "sealed rounds, as before protocol 5: the submission's process told its times, within bounds"
     versions = {"python": e.python, "torch": e.torch, "triton": e.triton, "driver": e.driver, "CUDA": e.cuda}
@@ -268,8 +269,6 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
         yield "device UUID", f"sha256 {e.device_uuid_sha256}"
     if e.image_digest is not None:
         yield "image", visible(e.image_digest)
-    if result.seeds:
-        yield "seeds", ", ".join(map(str, result.seeds))
 
 
 def _shortened(log: str, whole: str) -> str:

@@ -138,6 +138,9 @@ def test_a_problem_without_a_case_for_the_device_is_refused(
     for command in ("check", "bench", "submit"):
         refused = run(command, "double", "kernel.py", "--device", "cuda")
         assert (refused.code, "problem double has no case for cuda" in refused.err) == (2, True)
+    monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: False)
+    refused = run("check", "double", "kernel.py", "--device", "cuda")
+    assert (refused.code, "`kernelmark doctor` says why" in refused.err) == (2, True)
     assert not fake.asked
 
 

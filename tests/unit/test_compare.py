@@ -76,6 +76,11 @@ def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Ans
     folder.mkdir(parents=True)
     (folder / "kernel.py").write_bytes((project / "kernel.py").read_bytes())
     assert run("compare", "kernel.py", str(folder / "kernel.py")).code != 2, "the folder says which problem"
+    eager = project / "reference" / "double" / "eager.py"
+    eager.parent.mkdir(parents=True)
+    eager.write_text("def twice(x, y): y.copy_(x + x)\n")
+    judge(beside(1.1, 1.2, 1.3))
+    assert "against     eager.py by reference, sha256" in run("compare", "kernel.py", str(eager)).out
     unknown = run("compare", "kernel.py", "kernel.py")
     assert (unknown.code, "are in no problem's folder" in unknown.err) == (2, True)
     assert run("compare", "kernel.py", "fff").code == 2

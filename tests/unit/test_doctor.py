@@ -106,6 +106,8 @@ def test_a_cuda_device_needs_its_bindings(probe: dict[str, Any], expected: dict[
     findings = list(packages.cuda(probe))
     assert statuses(iter(findings)) == expected
     assert all(finding.remedy for finding in findings if finding.status != "ok")
+    missing = [finding.remedy for finding in findings if finding.check == "CUDA device" and finding.status == "warn"]
+    assert all("`nvidia-smi`" in remedy or "`pip install " in remedy for remedy in missing)
 
 
 def test_without_cupti_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -292,6 +293,13 @@ def test_wrong_outputs_are_described_by_why_they_are_wrong() -> None:
     truth = truth_of(4, 50)
     got = truth.float()
     got[1, 1] = NAN
+    check = check_output("y", got, truth, truth.float(), Tolerance())
+    assert describe(check) == "y: NaN (1 in yours, 0 expected), 1 of 200 elements wrong (0.5 %)"
+    doubled = 2 * got
+    check = check_output("y", doubled, truth, truth.float(), Tolerance())
+    assert describe(check) == "y: NaN (1 in yours, 0 expected), 200 of 200 elements wrong (100 %)"
+    assert [hint.partition(" ")[0] for hint in check.mismatch.hints] == ["NaN", "constant"]
+    got[1, 1] = math.inf
     check = check_output("y", got, truth, truth.float(), Tolerance())
     assert describe(check) == "y: NaN or infinity in the wrong place, 1 of 200 elements wrong (0.5 %)"
     got[1, 1] = truth[1, 1] + 1

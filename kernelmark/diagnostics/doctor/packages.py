@@ -22,6 +22,7 @@ from kernelmark import __version__
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
 
 MIN_PYTHON = (3, 11)
+_CUDA_BUILD = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu130"
 PROBE_S = 120.0
 
 _PROBE = """
@@ -113,10 +114,7 @@ def cuda(probe: dict[str, Any]) -> Iterator[Diagnostic]:
     """Whether a device is visible, and whether the judge can share its memory with a runner."""
     devices = probe.get("devices", [])
     if not devices:
-        why = probe.get("device_error") or (
-            "torch sees no CUDA device" if probe.get("cuda") else "this torch build has no CUDA"
-        )
-        yield Diagnostic("warn", "CUDA device", why, "on a CPU Triton runs in its interpreter, which measures no speed")
+        yield _without_cuda(probe)
         return
     yield Diagnostic("ok", "CUDA device", ", ".join(devices))
     bindings = probe["cuda.bindings.driver"]
@@ -127,6 +125,16 @@ def cuda(probe: dict[str, Any]) -> Iterator[Diagnostic]:
     if probe.get("reaches_host"):
         what = "kernels can reach all memory of their process (HMM or ATS), so a submission's can reach its launcher's"
         yield Diagnostic("warn", "host memory", what, "load nvidia-uvm with `uvm_disable_hmm=1`, where it is HMM")
+
+
+def _without_cuda(probe: dict[str, Any]) -> Diagnostic:
+    """Why torch finds no CUDA device, and the command that shows or repairs it."""
+    if probe.get("cuda"):
+        why = probe.get("device_error") or "torch sees no CUDA device"
+        remedy = "`nvidia-smi` shows whether the driver does"
+    else:
+        why, remedy = "this torch build has no CUDA", f"with an NVIDIA GPU: `{_CUDA_BUILD}`"
+    return Diagnostic("warn", "CUDA device", why, f"{remedy}; without a GPU, Triton runs in its interpreter, untimed")
 
 
 def cupti() -> Diagnostic:
