@@ -11,7 +11,7 @@ import torch
 from harness.arena import Arena, make_arena
 from harness.compare import check, field, is_close, passes_fast_check
 from harness.judge.correctness import arenas as arenas_module
-from harness.judge.correctness import layout
+from harness.judge.correctness import layout, truth
 from harness.judge.correctness.arenas import placed
 from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
@@ -64,6 +64,17 @@ def test_the_fast_check_takes_little_memory_beside_what_it_compares(
     with LiveBytes() as live:
         assert (passes_fast_check if rtol is None else is_close)(got, truth, tolerance)
     assert live.peak < got.nbytes // 4, "a copy of the output would be all of it"
+
+
+def test_of_large_calls_the_truth_is_computed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(truth, "_VMAP_ELEMENTS", 1 << 19)
+    case, reference = _large(), Reference.load(DOUBLE)
+    [name] = [tensor.name for tensor in case.tensors if tensor.role == "input"]
+    given = {name: torch.randn(8, 1 << 20)}
+    with LiveBytes() as live:
+        expected = truth.Truth(reference, case)(given, 8).truth["y"]
+    assert torch.equal(expected, 2 * given[name].double())
+    assert live.peak < expected.nbytes // 8 * (8 + 3.5), "the answers, and what one of them takes"
 
 
 class Judging:

@@ -1,7 +1,8 @@
 """The expected outputs of a stack of calls: in float64 for the truth, in the problem's dtype for the error budget.
 
 Trusted; runs the organizer's reference on the judge's device. Rounds have up to 2,048 small calls each, so the
-reference is vectorised over them with `torch.vmap` where possible, and otherwise called one by one.
+reference is vectorised over small ones with `torch.vmap` where possible, and otherwise called one by one: then what it
+makes on the way, in float64, is there for one call at a time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from harness.problem.reference import Reference
 
 _VMAP_FROM = 4  # calls; below this the loop is cheaper than tracing
+_VMAP_ELEMENTS = 1 << 22  # of a call's inputs; above this nothing is gained, and scores of attention took 44 GiB
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Truth:
         self.reference, self.case = reference, case
         self._scalars = {s.name: s.value for s in case.scalars}
         self._lists = {t.list_name for t in case.tensors if t.list_name}
-        self._vectorised = not self._lists and reference.exact
+        given = sum(tensor.elements for tensor in case.tensors if tensor.role != "output")
+        self._vectorised = not self._lists and reference.exact and given <= _VMAP_ELEMENTS
 
     def __call__(self, given: Tensors, calls: int) -> Expected:
         """Compute the expected outputs of `calls` stacked calls on `given`.
@@ -56,19 +59,21 @@ class Truth:
         if not self.reference.exact:
             answer = self._run(given, calls)
             return Expected(given, answer, lambda: answer)
-        exact = {name: widened(tensor) for name, tensor in given.items()}
-        return Expected(given, self._run(exact, calls), lambda: self._run(given, calls))
+        return Expected(given, self._run(given, calls, widened), lambda: self._run(given, calls))
 
-    def _run(self, given: Tensors, calls: int) -> Tensors:
+    def _run(self, given: Tensors, calls: int, converted: Callable[[Tensor], Tensor] = lambda t: t) -> Tensors:
         if self._vectorised and given and calls >= _VMAP_FROM:
             try:
-                return torch.vmap(self.one)(given)
+                return torch.vmap(self.one)({name: converted(tensor) for name, tensor in given.items()})
             except (RuntimeError, ProblemError):
                 # Control flow that depends on values cannot be vectorised; an error of the reference itself shows again
                 # below.
                 self._vectorised = False
-        single = [self.one({n: t[k] for n, t in given.items()}) for k in range(calls)]
-        return {name: _stack([s[name] for s in single]) for name in single[0]}
+        stacks: Tensors = {}
+        for k in range(calls):
+            for name, answer in self.one({n: converted(t[k]) for n, t in given.items()}).items():
+                stacks[name] = _put(answer, stacks.get(name), k, calls)
+        return stacks
 
     def one(self, given: Tensors) -> Tensors:
         """The reference's answer to one call, in the dtypes that `given` leads to."""
@@ -79,8 +84,12 @@ class Truth:
         return grouped(named, self.case)
 
 
-def _stack(tensors: list[Tensor]) -> Tensor:
-    if len(tensors) == 1:
-        (only,) = tensors  # without a copy where none is needed: it may be as large as the device allows
-        return carrier(only).resolve_conj().resolve_neg().contiguous()[None].view(only.dtype)
-    return torch.stack([carrier(tensor) for tensor in tensors]).view(tensors[0].dtype)
+def _put(answer: Tensor, stack: Tensor | None, k: int, calls: int) -> Tensor:
+    """Put the answer of call k into its stack, `[calls, *shape]`, which the first one makes."""
+    held = carrier(answer)
+    if calls == 1:  # without a copy where none is needed: it may be as large as the device allows
+        return held.resolve_conj().resolve_neg().contiguous()[None].view(answer.dtype)
+    if stack is None:
+        stack = held.new_empty((calls, *held.shape)).view(answer.dtype)
+    carrier(stack)[k].copy_(held)
+    return stack
