@@ -26,13 +26,14 @@ def start(problem: str, file: Path | None, lang: str | None) -> None:
     """Write a first kernel for PROBLEM into FILE, and print the command that checks it.
 
     In PyTorch it is the problem's definition: right, slow, and there to be replaced piece by piece. In Triton, CUDA and
-    C++ it has the right signature, launch and bounds; it builds and runs, and is a wrong answer until it is filled in.
+    C++ it is the file that the problem has for this in its folder `start`, or the signature alone; it builds, and is
+    wrong until it is filled in.
     FILE is SLUG.py, .cu or .cpp in this folder by default, and must not exist.
     """
     from kernelmark.authoring import start as starting
 
     started = starting.write(load_settings(problem), problem, lang, file)  # type: ignore[arg-type]  # click has checked lang
-    state = "right, and slow" if started.right else "a wrong answer until you fill it in at TODO"
+    state = "right, and slow" if started.right else "wrong until you fill it in at TODO"
     say(f"wrote {started.path}: {state}; this command checks it:")
     print_text(shlex.join(["kernelmark", "check", problem, str(started.path)]))
 

@@ -14,9 +14,9 @@ import torch
 from harness.errors import UsageError
 from harness.problem import Problem, load
 from harness.submission import Submission
-from kernelmark.authoring.expressions import python
 from kernelmark.interop.exporting import FORMATS, export
 from kernelmark.interop.exporting.adapter import literal
+from kernelmark.interop.exporting.expressions import python
 
 TOML = """
 title = "Everything that the call of an imported problem can have"

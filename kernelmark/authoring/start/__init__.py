@@ -1,8 +1,7 @@
 """Writes the first file of a participant: `kernelmark start`. Trusted; does not import torch.
 
-In PyTorch it is the problem's own definition, which is right and slow. In the other languages nobody can derive the
-kernel from the definition: the file has the signature, the launch and the bounds, and its outputs hold zeros. The files
-are rendered from `templates/start/`.
+In PyTorch it is the problem's own definition, which is right and slow. In the other languages it is a copy of the file
+`start/kernel.SUFFIX` next to the problem; where there is none, it has the signature alone.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UsageError
+from harness.files import outside
 from harness.languages import LANGUAGES, known
-from kernelmark.authoring.start import compiled, pytorch, triton
+from harness.problem import Problem
+from kernelmark.authoring.start import outline, pytorch
 from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import Settings
 
@@ -45,13 +46,7 @@ def write(settings: Settings, reference: str | Path, start: Start | None = None,
     path = file or Path(f"{problem.slug}.{suffix}")
     if path.suffix != f".{suffix}":
         raise UsageError(str(path), f"does not end in .{suffix}, as --lang {start} needs", f"name it *.{suffix}")
-    match start:
-        case "torch":
-            source = pytorch.source(problem)
-        case "triton":
-            source = triton.source(problem)
-        case "cu" | "cpp":
-            source = compiled.source(problem, LANGUAGES[start])
+    source = pytorch.source(problem) if start == "torch" else _kernel(problem, suffix)
     if not path.parent.is_dir():
         raise UsageError(str(path), f"cannot be written: there is no folder {path.parent}", "make it first")
     try:
@@ -62,3 +57,14 @@ def write(settings: Settings, reference: str | Path, start: Start | None = None,
     except OSError as error:
         raise UsageError(str(path), f"cannot be written ({error.strerror})") from None
     return Started(path, right=start == "torch")
+
+
+def _kernel(problem: Problem, suffix: str) -> str:
+    own = problem.directory / "start" / f"kernel.{suffix}"
+    try:
+        return outside.text(own)
+    except FileNotFoundError:
+        return outline.source(problem, suffix)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", "") or "it is not UTF-8 text"
+        raise UsageError(str(own), f"cannot be read ({why})") from None

@@ -8,57 +8,7 @@ from dataclasses import dataclass, field
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.signature import forms
-from harness.problem.spec import TensorSpec
 from harness.shared.call import Form, places, written
-
-_WIDTH = 116
-
-
-@dataclass(frozen=True)
-class OutputGroup:
-    """The outputs of one `count`: tensors are written by one kernel or loop, lists by one for each index."""
-
-    count: int | str | None
-    suffix: str
-    """Makes the names of this group's variables and functions differ from those of other groups."""
-    written: tuple[TensorSpec, ...]
-    passed: tuple[TensorSpec, ...]
-    """The tensors that a kernel gets: of lists, the members of one index."""
-
-
-def output_groups(problem: Problem) -> list[OutputGroup]:
-    """The outputs by their `count`, in the order of the tensors."""
-    outputs = [tensor for tensor in problem.tensors if tensor.role != "input"]
-    return [
-        OutputGroup(
-            count,
-            f"_{number}" if number else "",
-            tuple(tensor for tensor in outputs if tensor.count == count),
-            tuple(tensor for tensor in problem.tensors if tensor.count in (None, count)),
-        )
-        for number, count in enumerate(dict.fromkeys(tensor.count for tensor in outputs))
-    ]
-
-
-def call(head: str, arguments: Sequence[str], tail: str) -> str:
-    """`head(arguments)tail`, on several lines if it is long."""
-    line = f"{head}({', '.join(arguments)}){tail}"
-    if len(line) <= _WIDTH:
-        return line
-    indent = " " * (len(head) - len(head.lstrip()))
-    lines = [f"{indent}   "]
-    for argument in (*(f"{argument}," for argument in arguments[:-1]), arguments[-1]):
-        if len(lines[-1]) + len(argument) > _WIDTH - 2:
-            lines.append(f"{indent}   ")
-        lines[-1] += f" {argument}"
-    return "\n".join([f"{head}(", *lines, f"{indent}){tail}"])
-
-
-def table(tensors: Sequence[TensorSpec]) -> list[str]:
-    """A line about each tensor: its name, shape, dtype and role."""
-    rows = [(tensor.name, _shape(tensor), tensor.dtype, tensor.role) for tensor in tensors]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows]
 
 
 def argument_names(problem: Problem) -> list[str]:
@@ -73,12 +23,6 @@ def free(name: str, taken: Collection[str]) -> str:
     return name
 
 
-def free_names(problem: Problem, names: Sequence[str], *other: str) -> dict[str, str]:
-    """The file's own names, each made to differ from the problem's and from `other`."""
-    taken = {problem.entry, *problem.parameters, *argument_names(problem), *other}
-    return {name: free(name, taken) for name in names}
-
-
 def refuse_taken(problem: Problem, reserved: Collection[str], why: str) -> None:
     """Refuse names of a problem that the file needs for something else.
 
@@ -88,12 +32,6 @@ def refuse_taken(problem: Problem, reserved: Collection[str], why: str) -> None:
     used = [problem.entry, *argument_names(problem), *problem.parameters]
     if clash := next((name for name in used if name in reserved), None):
         raise UsageError(problem.slug, f"uses the name `{clash}`, which is also {why}", "write this file by hand")
-
-
-def _shape(tensor: TensorSpec) -> str:
-    shape = f"[{', '.join(map(str, tensor.shape))}]"
-    strides = f" strides [{', '.join(map(str, tensor.strides))}]" if tensor.strides is not None else ""
-    return (f"{tensor.count} × " if tensor.count is not None else "") + shape + strides
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from harness.problem.dtypes import DTYPES
 from harness.problem.signature import dtype_parameters, forms, numbers, sizes, symbols
 from harness.problem.spec import TensorSpec
 from harness.shared.call import Form, places, written
-from kernelmark.authoring.expressions import python
+from kernelmark.interop.exporting.expressions import python
 from kernelmark.interop.exporting.request import Request
 
 _USED = {"torch", "SimpleNamespace", "len", "range", "enumerate", "all"}

@@ -1,0 +1,25 @@
+"""matmul_int4_asymmetric in Triton: it runs, and is wrong until `compute` is filled in."""
+
+import triton
+import triton.language as tl
+
+# x       [m, k]          dtype  input
+# packed  [n, k // 2]     uint8  input
+# scale   [n, k // size]  dtype  input
+# zero    [n, k // size]  uint8  input
+# y       [m, n]          dtype  output
+
+
+@triton.jit
+def compute(x, packed, scale, zero, y, m, k, n, y_elements, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    # TODO: compute the outputs. Each program has some elements, in row-major order. Divide the work in
+    # another way where that suits you better, such as a row for each program.
+    tl.store(y + i, tl.zeros((BLOCK,), y.dtype.element_ty), mask=i < y_elements)
+
+
+def matmul_int4_asymmetric(x, packed, scale, zero, y):
+    m, k = x.shape
+    n = packed.shape[0]
+    elements = y.numel()
+    compute[(triton.cdiv(elements, 1024),)](x, packed, scale, zero, y, m, k, n, elements, BLOCK=1024)

@@ -1,0 +1,24 @@
+"""quantize_dynamic in Triton: it runs, and is wrong until `compute` is filled in."""
+
+import triton
+import triton.language as tl
+
+# x        [m, k]  float16  input
+# w        [n, k]  int8     input
+# w_scale  [n]     float32  input
+# y        [m, n]  float16  output
+
+
+@triton.jit
+def compute(x, w, w_scale, y, m, k, n, y_elements, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    # TODO: compute the outputs. Each program has some elements, in row-major order. Divide the work in
+    # another way where that suits you better, such as a row for each program.
+    tl.store(y + i, tl.zeros((BLOCK,), y.dtype.element_ty), mask=i < y_elements)
+
+
+def quantize_dynamic(x, w, w_scale, y):
+    m, k = x.shape
+    n, k = w.shape
+    elements = y.numel()
+    compute[(triton.cdiv(elements, 1024),)](x, w, w_scale, y, m, k, n, elements, BLOCK=1024)

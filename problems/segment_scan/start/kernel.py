@@ -1,0 +1,22 @@
+"""segment_scan in Triton: it runs, and is wrong until `compute` is filled in."""
+
+import triton
+import triton.language as tl
+
+# x        [n]             float32  input
+# offsets  [segments + 1]  int32    input
+# y        [n]             float32  output
+
+
+@triton.jit
+def compute(x, offsets, y, n, y_elements, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    # TODO: compute the outputs. Each program has some elements, in row-major order. Divide the work in
+    # another way where that suits you better, such as a row for each program.
+    tl.store(y + i, tl.zeros((BLOCK,), y.dtype.element_ty), mask=i < y_elements)
+
+
+def segment_scan(x, offsets, y):
+    n, = x.shape
+    elements = y.numel()
+    compute[(triton.cdiv(elements, 1024),)](x, offsets, y, n, elements, BLOCK=1024)
