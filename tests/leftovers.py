@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from harness.sandbox import ending
 from harness.sandbox.docker import JUDGE_LABEL
 
 _T = TypeVar("_T")
@@ -35,7 +36,8 @@ def nothing_left() -> Iterator[None]:
 
 
 def leftovers() -> Found:
-    """Everything of ours that is there now, by its kind."""
+    """Everything of ours that is there now, by its kind, once this process has removed what it is removing."""
+    ending.wait()
     return {"processes": _processes(), "containers": _containers(), "mounts": _mounts(), "files": _files()}
 
 

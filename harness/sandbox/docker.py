@@ -3,7 +3,7 @@
 One container per run: no network, read-only root, an unprivileged user, no capabilities, the daemon's seccomp filter
 and our own, and limits enforced by the kernel (memory, processes, the size of both scratch file systems). Trusted code.
 It talks to the daemon as little as possible: one create, one start and one inspect at the start, one inspect after the
-end, one remove.
+end, one remove, which no verdict waits for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
@@ -20,7 +21,7 @@ from typing import Any
 from harness.errors import SandboxError
 from harness.files.outside import real
 from harness.kinds import SandboxName
-from harness.sandbox import cgroup, gpu, inside, seccomp, uids
+from harness.sandbox import cgroup, ending, gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.limits import too_many_sockets
 from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch
@@ -249,7 +250,9 @@ class Container:
         return process_tree.cpu_ns(process_tree.tree({self._pid})) if self._pidfd >= 0 else None
 
     def close(self) -> None:
-        """Kill and remove the container, retrying as needed: the daemon gives up on a slow kill.
+        """Kill all processes here if this process may, and let the daemon remove the container afterwards.
+
+        Otherwise the daemon kills and removes it now, asked again as needed: it gives up on a slow kill.
 
         Raises:
             SandboxError: it is still there, or the daemon is gone; the next judge removes it.
@@ -257,14 +260,39 @@ class Container:
         if self._closed:
             return
         self._closed = True
+        pidfd, self._pidfd = self._pidfd, -1
         try:
-            with _translated():
-                _remove_until_gone(self._api, self._id)
-            uids.release(self._uid)
+            killed = pidfd >= 0 and self._kill(pidfd)
         finally:
-            if self._pidfd >= 0:
-                os.close(self._pidfd)
-                self._pidfd = -1
+            if pidfd >= 0:
+                os.close(pidfd)
+        if killed:
+            ending.later(self._remove)
+        else:
+            self._remove()
+
+    def _kill(self, pidfd: int) -> bool:
+        """Kill the first process of the PID namespace: the kernel ends all others before it reports that death.
+
+        Returns whether this process may; for most judges that are not root only the daemon may.
+
+        Raises:
+            SandboxError: it does not end.
+        """
+        try:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        except PermissionError:
+            return False
+        except ProcessLookupError:
+            pass  # it has ended, and with it all others
+        if not select.select([pidfd], [], [], CLOSE_S)[0]:
+            raise SandboxError(f"the sandbox's first process {self._pid} cannot be killed", "look at `ps -l`")
+        return True
+
+    def _remove(self) -> None:
+        with _translated():
+            _remove_until_gone(self._api, self._id)
+        uids.release(self._uid)
 
     def startup_log(self) -> str:
         with _translated():

@@ -113,7 +113,8 @@ class Sandbox(Protocol):
     def close(self) -> None:
         """Kill the whole process tree, wait until it is gone, and remove everything that the sandbox made. Idempotent.
 
-        It takes as long as the kernel needs to end the processes, at most `CLOSE_S`.
+        It takes as long as the kernel needs to end the processes, at most `CLOSE_S`. What no process uses any more may
+        be removed after that by `ending.later`, which `ending.wait` waits for.
 
         Raises:
             SandboxError: something is left, which the message names; everything else is removed.

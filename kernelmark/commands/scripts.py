@@ -1,8 +1,8 @@
 """The console scripts: they run the commands of `kernelmark.commands.cli`, then exit without interpreter shutdown.
 
-The shutdown of torch and the CUDA driver takes 0.4 s and is not needed: by then the sandboxes are closed and the ledger
-is on disk. Ctrl-C ends a command quietly from the beginning: importing all commands takes 0.2 s, in which nothing is
-under way yet, and `cli` catches it after that.
+The shutdown of torch and the CUDA driver takes 0.4 s and is not needed: by then the sandboxes are removed and the
+ledger is on disk. Ctrl-C ends a command quietly from the beginning: importing all commands takes 0.2 s, in which
+nothing is under way yet, and `cli` catches it after that.
 """
 
 from __future__ import annotations
@@ -40,10 +40,16 @@ def _run(command: str) -> NoReturn:
         getattr(cli, command).main()
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0
-    _end_at_ctrl_c()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # the reader is gone
-            stream.flush()
+    from harness.sandbox import ending
+
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):  # the reader is gone
+                stream.flush()
+        ending.wait()
+    except KeyboardInterrupt:  # after another one what is left is removed by the next judge
+        _end_at_ctrl_c()
+        ending.wait()
     os._exit(status)
 
 

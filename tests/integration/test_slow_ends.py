@@ -74,7 +74,7 @@ def test_what_a_sandbox_leaves_is_not_graded_again(
 def test_a_sandbox_that_ends_slowly_is_waited_for_and_told(
     problem: Problem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.judge.session.end._LONG_S", 0.5)
+    monkeypatch.setattr("harness.sandbox.ending._LONG_S", 0.5)
     provider = Scripted(hang_up, on_close=lambda: time.sleep(1))
     assert checked(problem, SUBMISSION, provider=provider).outcome is Outcome.RUNTIME_ERROR
     assert [record.getMessage() for record in caplog.records] == [

@@ -47,3 +47,35 @@ def test_where_it_is_ignored_the_command_goes_on(competition: Path) -> None:
     done = interrupted(competition, "click", "ignored")
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert "double" in done.stdout
+
+
+# The removal of a sandbox ends only after Ctrl-C has come while the command waits for it.
+REMOVES = """
+import os, signal, sys, threading
+from harness.sandbox import ending
+
+def remove():
+    waits[0].wait()
+    os.kill(os.getpid(), signal.SIGINT)
+    waits[1].wait()
+    os.write(1, b"removed\\n")
+
+def counted():
+    waits[len(begun)].set()
+    begun.append(1)
+    wait()
+
+waits, begun, wait = [threading.Event(), threading.Event()], [], ending.wait
+ending.wait = counted
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv[1:] = ["problems", "list"]
+ending.later(remove)
+"""
+
+
+def test_what_is_being_removed_is_removed_after_an_interruption(competition: Path) -> None:
+    command = [sys.executable, "-P", "-c", REMOVES + START]
+    done = subprocess.run(command, cwd=competition, env=environment(), capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"removed\n")
+    assert b"double" in done.stdout

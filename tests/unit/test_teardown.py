@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 import requests
 
 from harness.errors import SandboxError
-from harness.sandbox import Launch, bwrap, cgroup, process, tree, uids
+from harness.sandbox import Launch, bwrap, cgroup, ending, process, tree, uids
 from harness.sandbox import docker as containers
 from harness.sandbox.docker import Container
 from tests.open_files import open_files
@@ -49,10 +51,22 @@ LATE = requests.ReadTimeout("read timed out")
 ABSENT = requests.ConnectionError("connection refused")
 
 
-def container(daemon: Any) -> tuple[Container, int]:
+@pytest.fixture
+def first_process() -> Iterator[subprocess.Popen[bytes]]:
+    """What stands for the first process of a container."""
+    with subprocess.Popen([sys.executable, "-c", SLEEP]) as running:
+        yield running
+        running.kill()
+
+
+def container(daemon: Any, first_process: subprocess.Popen[bytes]) -> tuple[Container, int]:
     made = Container(daemon, "c0ffee", uids.HIGH[0], 1 << 30)
-    made._pidfd = os.pidfd_open(os.getpid())
+    made._pid, made._pidfd = first_process.pid, os.pidfd_open(first_process.pid)
     return made, made._pidfd
+
+
+def may_not_kill(*_: object) -> None:
+    raise PermissionError
 
 
 @pytest.mark.parametrize(
@@ -60,16 +74,41 @@ def container(daemon: Any) -> tuple[Container, int]:
     [((None,), 1), ((SLOW, SLOW, None), 3), ((LATE, BUSY, BUSY, GONE), 4), ((ABSENT, ABSENT, GONE), 3)],
     ids=["at once", "a slow kill", "no answer in time", "a daemon that starts again"],
 )
+@pytest.mark.parametrize("may_kill", [True, False])
 def test_a_container_is_removed_as_soon_as_the_daemon_can(
-    answers: tuple[Exception | None, ...], asked: int, monkeypatch: pytest.MonkeyPatch
+    answers: tuple[Exception | None, ...],
+    asked: int,
+    may_kill: bool,
+    first_process: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(containers, "_AGAIN_S", 0.01)
+    if not may_kill:
+        monkeypatch.setattr(signal, "pidfd_send_signal", may_not_kill)
     daemon = Daemon(*answers)
-    made, pidfd = container(daemon)
+    made, pidfd = container(daemon, first_process)
     made.close()
     made.close()
+    if may_kill:
+        assert first_process.wait(10) == -signal.SIGKILL
+        ending.wait()
     assert daemon.asked == asked
     assert not Path(f"/proc/self/fd/{pidfd}").exists()
+
+
+def test_nobody_waits_for_a_daemon_once_the_processes_are_gone(first_process: subprocess.Popen[bytes]) -> None:
+    class Busy(Daemon):
+        def remove_container(self, container: str, **_: object) -> None:
+            assert answers.wait(60)
+            super().remove_container(container)
+
+    answers, daemon = threading.Event(), Busy(None)
+    made, _ = container(daemon, first_process)
+    made.close()
+    assert (first_process.wait(10), daemon.asked) == (-signal.SIGKILL, 0)
+    answers.set()
+    ending.wait()
+    assert daemon.asked == 1
 
 
 @pytest.mark.parametrize(
@@ -78,16 +117,42 @@ def test_a_container_is_removed_as_soon_as_the_daemon_can(
     ids=["a kill without an end", "no daemon any more"],
 )
 def test_a_container_that_stays_is_an_error_in_the_end(
-    answer: Exception, bound: str, message: str, monkeypatch: pytest.MonkeyPatch
+    answer: Exception,
+    bound: str,
+    message: str,
+    first_process: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """Which is a warning if all processes are gone."""
     monkeypatch.setattr(containers, "_AGAIN_S", 0.01)
     monkeypatch.setattr(containers, bound, 0.1)
-    made, pidfd = container(Daemon(answer))
     started = time.monotonic()
-    with pytest.raises(SandboxError, match=message):
-        made.close()
-    assert time.monotonic() - started < 5
-    assert not Path(f"/proc/self/fd/{pidfd}").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "pidfd_send_signal", may_not_kill)
+        made, pidfd = container(Daemon(answer), first_process)
+        with pytest.raises(SandboxError, match=message):
+            made.close()
+        assert not Path(f"/proc/self/fd/{pidfd}").exists()
+    container(Daemon(answer), first_process)[0].close()
+    ending.wait()
+    [record] = caplog.records
+    assert record.getMessage().startswith("kernelmark: warning: a sandbox could not be removed (")
+    assert message in record.getMessage()
+    assert time.monotonic() - started < 25
+
+
+def test_a_container_whose_processes_cannot_be_ended_is_named(
+    first_process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = Daemon(None)
+    made, pidfd = container(daemon, first_process)
+    with monkeypatch.context() as patch:
+        patch.setattr(containers, "CLOSE_S", 0.1)
+        patch.setattr(signal, "pidfd_send_signal", lambda *_: None)
+        with pytest.raises(SandboxError, match=f"first process {first_process.pid} cannot be killed"):
+            made.close()
+    assert (daemon.asked, Path(f"/proc/self/fd/{pidfd}").exists()) == (0, False)
 
 
 def launch(directory: Path) -> Launch:

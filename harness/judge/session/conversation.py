@@ -27,7 +27,6 @@ from typing import NoReturn, Self, TypeVar
 from harness.device import DEVICES
 from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
-from harness.judge.session.end import end
 from harness.judge.session.fault import SubmissionFault
 from harness.judge.session.handover import Handover
 from harness.judge.session.memory_file import memory_file
@@ -35,6 +34,7 @@ from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits
 from harness.sandbox import CLOSE_S, Launch, Provider, Role, Sandbox, Watcher
+from harness.sandbox.ending import end
 from harness.verdict import DeviceKind, Outcome
 from harness.wire import checks, commands, frame, protocol, replies
 

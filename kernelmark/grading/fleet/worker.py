@@ -28,7 +28,7 @@ from harness.judge import Grader, Progress
 from harness.judge.timing.overall import KnownTimes, known_speedups, no_baseline
 from harness.kinds import DeviceKind
 from harness.problem import Problem
-from harness.sandbox import Provider
+from harness.sandbox import Provider, ending
 from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Verdict
@@ -310,6 +310,7 @@ def main() -> NoReturn:
     except (_EndOfRequests, BrokenPipeError):
         pass
     worker.stop()
+    ending.wait()
     os._exit(0)
 
 
