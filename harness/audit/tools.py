@@ -1,4 +1,4 @@
-"""NVIDIA's tools that watch a kernel: where they are, how they are called, and how their output is read. Trusted.
+"""compute-sanitizer around a submission, and where NVIDIA's tools are. Trusted.
 
 What they print comes from the sandbox, where a submission could forge it: a report is for an
 organizer to look into, and decides nothing.
@@ -6,7 +6,6 @@ organizer to look into, and decides nothing.
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
 from collections.abc import Callable
@@ -24,35 +23,15 @@ from harness.wire.checks import printable
 
 State = Literal["clean", "found", "failed"]
 _PRINTED_ERRORS = 10
-_PROFILED_LAUNCHES = 40
-_SHOWN_KERNELS = 3
-_NAME = 60  # characters of a kernel's name
-
-_TIME, _READ, _WRITTEN, _DRAM, _SM, _REGISTERS = METRICS = (
-    "gpu__time_duration.sum",
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "launch__registers_per_thread",
-)
 _SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: ((\d+) (?:errors?|hazards?))", re.MULTILINE)
 _REPORT = re.compile(
     r"^=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY)(\S.*)(?:\n=+ {2,}(\S.*))?", re.MULTILINE
 )
-NO_COUNTERS = "ERR_NVGPUCTRPERM"
-PROFILED_CALL = (
-    "--profile-from-start", "off",
-    "--launch-count", str(_PROFILED_LAUNCHES),
-    "--target-processes", "application-only",
-    "--clock-control", "none",
-)  # fmt: skip
-"""Nsight Compute's options for the one call that the runner marks, with the clocks as they are."""
 
 
 @dataclass(frozen=True)
 class ToolReport:
-    """What a tool reports, in one line: the number of errors and the first, or the longest kernels of a profile."""
+    """What a tool reports, in one line."""
 
     state: State
     text: str
@@ -60,34 +39,8 @@ class ToolReport:
     """All that it printed, printable, if it ran."""
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A tool, the cases that it watches, and how its output is read."""
-
-    name: str
-    watcher: Watcher
-    cases: Literal["tests", "largest benchmark"]
-    read: Callable[[str], ToolReport]
-
-
-def find() -> tuple[Tool, ...]:
-    """Memcheck, racecheck, initcheck and synccheck of compute-sanitizer, and Nsight Compute.
-
-    Raises:
-        UsageError: one of the two programs is not installed.
-    """
-    profiler = program("ncu", "nsight-compute")
-    profile = (
-        "--csv", "--page", "raw", "--print-units", "base",
-        "--metrics", ",".join(METRICS),
-        *PROFILED_CALL,
-    )  # fmt: skip
-    ncu = Tool("ncu", Watcher((str(profiler), *profile), profiler.parent), "largest benchmark", profiled)
-    return (*sanitizers(), ncu)
-
-
-def sanitizers() -> tuple[Tool, ...]:
-    """The checks of compute-sanitizer.
+def sanitizers() -> dict[str, Watcher]:
+    """The checks of compute-sanitizer, by name.
 
     Raises:
         UsageError: it is not installed.
@@ -99,39 +52,36 @@ def sanitizers() -> tuple[Tool, ...]:
         "--report-api-errors", "no",
         "--print-limit", str(_PRINTED_ERRORS),
     )  # fmt: skip
-    return tuple(
-        Tool(name, Watcher((str(sanitizer), "--tool", name, *options), sanitizer.parent), "tests", sanitized)
+    return {
+        name: Watcher((str(sanitizer), "--tool", name, *options), sanitizer.parent)
         for name in ("memcheck", "racecheck", "initcheck", "synccheck")
-    )
+    }
 
 
 def audit(
+    watcher: Watcher,
     problem: Problem,
     submission: Submission,
-    tool: Tool,
     *,
     provider: Provider,
     device: DeviceKind,
     on_case: Callable[[str], None] = lambda _: None,
 ) -> ToolReport:
-    """Let a tool watch the submission. A tool that cannot work here, or a submission that fails, also gives a report.
+    """Let compute-sanitizer watch the visible tests. If it, or the submission, fails here, the report says so.
 
     Raises:
         HarnessError: the device failed.
     """
-    cases = visible_cases(problem, device, tests=tool.cases == "tests")
-    if tool.cases != "tests":
-        cases = cases[-1:]
+    cases = visible_cases(problem, device, tests=True)
     try:
-        watched = watch(problem, submission, tool.watcher, cases, provider=provider, device=device, on_case=on_case)
+        watched = watch(problem, submission, watcher, cases, provider=provider, device=device, on_case=on_case)
     except SandboxError as error:  # the tool does not let the runner start
         return ToolReport("failed", str(error))
     printed = watched.text("tool output")
-    report = tool.read(printed)
+    report = sanitized(printed)
     if watched.fault and report.state == "clean":
         return ToolReport("failed", f"{watched.fault}; until then {report.text}", printed)
-    what = f"{watched.calls} of {len(cases)} visible tests" if tool.cases == "tests" else cases[0].name
-    return ToolReport(report.state, f"{what}: {report.text}", printed)
+    return ToolReport(report.state, f"{watched.calls} of {len(cases)} visible tests: {report.text}", printed)
 
 
 def program(name: str, package: str) -> Path:
@@ -154,7 +104,7 @@ def sanitized(printed: str) -> ToolReport:
     """What compute-sanitizer found."""
     summary = _SUMMARY.search(printed)
     if summary is None:
-        return ToolReport("failed", _last_words(printed))
+        return ToolReport("failed", last_words(printed))
     if int(summary[2]) == 0:
         return ToolReport("clean", "no errors")
     first = next(iter(faults(printed)), "none printed")
@@ -167,38 +117,7 @@ def faults(printed: str) -> list[str]:
     return [printable(" ".join(part for part in report.groups() if part)[:200]) for report in reports]
 
 
-def profiled(printed: str) -> ToolReport:
-    """What Nsight Compute measured: the launches of one call, the longest first."""
-    lines = [line for line in printed.splitlines() if line.startswith('"')]
-    try:
-        rows = [row for row in csv.DictReader(lines) if row.get("ID")]
-        launches = sorted(((float(row[_TIME].replace(",", "")), row) for row in rows), key=lambda launch: -launch[0])
-        shown = [_kernel(nanoseconds, row) for nanoseconds, row in launches[:_SHOWN_KERNELS]]
-    except (KeyError, ValueError, AttributeError, csv.Error) as error:
-        return ToolReport("failed", f"its table cannot be read ({type(error).__name__}: {error})")
-    if not shown:
-        return ToolReport("failed", no_counters(printed))
-    total = sum(nanoseconds for nanoseconds, _ in launches)
-    count = f"{len(launches)} kernel{'s' if len(launches) > 1 else ''}"
-    return ToolReport("clean", f"{count}, {total / 1000:,.1f} µs in all: {'; '.join(shown)}")
-
-
-def no_counters(printed: str) -> str:
-    """Why Nsight Compute measured nothing, and the remedy if it may not read the counters."""
-    remedy = "; an administrator can let others than root read them (NVreg_RestrictProfilingToAdminUsers=0)"
-    return _last_words(printed) + (remedy if NO_COUNTERS in printed else "")
-
-
-def _kernel(nanoseconds: float, row: dict[str, str]) -> str:
-    def number(metric: str) -> float:
-        return float(row[metric].replace(",", ""))
-
-    name = printable(row["Kernel Name"])[:_NAME]
-    moved = (number(_READ) + number(_WRITTEN)) / 1e6
-    shares = f"{moved:,.1f} MB, DRAM {number(_DRAM):.0f} % and SM {number(_SM):.0f} % of their peaks"
-    return f"{name} {nanoseconds / 1000:,.1f} µs, {shares}, {number(_REGISTERS):.0f} registers"
-
-
-def _last_words(printed: str) -> str:
+def last_words(printed: str) -> str:
+    """The last three lines that a tool printed, in one."""
     lines = [line.strip("= ") for line in printed.splitlines() if line.strip("= ")]
     return printable(" / ".join(lines[-3:])[:300]) or "it printed nothing"

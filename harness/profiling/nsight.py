@@ -1,5 +1,7 @@
 """Nsight Compute on one call: its report, its details as text and CSV, and what they say of each kernel. Trusted.
 
+`kernelmark profile` shows all of it, `kernelmark audit` a line.
+
 It runs in the submission's sandbox, which could forge all of it: what is read is bounded and printable.
 """
 
@@ -9,14 +11,17 @@ import contextlib
 import csv
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.audit.tools import NO_COUNTERS, PROFILED_CALL, no_counters, program
-from harness.audit.watch import Watched, watch
+from harness.audit.tools import ToolReport, last_words, program
+from harness.audit.watch import Watched, visible_cases, watch
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
+from harness.problem import Problem
 from harness.sandbox import Provider, Watcher
 from harness.submission import Submission
+from harness.verdict import DeviceKind
 
 REPORT = "report.ncu-rep"
 SECTIONS = (
@@ -25,9 +30,19 @@ SECTIONS = (
 )
 _ROWS, _KERNELS, _TEXT = 50_000, 64, 200
 MEMORY, ARITHMETIC, OCCUPANCY = "Memory Throughput", "Compute (SM) Throughput", "Achieved Occupancy"
-DURATION = "Duration"
+DURATION, REGISTERS = "Duration", "Registers Per Thread"
+_LONGEST = 3  # kernels in an audit's line
 _COLUMNS = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
 _UNITS = {"us": "µs"}
+_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_NO_COUNTERS = "ERR_NVGPUCTRPERM"
+_ONE_CALL = (
+    "--profile-from-start", "off",
+    "--launch-count", "40",
+    "--target-processes", "application-only",
+    "--clock-control", "none",
+)  # fmt: skip
+"""Of the call that the runner marks, with the clocks as they are."""
 _BUSY = 60.0  # % of its peak from which Nsight Compute calls a unit well used
 
 
@@ -52,14 +67,14 @@ class KernelMetrics:
 
     def percent(self, name: str) -> float | None:
         """A metric in percent; None if it is missing, or NaN, as version 2026.2 prints in containers."""
-        for metric in self.metrics:
-            if metric.name == name and metric.unit == "%" and not metric.breakdown:
-                try:
-                    value = float(metric.value.replace(",", ""))
-                except ValueError:
-                    return None
-                return value if math.isfinite(value) else None
-        return None
+        found = (m for m in self.metrics if m.name == name and m.unit == "%" and not m.breakdown)
+        return next(map(_number, found), None)
+
+    @property
+    def duration_ns(self) -> float:
+        """How long it took; 0 if that is unknown."""
+        found = next((metric for metric in self.metrics if metric.name == DURATION), None)
+        return (_number(found) or 0.0) * _NS.get(found.unit, 0.0) if found else 0.0
 
     def text(self, name: str) -> str:
         """A metric with its unit; "" if it is missing."""
@@ -75,6 +90,14 @@ class KernelMetrics:
         if max(memory, arithmetic) < _BUSY:
             return "latency"
         return "memory" if memory >= arithmetic else "arithmetic"
+
+
+def _number(metric: NsightMetric) -> float | None:
+    try:
+        value = float(metric.value.replace(",", ""))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 @dataclass
@@ -98,7 +121,7 @@ def watcher() -> Watcher:
     """
     ncu = program("ncu", "nsight-compute")
     sections = [word for name in SECTIONS for word in ("--section", name)]
-    command = (str(ncu), "--export", REPORT, "--force-overwrite", *sections, *PROFILED_CALL)
+    command = (str(ncu), "--export", REPORT, "--force-overwrite", *sections, *_ONE_CALL)
     shown = (str(ncu), "--import", REPORT, "--page", "details", "--print-details", "all")
     views = {"tool details": shown, "tool table": (*shown, "--csv"), "tool version": (str(ncu), "--version")}
     return Watcher(command, ncu.parent, REPORT, views)
@@ -123,6 +146,39 @@ def profile(submission: Submission, case: GradedCase, provider: Provider) -> Nsi
     return read(watched)
 
 
+def audit(
+    problem: Problem,
+    submission: Submission,
+    *,
+    provider: Provider,
+    device: DeviceKind,
+    on_case: Callable[[str], None] = lambda _: None,
+) -> ToolReport:
+    """What it measured of one call of the largest visible benchmark, in a line: the longest kernels first.
+
+    Raises:
+        UsageError: Nsight Compute is not installed.
+        HarnessError: the device failed.
+    """
+    [*_, case] = visible_cases(problem, device, tests=False)
+    try:
+        watched = watch(problem, submission, watcher(), [case], provider=provider, device=device, on_case=on_case)
+        kernels = read(watched).kernels
+    except (SandboxError, NothingMeasured) as error:
+        return ToolReport("failed", str(error))
+    if watched.fault or not kernels:
+        return ToolReport("failed", watched.fault or "its table cannot be read")
+    longest = sorted(kernels, key=lambda kernel: -kernel.duration_ns)[:_LONGEST]
+    count = f"{len(kernels)} kernel{'s' if len(kernels) > 1 else ''}"
+    return ToolReport("clean", f"{case.name}: {count}: {'; '.join(map(_in_short, longest))}")
+
+
+def _in_short(kernel: KernelMetrics) -> str:
+    shares = {"memory": kernel.percent(MEMORY), "arithmetic": kernel.percent(ARITHMETIC)}
+    known = (f"{name} {share:.0f} % of its peak" for name, share in shares.items() if share is not None)
+    return ", ".join(filter(None, (f"{kernel.name[:60]} {kernel.text(DURATION)}", *known, kernel.text(REGISTERS))))
+
+
 def read(watched: Watched) -> NsightProfile:
     """What was measured.
 
@@ -130,8 +186,10 @@ def read(watched: Watched) -> NsightProfile:
         NothingMeasured: nothing was.
     """
     printed = watched.text("tool output")
-    if NO_COUNTERS in printed or "tool report" not in watched.documents:
-        raise NothingMeasured("; ".join(filter(None, (watched.fault, no_counters(printed)))))
+    if _NO_COUNTERS in printed or "tool report" not in watched.documents:
+        remedy = "an administrator can let others than root read them (NVreg_RestrictProfilingToAdminUsers=0)"
+        why = (watched.fault, last_words(printed), remedy if _NO_COUNTERS in printed else "")
+        raise NothingMeasured("; ".join(filter(None, why)))
     table = "".join(f"{line}\n" for line in watched.text("tool table").splitlines() if line.startswith('"'))
     version = next((line for line in watched.text("tool version").splitlines() if "Version" in line), "")
     return NsightProfile(

@@ -6,17 +6,16 @@ annotation: it changes no rank, and the organizers decide what to do about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from harness.audit import tools
-from harness.audit.tools import Tool, ToolReport
+from harness.audit.tools import ToolReport
 from harness.device import DEVICES
 from harness.errors import KernelmarkError, UsageError
 from harness.judge.timing.device_lock import lock_alone
-from harness.problem import Problem
-from harness.sandbox import Provider
-from harness.submission import Submission
+from harness.profiling import nsight
 from harness.verdict import ProblemId
 from kernelmark.project.choice import choose_device, choose_provider
 from kernelmark.project.problems import find_problem
@@ -40,7 +39,12 @@ def audits(
     """
     if choose_device(settings.device, "py") != "cuda":
         raise UsageError("kernelmark audit", "its tools need a GPU", "run it on a machine that has one")
-    provider, watchers, now, found = choose_provider(settings), tools.find(), current(settings), []
+    checks: dict[str, Callable[..., ToolReport]] = {
+        **{name: partial(tools.audit, watcher) for name, watcher in tools.sanitizers().items()},
+        "ncu": nsight.audit,
+    }
+    nsight.watcher()  # it is installed, or nothing begins
+    provider, now, found = choose_provider(settings), current(settings), []
     for prefix in (*prefixes, *(first(settings, top, problem) if top else ())):
         verdict = find_run(settings, prefix)[1].verdict
         if verdict.environment.device_kind != "cuda":
@@ -50,7 +54,10 @@ def audits(
             raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")
         found.append((verdict.run, graded, stored(settings.locate("archive"), graded.slug, verdict.submission)))
     for run, graded, submission in found:
-        by_tool = {tool.name: _watch(tool, run, graded, submission, provider) for tool in watchers}
+        by_tool = {
+            name: _report(partial(audit, graded, submission, provider=provider, device="cuda"), run, name)
+            for name, audit in checks.items()
+        }
         if record:
             said = "; ".join(f"{name}: {report.text}" for name, report in by_tool.items())
             moderate(settings, run, "annotate", _ACTOR, said[:_REASON])
@@ -58,13 +65,13 @@ def audits(
         yield {"run": run, "problem": graded.slug, "findings": findings}
 
 
-def _watch(tool: Tool, run: str, problem: Problem, submission: Submission, provider: Provider) -> ToolReport:
+def _report(audit: Callable[..., ToolReport], run: str, name: str) -> ToolReport:
     def report(what: str) -> None:
-        say(f"{run} {tool.name}: {what}")
+        say(f"{run} {name}: {what}")
 
     try:
         with lock_alone("cuda", lambda: report("waiting: another grading is using this GPU")):
-            return tools.audit(problem, submission, tool, provider=provider, device="cuda", on_case=report)
+            return audit(on_case=report)
     except KernelmarkError as error:
         return ToolReport("failed", str(error))
     except Exception as error:  # noqa: BLE001  # the other tools and runs still get their turn

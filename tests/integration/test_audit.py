@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.audit.tools import Tool, ToolReport, audit, sanitized
+from harness.audit.tools import ToolReport, audit
 from harness.problem import load
 from harness.sandbox import Watcher
 from harness.submission import Submission
@@ -39,19 +39,13 @@ def watched(
     program.parent.mkdir(mode=0o755)
     program.write_text(script)
     program.chmod(0o755)
-    printed: list[str] = []
-
-    def read(text: str) -> ToolReport:
-        printed.append(text)
-        return sanitized(text)
-
-    tool = Tool("stand-in", Watcher((str(program),), program.parent), "tests", read)
+    watcher = Watcher((str(program),), program.parent)
     submission = Submission.of(source.encode(), "py", author="ada", name="twice.py")
     cases: list[str] = []
     provider = sandbox.provider(name)
     with nothing_left():
-        found = audit(load(problem), submission, tool, provider=provider, device="cpu", on_case=cases.append)
-    return found, "".join(printed), cases
+        found = audit(watcher, load(problem), submission, provider=provider, device="cpu", on_case=cases.append)
+    return found, found.printed, cases
 
 
 @pytest.mark.bwrap  # `test_collect` has a tool in each sandbox

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
-from harness.audit import tools as audit
-from harness.audit.tools import Tool, ToolReport, sanitized
+from harness.audit.tools import ToolReport
 from harness.device import DEVICES, DeviceFacts
 from harness.errors import SandboxError
-from harness.problem import load
-from harness.sandbox import Watcher, provider
-from harness.submission import Submission
 from kernelmark.diagnostics import audits
 from kernelmark.diagnostics.audits import first
-from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.settings import Settings
 from leaderboard.record.current import Current
 from leaderboard.standings.ranking import rank
 from tests.verdicts import accepted, chained, sha256
-
-DOUBLE = load(PROBLEMS / "double")
 
 
 def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,11 +25,9 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
         "third": ToolReport("clean", "3 of 3 tests: no errors"),
     }
 
-    monkeypatch.setattr(audit, "audit", Mock(side_effect=says.values()))
+    audit = Mock(side_effect=says.values())
     monkeypatch.setattr(audits, "lock_alone", lambda device, wait: nullcontext())
-    tools = [Tool(name, Watcher((name,), Path("/")), "tests", sanitized) for name in says]
-    submission = Submission.of("def twice(x, y): ...", "py", author="ada")
-    found = [audits._watch(tool, "0123456789abcdef", DOUBLE, submission, provider("process")) for tool in tools]
+    found = [audits._report(audit, "0123456789abcdef", name) for name in says]
     assert [report.state for report in found] == ["failed", "failed", "clean"]
     assert found[0].text.startswith("the container did not start")
     assert "ZeroDivisionError" in found[1].text

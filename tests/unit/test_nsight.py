@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from harness.audit.tools import ToolReport
 from harness.audit.watch import Watched
-from harness.profiling.nsight import DURATION, MEMORY, OCCUPANCY, NothingMeasured, read
+from harness.profiling import nsight
+from harness.profiling.nsight import DURATION, MEMORY, OCCUPANCY, REGISTERS, NothingMeasured, read
 
 HEAD = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
@@ -69,6 +74,24 @@ def test_what_bounds_a_kernel_is_its_busier_half(memory: str, arithmetic: str, b
         HEAD + line(SPEED, "Memory Throughput", "%", memory) + line(SPEED, "Compute (SM) Throughput", "%", arithmetic)
     )
     assert read(measured(table)).kernels[0].bound == bound
+
+
+def test_an_audit_has_a_line_with_the_longest_kernels_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, table = SimpleNamespace(name="large"), TABLE + line("Launch", REGISTERS, "register/thread", "40")
+    monkeypatch.setattr(nsight, "visible_cases", lambda *_, tests: [case])
+    monkeypatch.setattr(nsight, "watcher", lambda: None)
+    monkeypatch.setattr(nsight, "watch", lambda *_, **__: measured(table))
+    given: Any = (None, None)
+    report = nsight.audit(*given, provider=Any, device="cuda")
+    used = "memory 80 % of its peak, arithmetic 30 % of its peak, 40 register/thread"
+    assert report == ToolReport("clean", f"large: 2 kernels: second 2,048.00 µs; long_row_kernel 238.21 µs, {used}")
+    for fails in (measured(""), Watched(0, "", {"tool output": b"nothing was launched"})):
+        monkeypatch.setattr(nsight, "watch", lambda *_, fails=fails, **__: fails)
+        assert nsight.audit(*given, provider=Any, device="cuda").state == "failed"
+    late = measured(table)
+    late.fault = "it crashed"
+    monkeypatch.setattr(nsight, "watch", lambda *_, **__: late)
+    assert nsight.audit(*given, provider=Any, device="cuda") == ToolReport("failed", "it crashed")
 
 
 def test_forbidden_counters_are_told_with_the_remedy() -> None:

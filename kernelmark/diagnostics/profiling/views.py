@@ -247,9 +247,9 @@ def kernel_profile(
         if runs and "sanitize" in parts and not baseline:
             with view("compute-sanitizer"):
                 reports = {}
-                for tool in sanitizers():
-                    report(tool.name)
-                    reports[tool.name] = audit(problem, submission, tool, provider=provider, device=device)
+                for check, watcher in sanitizers().items():
+                    report(check)
+                    reports[check] = audit(watcher, problem, submission, provider=provider, device=device)
                 made.sanitized = reports
         if runs and of_torch:
             with view("torch.profiler"):
