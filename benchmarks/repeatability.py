@@ -29,7 +29,7 @@ from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.plan import replay_plan_for
 from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, scratch_for
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
@@ -125,12 +125,13 @@ def _measure(
         launchers = []
         for _ in both:
             session = stack.enter_context(Session.start(provider, "cuda", problem.limits, role="launcher"))
-            launchers.append(stack.enter_context(LauncherSession(session, "cuda")))
+            launchers.append(LauncherSession(session, "cuda"))
+        scratch = stack.enter_context(scratch_for(both, "cuda"))
         for _ in range(count):
             fresh = FreshInputs(case)
             try:
                 loaded = zip(launchers, both, strict=True)
-                mine, other = [Player(*each, case) for each in loaded]
+                mine, other = [Player(*each, case, scratch) for each in loaded]
                 mine.warm_up(fresh)
                 other.warm_up(fresh)
                 beside = [PairedReplays(baseline, other)]

@@ -31,7 +31,7 @@ from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record, scratch_for
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
@@ -71,8 +71,8 @@ def replayed(
     fresh = FreshInputs(case)
     try:
         session = Session.start(provider, "cuda", problem.limits, role="launcher")
-        with session, LauncherSession(session, "cuda") as launcher:
-            player = Player(launcher, recorded, case)
+        with session, scratch_for([recorded], "cuda") as scratch:
+            player = Player(LauncherSession(session, "cuda"), recorded, case, scratch)
             player.warm_up(fresh)
             begun_calls = time.perf_counter()
             for _ in range(calls):

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import DeviceError
@@ -119,21 +117,6 @@ def give_back(device: str) -> None:
         from harness.arena import vmm
 
         vmm.give_back()
-
-
-@contextmanager
-def noting_releases(device: str) -> Iterator[None]:
-    """What other processes release of a GPU's memory within this block is waited for by `settle`, too."""
-    if device == "cuda":
-        from harness.arena.vmm import deferred, free_bytes
-
-        before = free_bytes()
-        try:
-            yield
-        finally:
-            deferred.note(free_bytes() - before)
-    else:
-        yield
 
 
 def settle(device: str) -> None:

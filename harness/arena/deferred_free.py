@@ -50,7 +50,7 @@ class DeferredFree:
         """Release everything, and whatever else this process keeps for reuse."""
         with self._lock:
             self.free()
-            self.note(self._spare())
+            self._note(self._spare())
 
     def settle(self) -> None:
         """Wait until all memory that was released is as good as new."""
@@ -76,11 +76,11 @@ class DeferredFree:
             while self._handles:
                 self._release(self._handles.pop(0))
             released, self.kept_bytes = self.kept_bytes, 0
-            self.note(released)
+            self._note(released)
             return released
 
-    def note(self, released_bytes: int) -> None:
-        """Remember when memory that was just released, here or by another process, will have been cleared."""
-        if released_bytes > 0:
+    def _note(self, released_bytes: int) -> None:
+        """Remember when memory that was just released will have been cleared."""
+        if released_bytes:
             begins = max(self._cleared_at, self._now() + _CLEARED_S)
             self._cleared_at = begins + released_bytes * _CLEARED_S_PER_BYTE

@@ -29,12 +29,7 @@ def _ordinal() -> int:
 @cache
 def _most_kept_bytes() -> int:
     """How much memory of closed arenas may be kept: of small ones, so that none is waited for between short cases."""
-    return min(_KEPT_BYTES, free_bytes() // 3)
-
-
-def free_bytes() -> int:
-    """How much of the device's memory no process has."""
-    return int(torch.cuda.mem_get_info()[0])
+    return min(_KEPT_BYTES, int(torch.cuda.mem_get_info()[0]) // 3)
 
 
 class _Bytes:

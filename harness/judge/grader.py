@@ -147,7 +147,7 @@ class Grader:
             from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 
             beside, sessions = self._started(replayed=True).others()
-            launcher, *others = [stack.enter_context(LauncherSession(session, setup.device)) for session in sessions]
+            launcher, *others = [LauncherSession(session, setup.device) for session in sessions]
 
             @contextlib.contextmanager
             def while_timed() -> Iterator[None]:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import torch
 
-from harness.arena import noting_releases
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.judge.correctness.cases import Correctness, beyond_budget, result
@@ -199,8 +198,7 @@ class Grading:
         """Time what needs no runner. No field of the verdict tells how long the hidden tests and ending the runner
         took.
         """
-        with noting_releases(self._setup.device):
-            session.close()
+        session.close()
         ended = self._before_hidden
         assert ended is not None
         self._before_hidden = ended._replace(duration_ns=ended.duration_ns + timing.after_the_runner(self._to_time))

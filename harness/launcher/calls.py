@@ -45,7 +45,7 @@ class LoadedRecording:
         if packed.recording.scratch_bytes:
             if scratch is None:
                 raise DeviceError("a recording with scratch came without it")
-            window = DeviceWindow(packed.recording.scratch_bytes, ORDINAL, writable=True, at=SCRATCH.start)
+            window = DeviceWindow(command.scratch_bytes, ORDINAL, writable=True, at=SCRATCH.start)
             self._windows.append(window)
             window.map(scratch)
         self._images = Images(packed)

@@ -229,6 +229,7 @@ class Load:
     input_bytes: int = checked(SIZE)
     output_bytes: int = checked(SIZE)
     host_bytes: int = checked(SIZE, default=0)
+    scratch_bytes: int = checked(SIZE, default=0)
 
 
 @dataclass(frozen=True)

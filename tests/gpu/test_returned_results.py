@@ -15,7 +15,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import LauncherSession, record
+from harness.judge.timing.replayed.launcher import LauncherSession, record, scratch_for
 from harness.problem import load
 from harness.problem.reference import Reference
 from harness.recording.schema import Kernel, Memcpy
@@ -127,9 +127,9 @@ def test_a_result_in_new_memory_is_not_copied(name: str, provider: Provider, tmp
     try:
         with (
             Session.start(provider, "cuda", problem.limits, role="launcher") as session,
-            LauncherSession(session, "cuda") as launcher,
+            scratch_for([recorded], "cuda") as scratch,
         ):
-            player = Player(launcher, recorded, case)
+            player = Player(LauncherSession(session, "cuda"), recorded, case, scratch)
             try:
                 player.warm_up(fresh)
                 for _ in range(CALLS):

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from harness.judge.correctness.layout import Layout
 from harness.judge.grading import Grading
 from harness.judge.session import Session
 from harness.judge.timing import NotReplayed
+from harness.judge.timing.replayed import launcher as replayed_launcher
 from harness.judge.timing.replayed import timing as replayed_timing
 from harness.judge.timing.replayed.launcher import LauncherSession
 from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
@@ -105,8 +107,7 @@ def graded(
 
         own = session(runner, "runner", ended)
         launchers = [
-            stack.enter_context(LauncherSession(session(launcher or launching(events), "launcher"), "cpu"))
-            for _ in range(1 + baseline)
+            LauncherSession(session(launcher or launching(events), "launcher"), "cpu") for _ in range(1 + baseline)
         ]
         other = beside or runner
         recorded = [
@@ -179,6 +180,25 @@ def test_a_baseline_that_is_short_of_memory_is_recorded_once_more_alone(
     assert [speedup.baseline for speedup in verdict.speedups] == speedups
     assert [doubt.code for doubt in verdict.doubts] == ["no_baseline"] * (1 - len(speedups))
     assert len(asked) == 2
+
+
+def test_a_baseline_whose_scratch_finds_no_memory_costs_its_speedup_alone(
+    events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = replayed_launcher.make_arena
+
+    def only_small(device: Any, nbytes: int, **options: Any) -> Any:
+        if nbytes == 1 << 20 and "alone" in events:
+            raise DeviceError("no arena of 1,048,576 bytes", "free some memory")
+        return honest(device, nbytes, **options)
+
+    monkeypatch.setattr(replayed_launcher, "make_arena", only_small)
+    large = recording(pack(replace(CALL, scratch_bytes=1 << 20), BLOBS), bytes(1 << 20))
+    verdict = graded(events, baseline=True, beside=large)
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    [doubt] = verdict.doubts
+    assert doubt.code == "no_baseline"
+    assert "no arena of 1,048,576 bytes" in doubt.text
 
 
 def broken(events: Events, which: int, kind: str) -> Act:

@@ -28,6 +28,7 @@ from harness.judge.timing.replayed.launcher import (
     ScratchCopy,
     _check_returned,
     record,
+    scratch_for,
 )
 from harness.problem import load
 from harness.problem.reference import Reference
@@ -156,11 +157,8 @@ def twice(x: Any, region: Any) -> None:
 @contextmanager
 def launcher_of(act: Act, begin: Callable[[Script], None] | None = None) -> Iterator[LauncherSession]:
     provider = Scripted(act, begin) if begin else Scripted(act)
-    with (
-        Session.start(provider, "cpu", PROBLEM.limits, role="launcher") as session,
-        LauncherSession(session, "cpu") as launcher,
-    ):
-        yield launcher
+    with Session.start(provider, "cpu", PROBLEM.limits, role="launcher") as session:
+        yield LauncherSession(session, "cpu")
 
 
 @contextmanager
@@ -168,8 +166,12 @@ def loaded(
     act: Act, of: Recording = CALL, scratch: bytes = b"", case: GradedCase = CASE
 ) -> Iterator[tuple[Player, FreshInputs]]:
     found = recorded(recording(pack(of, BLOBS), scratch), case)
-    with closing(FreshInputs(CASE)) as fresh, launcher_of(act) as launcher:
-        yield Player(launcher, found, case), fresh
+    with (
+        closing(FreshInputs(CASE)) as fresh,
+        launcher_of(act) as launcher,
+        scratch_for([found], "cpu") as memory,
+    ):
+        yield Player(launcher, found, case, memory), fresh
 
 
 def make(player: Player, fresh: FreshInputs, calls: int) -> None:
@@ -280,6 +282,33 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
     with loaded(launching_with_scratch(work), WITH_SCRATCH, scratch) as (player, fresh):
         make(player, fresh, 3)
     assert seen == [scratch] * 3
+
+
+def test_players_use_the_same_scratch_and_see_nothing_of_each_other() -> None:
+    seen: dict[str, list[tuple[int, bytes]]] = {"small": [], "large": []}
+
+    def of(name: str) -> Callable[[Any, Any, Any], None]:
+        def work(x: Any, region: Any, found: Any) -> None:
+            seen[name].append((len(found), found.tobytes()))
+            found[:] = 0xFF
+            twice(x, region)
+
+        return work
+
+    small, large = b"\x07" * 4096, b"\x09" * 16384
+    of_size = [replace(CALL, scratch_bytes=len(first)) for first in (small, large)]
+    both = [recorded(recording(pack(each, BLOBS), first)) for each, first in zip(of_size, (small, large), strict=True)]
+    with (
+        closing(FreshInputs(CASE)) as fresh,
+        launcher_of(launching_with_scratch(of("small"))) as one,
+        launcher_of(launching_with_scratch(of("large"))) as other,
+        scratch_for(both, "cpu") as memory,
+    ):
+        players = [Player(*each, CASE, memory) for each in zip((one, other), both, strict=True)]
+        for player in players * 2:
+            make(player, fresh, 1)
+    assert seen["small"] == [(16384, small.ljust(16384, b"\0"))] * 2
+    assert seen["large"] == [(16384, large)] * 2
 
 
 RETURNS = PROBLEM.model_copy(update={"call": CallSpec(style="returns")})
@@ -402,4 +431,4 @@ def test_a_launcher_that_does_not_start_is_our_failure() -> None:
         script.socket.close()
 
     with launcher_of(silence, hang_up) as launcher, pytest.raises(SandboxError):
-        launcher.load(recorded(recording(pack(CALL, BLOBS))), CASE, TimeLimit(LIMIT_S))
+        launcher.load(recorded(recording(pack(CALL, BLOBS))), CASE, None, TimeLimit(LIMIT_S))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import get_args
@@ -10,7 +9,6 @@ from typing import get_args
 import pytest
 import torch
 
-from harness.arena import noting_releases, settle
 from harness.arena.deferred_free import DeferredFree
 from harness.device import DEVICES, BatchSizes
 from harness.errors import DeviceError
@@ -109,20 +107,6 @@ def test_little_memory_is_kept_and_more_is_released_together() -> None:
     assert clock.slept == [pytest.approx(0.048)], "6 GiB take the driver 30 ms"
     deferred.settle()
     assert len(clock.slept) == 1, "nothing was released since then"
-
-
-@pytest.mark.parametrize(("after", "slept"), [(16, [pytest.approx(0.048)]), (4, [])], ids=["released", "taken"])
-def test_what_other_processes_release_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, after: int, slept: list[float]
-) -> None:
-    deferred, _, clock = noted()
-    free = iter([10 * GIB, after * GIB])
-    vmm = SimpleNamespace(deferred=deferred, free_bytes=lambda: next(free))
-    monkeypatch.setitem(sys.modules, "harness.arena.vmm", vmm)
-    with pytest.raises(DeviceError), noting_releases("cuda"):
-        raise DeviceError("the runner ended otherwise", "")
-    settle("cuda")
-    assert clock.slept == slept
 
 
 def test_what_is_kept_never_grows_with_the_number_of_arenas() -> None:

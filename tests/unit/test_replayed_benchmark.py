@@ -93,7 +93,7 @@ def varying() -> Iterator[int]:
 
 def player(launcher: Scripted) -> Player:
     recorded: Any = SimpleNamespace(packed=Packed(CALL, memoryview(b"")))
-    return Player(launcher, recorded, CASE)  # type: ignore[arg-type]  # a stand-in
+    return Player(launcher, recorded, CASE, None)  # type: ignore[arg-type]  # a stand-in
 
 
 def timed(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness import stats
+from harness.arena import Arena
 from harness.device import Sensors
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
@@ -45,10 +46,13 @@ def block_times(calls_ns: Sequence[float]) -> list[float]:
 class Player:
     """One launcher with a case loaded, and the calls that it has made."""
 
-    def __init__(self, launcher: LauncherSession, recorded: RecordedCall, case: GradedCase) -> None:
+    def __init__(
+        self, launcher: LauncherSession, recorded: RecordedCall, case: GradedCase, scratch: Arena | None
+    ) -> None:
+        """`scratch`: from `scratch_for`."""
         self._launcher, self._limit = launcher, case.time_limit()
         self.recording = recorded.packed.recording
-        self.apart = launcher.load(recorded, case, self._limit)
+        self.apart = launcher.load(recorded, case, scratch, self._limit)
         self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
         self.made: list[replies.Replayed] = []
 

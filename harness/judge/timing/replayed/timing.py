@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import TracebackType
 from typing import Self
 
 import torch
 
-from harness.arena import give_back, noting_releases, settle
+from harness.arena import Arena, give_back, settle
 from harness.device import DEVICES, Sensors
 from harness.errors import DeviceError, SandboxError
 from harness.judge.correctness.graded_case import GradedCase
@@ -25,7 +25,7 @@ from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.plan import replay_plan_for
 from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record, scratch_for
 from harness.judge.timing.roof import Roof
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, Outcome, ReplayedBenchmark, Stage, Timing
@@ -106,16 +106,23 @@ class ReplayedBaseline:
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault, self.lacks_memory = _described(why), _is_short_of_memory(why)
         if not self.lacks_memory:
-            with noting_releases(benchmarks.device):
-                self._session.close()
+            self._session.close()
 
-    def load(self, case: GradedCase) -> Player | None:
+    def recorded(self, case: GradedCase) -> list[RecordedCall]:
+        """The recording of a case; none once it has failed."""
+        return [self._recorded[case.name]] if self.fault is None else []
+
+    def drop(self, case: GradedCase, fault: Exception) -> None:
+        """It failed in this case."""
+        self.fault = f"{case.name}: {_described(fault)}"
+
+    def load(self, case: GradedCase, scratch: Arena | None) -> Player | None:
         """Load one case; None once it has failed."""
         if self.fault is None:
             try:
-                return Player(self._launcher, self._recorded[case.name], case)
+                return Player(self._launcher, self._recorded[case.name], case, scratch)
             except (SubmissionFault, *_FAILURES) as fault:
-                self.fault = f"{case.name}: {_described(fault)}"
+                self.drop(case, fault)
         return None
 
     def paired(self, case: GradedCase, player: Player, fresh: FreshInputs) -> PairedReplays | None:
@@ -124,7 +131,7 @@ class ReplayedBaseline:
             player.warm_up(fresh)
             return PairedReplays(self, player)
         except (SubmissionFault, *_FAILURES) as fault:
-            self.fault = f"{case.name}: {_described(fault)}"
+            self.drop(case, fault)
             fresh.discard()  # those outputs are not the submission's
         return None
 
@@ -221,37 +228,50 @@ class ReplayedTiming:
 
     def _try(self, case: GradedCase, recorded: RecordedCall) -> None:
         self._recorded[case.name] = recorded
-        try:
-            player = Player(self._launcher, recorded, case)  # releases the memory of the previous case
-        except SubmissionFault as fault:
-            raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
-        fresh = FreshInputs(case)
-        try:
-            fresh.next()
-            player.play(fresh)
-            fresh.keep()
-            fresh.check()
-        except SubmissionFault as fault:
-            if recorded.note and fault.outcome is Outcome.RUNTIME_ERROR:  # it needs memory that no launcher has
+        with scratch_for([recorded], case.device) as scratch:
+            try:
+                player = Player(self._launcher, recorded, case, scratch)  # releases the memory of the previous case
+            except SubmissionFault as fault:
                 raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
-            raise _noted(fault, recorded) from None
-        finally:
-            fresh.close()
+            fresh = FreshInputs(case)
+            try:
+                fresh.next()
+                player.play(fresh)
+                fresh.keep()
+                fresh.check()
+            except SubmissionFault as fault:
+                if recorded.note and fault.outcome is Outcome.RUNTIME_ERROR:  # it needs memory that no launcher has
+                    raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
+                raise _noted(fault, recorded) from None
+            finally:
+                fresh.close()
         case.reference.rest()
 
     def _time(self, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
         recorded = self._recorded[case.name]
-        player = Player(self._launcher, recorded, case)
-        loaded = [(baseline, its) for baseline in self.baselines if (its := baseline.load(case))]
-        give_back(case.device)
-        settle(case.device)
-        fresh = FreshInputs(case)
+        with ExitStack() as stack:
+            scratch = self._scratch(case, recorded, stack)
+            player = Player(self._launcher, recorded, case, scratch)
+            loaded = [(baseline, its) for baseline in self.baselines if (its := baseline.load(case, scratch))]
+            give_back(case.device)
+            settle(case.device)
+            fresh = FreshInputs(case)
+            stack.callback(fresh.close)
+            try:
+                player.warm_up(fresh)
+                baselines = [paired for baseline, its in loaded if (paired := baseline.paired(case, its, fresh))]
+                deal = self._dealt.of(case)
+                return Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
+            except SubmissionFault as fault:
+                raise _noted(fault, recorded) from None
+
+    def _scratch(self, case: GradedCase, recorded: RecordedCall, stack: ExitStack) -> Arena | None:
+        """The scratch of the submission and its baselines; of the submission alone if there is no memory for more."""
+        theirs = [each for baseline in self.baselines for each in baseline.recorded(case)]
         try:
-            player.warm_up(fresh)
-            baselines = [paired for baseline, its in loaded if (paired := baseline.paired(case, its, fresh))]
-            deal = self._dealt.of(case)
-            return Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
-        except SubmissionFault as fault:
-            raise _noted(fault, recorded) from None
-        finally:
-            fresh.close()
+            return stack.enter_context(scratch_for([recorded, *theirs], case.device))
+        except DeviceError as error:
+            for baseline in self.baselines:
+                if baseline.recorded(case):
+                    baseline.drop(case, error)
+            return stack.enter_context(scratch_for([recorded], case.device))
