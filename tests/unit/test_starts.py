@@ -58,12 +58,29 @@ assert "OPENBLAS_NUM_THREADS" not in os.environ
 """
 
 
+# The libraries are loaded, and nothing of torch is imported yet.
+LOADED = """
+import sys
+from pathlib import Path
+from harness.judge.grader import _load_torch_libraries
+_load_torch_libraries()
+mapped = "libtorch_cpu" in Path("/proc/self/maps").read_text()
+print(mapped, "torch" in sys.modules)
+import torch
+print(float(torch.ones(2, 2).mm(torch.ones(2, 2)).sum()))
+"""
+
+
 def _printed(script: str) -> str:
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_torch_is_imported_while_the_sandbox_is_launched() -> None:
     assert _printed(BESIDE).startswith("torch is imported")
+
+
+def test_the_libraries_of_torch_are_loaded_before_its_import() -> None:
+    assert _printed(LOADED).split() == ["True", "False", "8.0"]
 
 
 def test_numpy_starts_no_threads_in_a_runner_and_later_programs_do_as_before() -> None:

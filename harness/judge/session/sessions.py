@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from harness.judge.session.conversation import Session
 from harness.problem import Limits
@@ -14,7 +15,8 @@ from harness.verdict import DeviceKind
 class Sessions:
     """A runner for the submission and one for each baseline; for replayed calls, a launcher for each of them, too.
 
-    All start when the submission's runner is first asked for, or with `start_all`.
+    All start when the submission's runner is first asked for, or with `start_all`: the launchers after the runners,
+    which have torch to import.
     """
 
     def __init__(
@@ -32,7 +34,8 @@ class Sessions:
         if self._runner is None:
             self._runner = self._start("runner")
             self._runners = [self._start("runner") for _ in range(self._baselines)]
-            self._launchers = [self._start("launcher") for _ in range(self._replayed * (self._baselines + 1))]
+            runners = (self._runner, *self._runners)
+            self._launchers = [self._start("launcher", after=runners) for _ in self._replayed * runners]
 
     def runner(self) -> Session:
         """The submission's runner, as soon as it is launched; the others are still starting then.
@@ -70,6 +73,10 @@ class Sessions:
             for _ in pool.map(Session.close, up):
                 pass
 
-    def _start(self, role: Role) -> Future[Session]:
+    def _start(self, role: Role, after: Sequence[Future[Session]] = ()) -> Future[Session]:
+        return self._pool.submit(self._started, role, after)
+
+    def _started(self, role: Role, after: Sequence[Future[Session]]) -> Session:
+        wait(after)
         records = self._replayed and role == "runner"
-        return self._pool.submit(Session.start, self._provider, self._device, self._limits, records=records, role=role)
+        return Session.start(self._provider, self._device, self._limits, records=records, role=role)
