@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -12,7 +13,20 @@ class Blocks:
     """The blocks that are in use now."""
 
     def __init__(self) -> None:
-        self._blocks = sorted(_allocated())
+        segments = torch.cuda.memory_snapshot()
+        self._segments = {segment["address"] for segment in segments}
+        self._blocks = sorted(_allocated(segments))
+
+    def parts_in_use(self, segments: Mapping[int, int], before: Blocks) -> set[tuple[int, int]]:
+        """The addresses and sizes of what is in use in these segments (sizes by address), or was `before`.
+
+        A segment that PyTorch does not know is in use as a whole.
+        """
+        parts = {(start, nbytes) for start, nbytes in segments.items() if start not in self._segments}
+        for low, high in (*self._blocks, *before._blocks):
+            if any(start <= low and high <= start + nbytes for start, nbytes in segments.items()):
+                parts.add((low, high - low))
+        return parts
 
     def contain(self, low: int, high: int) -> bool:
         """Whether the memory between two addresses is within one block."""
@@ -29,9 +43,9 @@ class Blocks:
         return self._blocks[place] if place >= 0 else (0, 0)
 
 
-def _allocated() -> Iterator[tuple[int, int]]:
+def _allocated(segments: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
     """The addresses of every block's first byte, and after its last one."""
-    for segment in torch.cuda.memory_snapshot():
+    for segment in segments:
         for block in segment["blocks"]:
             if block["state"] != "inactive":
                 yield block["address"], block["address"] + block["size"]

@@ -43,6 +43,7 @@ class Scratch:
         self._allocator = torch._C._cuda_customAllocator(allocate, free)
         self.pool = torch.cuda.MemPool(self._allocator)
         self._kept: list[Any] = []
+        self._before: Blocks  # the call that was captured last
 
     def keep(self, graph: Any) -> None:
         """Keep a graph that was captured into the pool alive.
@@ -67,6 +68,7 @@ class Scratch:
     def allocated_from_now_on(self) -> IsNew:
         """A test whether PyTorch has allocated the memory between two addresses here, and after this call."""
         before, now = Blocks(), list[Blocks]()
+        self._before = before
 
         def is_new(low: int, high: int) -> bool:
             if not now:  # all results of a call are there when the first is asked about
@@ -114,14 +116,20 @@ class Scratch:
         driver.cuMemRelease(handle)
 
     def copy_to(self, descriptor: int) -> None:
-        """Copy all memory in use into an arena of `nbytes`; freed parts are zero there."""
+        """Copy all memory in use into an arena of `nbytes`; freed parts are zero there.
+
+        Also in use is what a call replaced while it was captured: a replay reads it. What else PyTorch holds for reuse,
+        such as the intermediate results of the call, may be as large as all outputs, and means nothing.
+        """
         ordinal = int(torch.cuda.current_device())
+        sizes = {address: nbytes for address, (nbytes, _) in self._segments.items()}
+        parts = Blocks().parts_in_use(sizes, self._before)
         size, handle = granules(self.nbytes, ordinal), imported(descriptor)
         at = reserve(size)
         try:
             map_at(at, size, handle, ordinal, writable=True)
             check(driver.cuMemsetD8(at, 0, size))
-            for address, (nbytes, _) in self._segments.items():
+            for address, nbytes in parts:
                 check(driver.cuMemcpyDtoD(at + address - SCRATCH.start, address, nbytes))
             check(driver.cuCtxSynchronize())
             check(driver.cuMemUnmap(at, size))

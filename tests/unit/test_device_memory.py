@@ -176,7 +176,7 @@ BLOCKS = [(1000, 200, "active_allocated"), (1200, 300, "inactive"), (1500, 100, 
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> Blocks:
     described = [{"address": address, "size": size, "state": state} for address, size, state in BLOCKS]
-    segments = [{"blocks": described[2:]}, {"blocks": described[:2]}]
+    segments = [{"address": 1500, "blocks": described[2:]}, {"address": 1000, "blocks": described[:2]}]
     monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
     return Blocks()
 
@@ -197,6 +197,17 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> Blocks:
 )
 def test_a_range_of_addresses(blocks: Blocks, low: int, high: int, inside: bool, touched: bool) -> None:
     assert (blocks.contain(low, high), blocks.overlap(low, high)) == (inside, touched)
+
+
+def test_what_is_free_or_in_another_segment_is_no_part_of_the_memory_in_use(
+    blocks: Blocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intermediate = {"address": 1200, "size": 100, "state": "active_allocated"}
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: [{"address": 1000, "blocks": [intermediate]}])
+    before = Blocks()
+    assert blocks.parts_in_use({1000: 500}, blocks) == {(1000, 200)}
+    assert blocks.parts_in_use({1000: 500}, before) == {(1000, 200), (1200, 100)}, "a call may replace it"
+    assert blocks.parts_in_use({1500: 100, 4000: 50}, before) == {(1500, 100), (4000, 50)}, "the latter from cudaMalloc"
 
 
 def test_nothing_is_allocated_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
