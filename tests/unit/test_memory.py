@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,15 +17,17 @@ from harness.judge.correctness import layout, truth
 from harness.judge.correctness.arenas import placed
 from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.timing.replayed import fresh_inputs
+from harness.judge.timing.replayed import fresh_inputs, launcher
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.problem.spec import Case, Tolerance
+from harness.recording.file import pack
 from harness.verdict import Outcome
 from harness.wire import commands, replies
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.live_bytes import LiveBytes
+from tests.recordings import BLOBS, CALL
 
 DOUBLE = load(PROBLEMS / "double")
 
@@ -107,12 +111,20 @@ class Judging:
         x, y = (placed(slot, self._arenas[slot.place != "outputs"].bytes) for slot in self.case.layout.slots)
         torch.mul(x, 2, out=y)
 
-    def ask(self, command: commands.Command, expect: type[Any], **_: object) -> Any:
-        """Answer as a session does."""
+    def ask(
+        self, command: commands.Command, expect: type[Any], *, descriptors: tuple[int, ...] = (), **_: object
+    ) -> Any:
+        """Answer as a session does; a recording has scratch as large as the arenas, and nothing in it."""
         self.asked.append(type(command).__name__)
-        if isinstance(command, commands.Call):
-            self.double()
-            return replies.Called(returned="nothing", interpreted=False)
+        recorded = pack(replace(CALL, scratch_bytes=2 * self.nbytes), BLOBS)
+        match command:
+            case commands.Call():
+                self.double()
+                return replies.Called(returned="nothing", interpreted=False)
+            case commands.Record():
+                return replies.Recorded(file_bytes=len(recorded), scratch_bytes=2 * self.nbytes, reason="", note="")
+            case commands.Deliver():
+                os.pwrite(descriptors[0], recorded, 0)
         return expect()
 
 
@@ -131,7 +143,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[LiveBytes], Judging]:
 
     def judging(live: LiveBytes) -> Judging:
         made = Judging(live)
-        monkeypatch.setattr(arenas_module, "make_arena", made.make_arena)
+        for module in (arenas_module, launcher):
+            monkeypatch.setattr(module, "make_arena", made.make_arena)
         return made
 
     return judging
@@ -151,6 +164,16 @@ def test_timed_calls_take_their_arenas_and_what_the_truth_needs(counted: Callabl
         assert live.others == 0
     # Arenas, the inputs in float64, the truth of them.
     assert live.peak < (2 + 2 + 2 + 0.5) * judging.nbytes
+
+
+def test_a_recording_takes_the_arenas_or_its_scratch(counted: Callable[[LiveBytes], Judging]) -> None:
+    with LiveBytes() as live:
+        judging = counted(live)
+        found = launcher.record(judging, judging.case)  # type: ignore[arg-type]
+        assert found.scratch.nbytes == 2 * judging.nbytes
+        assert judging.asked.index("Unmap") < judging.asked.index("Deliver")
+        assert live.look() < 0.1 * judging.nbytes, "of scratch without content nothing is kept"
+    assert live.peak < (2 + 0.5) * judging.nbytes
 
 
 def test_a_test_takes_no_arenas_while_its_truth_is_computed(counted: Callable[[LiveBytes], Judging]) -> None:

@@ -118,12 +118,13 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
             raise NotReplayed(reply.reason)
         if reply.file_bytes > MAX_FILE_BYTES or reply.scratch_bytes > MAX_SCRATCH_BYTES:
             raise NotReplayed(f"too large a recording: {reply.file_bytes:,} bytes, {reply.scratch_bytes:,} of scratch")
+        session.ask(commands.Unmap(), replies.Done, limit=limit, doing=doing)
+        practice.close_arenas()  # before the scratch comes, which may be as large
         if reply.scratch_bytes:
             scratch = make_arena(case.device, reply.scratch_bytes, read_only=False)
         whole = _delivered(session, reply.file_bytes, scratch, limit, doing)
         session.ask(commands.Release(), replies.Done, limit=limit, doing=doing)
         packed = _read(whole, reply.scratch_bytes, case, doing)
-        practice.close_arenas()
         copy = ScratchCopy(scratch.bytes[: reply.scratch_bytes], packed.recording.returned) if scratch else None
         return RecordedCall(whole, packed, copy, reply.note)
     finally:
