@@ -84,7 +84,9 @@ class Grading:
         self._all = len(tested)
         self._benchmarks = timed
         self._memory = DeviceMemory(setup.device)  # makes the judge's CUDA context while the runner makes its own
-        self._to_time = Benchmarks(setup.problem, setup.device, self._benchmarks, self._handover, self._enter)
+        self._to_time = Benchmarks(
+            setup.problem, setup.device, self._benchmarks, self._handover, self._enter, self._recorded
+        )
         self._correctness = Correctness(setup.on_failure)
         self._stage = Stage.BUILD
         self._build_log = self._traceback = ""
@@ -194,13 +196,22 @@ class Grading:
             return Outcome.INCOMPLETE, f"{right} right ({self._not_run} not run)"
         return Outcome.ACCEPTED, ""
 
+    def _recorded(self, session: Session) -> None:
+        """End the runner if nothing is left to do for it: what it and PyTorch keep may be much memory."""
+        if not self._hidden:
+            self._log_compiled(session)
+            self._end_runner(session)
+
+    def _end_runner(self, session: Session) -> None:
+        session.close()
+        self._runner_is_gone = True
+
     def _time_alone(self, session: Session, timing: Timing) -> None:
         """Time what needs no runner. No field of the verdict tells how long the hidden tests and ending the runner
         took.
         """
-        session.close()
-        ended = self._before_hidden
-        assert ended is not None
+        self._end_runner(session)
+        ended = self._before_hidden or self._until_now()
         self._before_hidden = ended._replace(duration_ns=ended.duration_ns + timing.after_the_runner(self._to_time))
 
     def _add(self, tested: CaseResult) -> None:

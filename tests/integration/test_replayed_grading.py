@@ -17,12 +17,14 @@ import torch
 
 from harness.errors import DeviceError
 from harness.judge import Progress, Setup
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.grading import Grading
 from harness.judge.session import Session
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed import launcher as replayed_launcher
 from harness.judge.timing.replayed import timing as replayed_timing
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession
 from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 from harness.problem import Problem, load
@@ -130,11 +132,36 @@ def test_the_runner_is_gone_before_a_call_is_timed(events: Events) -> None:
     assert case.stop_reason == "converged"
     timed = events.index("alone")
     assert events.index("ended") < timed
-    assert events[:timed].count("Replay") == 1, "one call is tried while there is a runner to go back to"
+    assert events[:timed].count("Replay") == 1, "one call is tried before the device is taken"
     counted = len(case.calls.device_ns)
     assert events[timed:].count("Replay") == counted + 3 + -(-counted // 10), (
         "warm-ups, and one each time that it moves"
     )
+
+
+@pytest.mark.parametrize(
+    ("slug", "order"), [("double", ["ended", "Replay"]), ("double_hidden", ["Replay", "hidden", "ended"])]
+)
+def test_the_runner_ends_as_soon_as_nothing_is_left_for_it_to_do(events: Events, slug: str, order: list[str]) -> None:
+    """It and PyTorch keep memory that a large case's first replay needs."""
+    assert graded(events, problem=load(PROBLEMS / slug)).outcome is Outcome.ACCEPTED
+    assert list(dict.fromkeys(event for event in events if event in order)) == order
+
+
+def test_a_replay_that_is_short_of_memory_is_tried_once_more_without_a_runner(
+    events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, real = list[object](), replayed_timing.FreshInputs
+
+    def short_at_first(case: GradedCase) -> FreshInputs:
+        made.append(case)
+        if len(made) == 1:
+            raise DeviceError("no arena of 1 bytes")
+        return real(case)
+
+    monkeypatch.setattr(replayed_timing, "FreshInputs", short_at_first)
+    assert graded(events).outcome is Outcome.ACCEPTED
+    assert len(made) == 3, "in two trials, and when it is timed"
 
 
 def test_baselines_are_replayed_in_alternation(events: Events) -> None:

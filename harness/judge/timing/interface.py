@@ -26,6 +26,8 @@ class Benchmarks:
     handover: Callable[[Submission], Handover]
     """What builds a submission, or a baseline, for all cases of the grading."""
     on_stage: Callable[[Stage, int, int, str], None]
+    on_recorded: Callable[[Session], None]
+    """Called when all cases are recorded: nothing more is asked of the session for timing."""
 
     def enter(self, stage: Stage, done: int, label: str) -> None:
         """Report that case `done` is about to begin in a stage."""

@@ -189,12 +189,12 @@ class ReplayedTiming:
             benchmarks.enter(Stage.RECORD, i, case.name)
             with benchmarks.of(case), _replayable(case):
                 try:
-                    self._record(session, case)
+                    self._record(session, case, benchmarks)
                 except (SubmissionFault, *_NO_MEMORY) as error:
                     if not _is_short_of_memory(error):
                         raise
                     wait(recording)  # once more, while nothing else is recorded
-                    self._record(session, case)
+                    self._record(session, case, benchmarks)
         for baseline, recorded in zip(self.baselines, recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
             recorded.result()
@@ -218,16 +218,19 @@ class ReplayedTiming:
                     self.timed.append(self._time(case, sensors, roof))
             return time.perf_counter_ns() - started_ns
 
-    def _record(self, session: Session, case: GradedCase) -> None:
-        """Record a case's call, and let the launcher make it once.
+    def _record(self, session: Session, case: GradedCase, benchmarks: Benchmarks) -> None:
+        """Record a case's call, unless it has been, and let the launcher make it once.
 
         What is right in the runner must be right here, too: a submission can see that it is recorded.
         """
         with self._turn(case):
-            self._try(case, record(session, case))
+            if case.name not in self._recorded:
+                self._recorded[case.name] = record(session, case)
+                if len(self._recorded) == len(benchmarks.cases):
+                    benchmarks.on_recorded(session)
+            self._try(case, self._recorded[case.name])
 
     def _try(self, case: GradedCase, recorded: RecordedCall) -> None:
-        self._recorded[case.name] = recorded
         with scratch_for([recorded], case.device) as scratch:
             try:
                 player = Player(self._launcher, recorded, case, scratch)  # releases the memory of the previous case
