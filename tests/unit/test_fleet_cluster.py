@@ -48,7 +48,7 @@ def test_an_address_is_host_and_port(given: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("ray://10.0.0.1:10001", "an address of Ray Client, which a fleet does not use"),
+        ("ray://10.0.0.1:10001", "is neither HOST:PORT nor an address file"),
         ("nowhere", "is neither HOST:PORT nor an address file"),
         ("10.0.0.1:port", "is neither HOST:PORT nor an address file"),
         ("empty", "does not hold HOST:PORT"),

@@ -41,7 +41,7 @@ class WorkerState(Message):
     waiting: int = 0
     """Jobs that wait for their turn."""
     a_minute: float = 0.0
-    """Results a minute since its first job came."""
+    """Results a minute since its machine's first job came."""
 
 
 class MachineState(Message):
@@ -59,17 +59,15 @@ class MachineActor:
         """Nothing is started. `gpus` is the number that Ray counted on this machine; 0: its CPU grades."""
         self._version, self._sandbox, self._slots, self._gpus = version, sandbox, slots, gpus
         self._workers: list[WorkerProcess] = []
-        self._done, self._in_flight, self._first = Counter[int](), Counter[int](), dict[int, float]()
-        self._error = ""
+        self._done, self._in_flight = Counter[int](), Counter[int]()
+        self._begun, self._error = 0.0, ""
 
     async def start(self) -> bytes:
         """Start the workers, and wait until they are up; returns a `MachineState`."""
         try:
             await asyncio.to_thread(self._start)
-        except KernelmarkError as error:
-            self._error = str(error)
         except Exception as error:  # noqa: BLE001 - the dispatcher reports it
-            self._error = unexpected(error)
+            self._error = str(error) if isinstance(error, KernelmarkError) else unexpected(error)
         return await self.state()
 
     async def live(self) -> None:
@@ -85,7 +83,7 @@ class MachineActor:
             what = "is outside of the project's problems, and the other machines do not have it"
             error = UsageError(request.problem, what, "move it there, and name it by its slug")
             return JobAnswer.failed(request.run, error).line()
-        self._first.setdefault(worker, time.monotonic())
+        self._begun = self._begun or time.monotonic()
         self._in_flight[worker] += 1
         try:  # the pipe to a worker may be full, and writing then waits
             answer = await asyncio.wrap_future(await asyncio.to_thread(self._workers[worker].submit, request))
@@ -98,20 +96,19 @@ class MachineActor:
 
     async def state(self) -> bytes:
         """What the workers have done and are doing; returns a `MachineState`."""
-        workers = tuple(self._state(number, worker) for number, worker in enumerate(self._workers))
-        return MachineState(machine=socket.gethostname(), workers=workers, error=self._error).line()
-
-    def _state(self, number: int, worker: WorkerProcess) -> WorkerState:
-        done, in_flight = self._done[number], self._in_flight[number]
-        working = min(worker.slots, in_flight)
-        return WorkerState(
-            device=worker.device,
-            slots=worker.slots,
-            done=done,
-            working=working,
-            waiting=in_flight - working,
-            a_minute=round(60 * done / (time.monotonic() - self._first[number]), 1) if done else 0.0,
-        )
+        minutes = (time.monotonic() - self._begun) / 60
+        workers = [
+            WorkerState(
+                device=worker.device,
+                slots=worker.slots,
+                done=self._done[number],
+                working=min(worker.slots, self._in_flight[number]),
+                waiting=max(0, self._in_flight[number] - worker.slots),
+                a_minute=round(self._done[number] / minutes, 1),
+            )
+            for number, worker in enumerate(self._workers)
+        ]
+        return MachineState(machine=socket.gethostname(), workers=tuple(workers), error=self._error).line()
 
     async def close(self) -> None:
         """End the worker processes and their sandboxes."""

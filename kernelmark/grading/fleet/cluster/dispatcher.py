@@ -16,9 +16,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from pydantic import ValidationError
@@ -41,15 +40,12 @@ _LOOK_S, _START_S, _CLOSE_S, _STATE_S = 1.0, 180.0, 20.0, 5.0
 _ACCELERATOR = "ray.io/accelerator-type"  # the label in which Ray has the name of a machine's GPUs
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A machine of the fleet, as `kernelmark fleet status` shows it."""
 
     machine: str
-    """Its name."""
     address: str
     gpus: int
-    """How many it has."""
     gpu: str
     """The name of its GPUs; empty if it has none, or Ray does not know it."""
     cpu: bool
@@ -88,9 +84,7 @@ class Cluster:
     ) -> None:
         self._address, self._device, self._device_name = address, device, device_name and device_name.casefold()
         self._sandbox, self._slots = sandbox, slots
-        self._machines: dict[
-            str, asyncio.Task[None]
-        ] = {}  # also of those that cannot be used, which are not tried again
+        self._machines = dict[str, asyncio.Task[None]]()  # with those that cannot be used, which are not tried again
         self._up, self._errors = set[str](), list[HarnessError]()
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -118,21 +112,23 @@ class Cluster:
 
     async def _begin(self) -> None:
         until = time.monotonic() + _START_S
-        while time.monotonic() < until:
+        while not self._machines or self._up != self._machines.keys():
             self._look()
+            await asyncio.sleep(_LOOK_S / 10)
             for error in self._errors:
                 raise error
-            if self._machines and self._up == self._machines.keys():
-                self._watch = asyncio.create_task(self._look_on())
-                return
-            await asyncio.sleep(_LOOK_S / 10)
+            if time.monotonic() > until:
+                raise self._not_up()
+        self._watch = asyncio.create_task(self._look_on())
+
+    def _not_up(self) -> HarnessError:
         if not self._machines:
             nodes = living().values()
             there = {node.gpu or "GPU" for node in nodes if node.gpus} | {"CPU" for node in nodes if node.cpu}
             what = f"the fleet has no device of this kind (it has: {', '.join(sorted(there)) or 'none'})"
-            raise HarnessError(what, "run `kernelmark fleet join`")
+            return HarnessError(what, "run `kernelmark fleet join`")
         what = f"{len(self._up)} of the fleet's {len(self._machines)} machines can be used after {_START_S:.0f} s"
-        raise HarnessError(what, "`kernelmark fleet status` shows whether another program uses them")
+        return HarnessError(what, "`kernelmark fleet status` shows whether another program uses them")
 
     async def _end(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -233,7 +229,7 @@ def examine(address: str) -> dict[str, Any]:
             for state in machine_states()
             for worker in state.workers
         ]
-        machines = [asdict(node) for node in living().values()]
+        machines = [node._asdict() for node in living().values()]
         return {"address": address, "machines": machines, "workers": workers}
     finally:
         ray.shutdown()

@@ -40,9 +40,6 @@ def find_address(where: str) -> str:
     Raises:
         UsageError: it is neither.
     """
-    if where.startswith("ray://"):
-        what = "is an address of Ray Client, which a fleet does not use"
-        raise UsageError(where, what, "run the program on a machine of the fleet, and name the fleet by HOST:PORT")
     if _HOST_PORT.fullmatch(where):
         return where
     try:
@@ -53,16 +50,6 @@ def find_address(where: str) -> str:
     if not _HOST_PORT.fullmatch(content):
         raise UsageError(where, "does not hold HOST:PORT", "`kernelmark fleet start` writes such a file")
     return content
-
-
-def require_ray() -> None:
-    """Check that ray is installed, without importing it.
-
-    Raises:
-        UsageError: it is not.
-    """
-    if find_spec("ray") is None:
-        raise UsageError("fleet", "several machines need ray", "pip install 'kernelmark[fleet]'")
 
 
 def require_token() -> None:
@@ -76,7 +63,8 @@ def require_token() -> None:
         raise UsageError(_MODE, f"is {mode!r}, and a fleet needs Ray's tokens", "set it to token, or unset it")
     if not mode and "ray" in sys.modules:
         raise UsageError(_MODE, "was not set when ray was imported", f"set {_MODE}=token for this program")
-    require_ray()
+    if find_spec("ray") is None:
+        raise UsageError("fleet", "several machines need ray", "pip install 'kernelmark[fleet]'")
     if not has_token():
         remedy = f"copy {_DEFAULT_FILE} from the machine of `kernelmark fleet start`, or set {_TOKEN_PATH}"
         raise UsageError("fleet", "this machine does not have the fleet's token", remedy)
@@ -199,7 +187,6 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
         UsageError: Ray's tokens are switched off, or a fleet or another program uses the port.
         HarnessError: it did not start.
     """
-    require_ray()
     made = None if has_token() else make_token()
     require_token()
     from ray.util import get_node_ip_address
