@@ -1,0 +1,38 @@
+"""The sum of two vectors in Triton, which every evaluator times; the slower kernel is this with a SHARE of 0.01.
+
+A share of the programs more than needed repeat the first blocks, which are in L2 no longer. Where PEERS_TURN names a
+file, a process that imports this has the GPU to itself from then on: the others wait here.
+"""
+# ruff: noqa: N803, SIM115, PTH123 - compile-time arguments are upper case in Triton; the turn is held until the end
+
+import fcntl
+import os
+import sys
+
+import torch
+import triton
+import triton.language as tl
+
+BLOCK = 1024
+SHARE = 0.0
+
+if "PEERS_TURN" in os.environ and not hasattr(sys, "peers_turn"):
+    sys.peers_turn = open(os.environ["PEERS_TURN"])
+    fcntl.flock(sys.peers_turn, fcntl.LOCK_EX)
+
+
+@triton.jit
+def add_kernel(a, b, out, n, blocks, BLOCK: tl.constexpr):
+    offsets = (tl.program_id(0) % blocks) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    tl.store(out + offsets, tl.load(a + offsets, mask=inside) + tl.load(b + offsets, mask=inside), mask=inside)
+
+
+def add(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    """a + b, written to `out` if there is one: [n] float32 each."""
+    if out is None:
+        out = torch.empty_like(a)
+    n = a.numel()
+    blocks = triton.cdiv(n, BLOCK)
+    add_kernel[(blocks + int(blocks * SHARE),)](a, b, out, n, blocks, BLOCK=BLOCK)
+    return out
