@@ -58,14 +58,21 @@ class LauncherServer:
                 with mmap.mmap(descriptors[0], 0, prot=mmap.PROT_READ) as file:
                     packed = unpack(file[:])
                 scratch = descriptors[1] if len(descriptors) > 1 else None
-                if self._calls is not None:
-                    self._calls.close()
+                self._unload()
                 activity, apart = self._clocks
                 self._calls = LoadedRecording(self._device, activity, packed, command, scratch)
                 return replies.Loaded(functions=self._calls.functions, **apart._asdict())
             case commands.Replay() if self._calls is not None:
                 return self._calls.replay(descriptors)
+            case commands.Release():
+                self._unload()
+                return replies.Done()
         raise checks.WireError(f"a launcher does not know {type(command).__name__} here")
+
+    def _unload(self) -> None:
+        if self._calls is not None:
+            self._calls.close()
+            self._calls = None
 
 
 def _open() -> tuple[LauncherDevice, tuple[CuptiActivity, Apart] | DeviceError]:

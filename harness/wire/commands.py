@@ -153,7 +153,7 @@ class Unmap:
 
 @dataclass(frozen=True)
 class Release:
-    """Unmap the arenas and forget the calls."""
+    """Unmap the arenas and forget the calls; in a launcher, unload the recording."""
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,21 @@ Run by hand on a machine with a GPU: `pytest -s -m gpu tests/gpu/test_returned_r
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import torch
 
 from harness import stats
+from harness.arena import free_deferred
+from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import LauncherSession, record, scratch_for
+from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record, scratch_for
 from harness.problem import load
 from harness.problem.reference import Reference
 from harness.recording.schema import Kernel, Memcpy
@@ -84,6 +88,13 @@ def twice(x):
         "    return torch.mul(x, 2, out=y), x.amax(1)\n",
         1,
     ),
+    "a scale that each call replaces": Returning(
+        "import torch\nscales = {}\ndef twice(x):\n"
+        "    scale = scales.setdefault(len(x), torch.full((1,), 2.0, device=x.device))\n"
+        "    y, scales[len(x)] = x * scale, scale.clone()\n"
+        "    return y, x.amax(1)\n",
+        2,
+    ),
     "filled outputs": Returning(
         "import torch\ndef twice(x, y, largest):\n    torch.mul(x, 2, out=y)\n    torch.amax(x, 1, out=largest)\n",
         0,
@@ -105,28 +116,33 @@ def twice(x):
 }
 
 
-@pytest.mark.parametrize("name", RETURNING)
-def test_a_result_in_new_memory_is_not_copied(name: str, provider: Provider, tmp_path: Path) -> None:
-    returning = RETURNING[name]
-    (tmp_path / "twice").mkdir()
-    (tmp_path / "twice/problem.toml").write_text(PROBLEM.format(style=returning.style))
-    (tmp_path / "twice/reference.py").write_text(REFERENCE)
-    (tmp_path / "twice/README.md").write_text("# Twice\n")
-    problem = load(tmp_path / "twice")
+def recorded_by(returning: Returning, provider: Provider, folder: Path) -> tuple[GradedCase, RecordedCall]:
+    """The recording of a submission's call, and its case."""
+    (folder / "twice").mkdir()
+    (folder / "twice/problem.toml").write_text(PROBLEM.format(style=returning.style))
+    (folder / "twice/reference.py").write_text(REFERENCE)
+    (folder / "twice/README.md").write_text("# Twice\n")
+    problem = load(folder / "twice")
     case = GradedCase(problem, Reference.load(problem), "cuda", problem.resolve(problem.benchmarks[0]))
     submission = Submission.of(returning.source, "py", author="tester")
     with Session.start(provider, "cuda", problem.limits, records=True) as session:
         session.handshake()
         handover = Handover.of(problem, submission, [case.resolved], "cuda")
         session.hand_over(handover, problem.limits.build_s)
-        recorded = record(session, case)
+        return case, record(session, case)
+
+
+@pytest.mark.parametrize("name", RETURNING)
+def test_a_result_in_new_memory_is_not_copied(name: str, provider: Provider, tmp_path: Path) -> None:
+    returning = RETURNING[name]
+    case, recorded = recorded_by(returning, provider, tmp_path)
     recording = recorded.packed.recording
     kernels = sum(isinstance(node, Kernel) for node in recording.nodes)
     copies = sum(isinstance(node, Memcpy) for node in recording.nodes)
     fresh, fault = FreshInputs(case), ""
     try:
         with (
-            Session.start(provider, "cuda", problem.limits, role="launcher") as session,
+            Session.start(provider, "cuda", case.problem.limits, role="launcher") as session,
             scratch_for([recorded], "cuda") as scratch,
         ):
             player = Player(LauncherSession(session, "cuda"), recorded, case, scratch)
@@ -145,3 +161,23 @@ def test_a_result_in_new_memory_is_not_copied(name: str, provider: Provider, tmp
     print(f"{name}: {kernels} kernels, {copies} copies, {len(recording.returned)} results stay; {text}")
     assert len(recording.returned) == returning.stay
     assert returning.wrong in fault if returning.wrong else not fault, text
+
+
+def test_what_a_call_needs_no_more_is_kept_by_neither_judge_nor_launcher(provider: Provider, tmp_path: Path) -> None:
+    intermediate = Returning("def twice(x):\n    return (x + 1) * 2 - 2, x.amax(1)\n", 2)
+    before = torch.cuda.memory_allocated()
+    case, recorded = recorded_by(intermediate, provider, tmp_path)
+    assert recorded.scratch is not None
+    assert recorded.scratch.nbytes >= 2 * 4 * 8192 * 8192, "a result, and an intermediate one"
+    assert torch.cuda.memory_allocated() - before < 1 << 20, "which is not kept"
+    with (
+        Session.start(provider, "cuda", case.problem.limits, role="launcher") as session,
+        scratch_for([recorded], "cuda") as scratch,
+    ):
+        launcher = LauncherSession(session, "cuda")
+        with closing(FreshInputs(case)) as fresh:
+            Player(launcher, recorded, case, scratch).warm_up(fresh)
+        free_deferred("cuda")
+        free = DEVICES["cuda"].free_bytes()
+        launcher.unload(case.time_limit())
+        assert DEVICES["cuda"].free_bytes() - free >= 2 * 4 * 8192 * 8192, "the call's input and output"

@@ -146,7 +146,7 @@ def launching(work: Doing) -> Act:
             del y
         script.reply(token, "Replayed", **TIMES)
 
-    return but(replay, Load=answering("Loaded", **LOADED))
+    return but(replay, Load=answering("Loaded", **LOADED), Release=answering("Done"))
 
 
 def twice(x: Any, region: Any) -> None:

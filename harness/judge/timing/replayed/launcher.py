@@ -230,6 +230,14 @@ class LauncherSession:
         give_back(self._device)
         return loaded
 
+    def unload(self, limit: TimeLimit) -> None:
+        """Let go of the recording, and of the memory of its calls, which a baseline's recording may need.
+
+        Raises:
+            SubmissionFault: it cannot be unloaded.
+        """
+        self._session.ask(commands.Release(), replies.Done, limit=limit, doing=self._doing)
+
     def play(self, fresh: FreshInputs, limit: TimeLimit) -> replies.Replayed:
         """Make one call on what is in the arenas; its outputs are not checked here.
 

@@ -248,6 +248,7 @@ class ReplayedTiming:
                 raise _noted(fault, recorded) from None
             finally:
                 fresh.close()
+        self._launcher.unload(case.time_limit())  # before a baseline is recorded
         case.reference.rest()
 
     def _time(self, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
