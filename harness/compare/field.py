@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -91,7 +91,8 @@ class Field:
         self._surely_finite = self._largest * (1 - min(floor, 0.5))
         self._surely_infinite = self._largest * (1 + min(floor, 0.5))
         # NaN fails the comparison: a plain truth is finite throughout and far from overflow. By far the common case.
-        self._plain = all(bool(self._true(block).abs().amax() < self._surely_finite) for block in self.blocks())
+        peaks = torch.stack([self._true(block).abs().amax() for block in self.blocks()])
+        self._plain = bool((peaks < self._surely_finite).all())
         self._unit = self._choose_unit()
         self._smallest = max(info(dtype).tiny / self._unit, sys.float_info.min)
         self._row_rms, self._norms = self._measure()
@@ -118,27 +119,42 @@ class Field:
     def deviation(self, values: Tensor, block: Block) -> Deviation:
         """Compare `values`, the flattened output in its own dtype, with the truth over one block."""
         if self._plain and self._unit == 1.0:
-            value = block.of(values)
-            if value.element_size() == 1:
-                value = value.half()  # exact; torch has no arithmetic on eight-bit floats
-            difference = (value - self._true(block)).abs_()
-            squares = difference.square().sum(-1)
-            if bool(squares.sum().isfinite()):
-                nowhere = torch.zeros(difference.shape, dtype=torch.bool, device=difference.device)
-                return Deviation(self._normalised(difference, value, self._true(block), block), nowhere, squares)
+            deviation = self._plain_deviation(values, block)
+            if bool(deviation.squares.sum().isfinite()):
+                return deviation
         return self._careful_deviation(values, block)
 
     def measure(self, values: Tensor) -> Metrics:
         """Both metrics of the flattened output `values`, and how many NaN and infinities are in the wrong place."""
+        if self._plain and self._unit == 1.0:
+            metrics = self._metrics(self._plain_deviation, values)
+            if math.isfinite(metrics.rms):
+                return metrics
+        return self._metrics(self._careful_deviation, values)
+
+    def _metrics(self, deviation_of: Callable[[Tensor, Block], Deviation], values: Tensor) -> Metrics:
+        """The metrics by one of the two ways; it waits for the device once, since others may use it meanwhile."""
         maxima, misplaced = [], []
         squares = torch.zeros_like(self._row_rms)
         for block in self.blocks():
-            deviation = self.deviation(values, block)
+            deviation = deviation_of(values, block)
             maxima.append(deviation.error.amax())
             misplaced.append(deviation.misplaced.sum())
             squares[block.row : block.row + len(deviation.squares)] += deviation.squares
         rms = (squares.view(self._calls, -1).sum(-1).sqrt() / self._norms).amax()
-        return Metrics(float(torch.stack(maxima).amax()), float(rms), int(torch.stack(misplaced).sum()))
+        largest, wrong = torch.stack(maxima).amax(), torch.stack(misplaced).sum()
+        found = torch.stack([largest.double(), rms, wrong.double()]).tolist()
+        return Metrics(found[0], found[1], int(found[2]))
+
+    def _plain_deviation(self, values: Tensor, block: Block) -> Deviation:
+        """The deviation from a plain truth; if the squares are not finite, `values` are not plain."""
+        value = block.of(values)
+        if value.element_size() == 1:
+            value = value.half()  # exact; torch has no arithmetic on eight-bit floats
+        difference = (value - self._true(block)).abs_()
+        squares = difference.square().sum(-1)
+        nowhere = torch.zeros(difference.shape, dtype=torch.bool, device=difference.device)
+        return Deviation(self._normalised(difference, value, self._true(block), block), nowhere, squares)
 
     def _normalised(self, difference: Tensor, value: Tensor, truth: Tensor, block: Block) -> Tensor:
         """Divide absolute differences by their scales, in place."""

@@ -21,6 +21,7 @@ from harness.wire import commands, replies
 
 OnFailure = Callable[[FailedTest], None]
 _WRONG_TOLD = 3  # members of a list
+_REHEARSED: set[str] = set()  # problems whose device code this process has loaded
 _RETURNED = "your function returned {0}: write into `{{output}}` instead, for example `{{output}}.copy_(...)`"
 _INSTEAD = {
     "nothing": "in Python, `{output} = ...` does not write into `{output}`: use `{output}.copy_(...)`",
@@ -99,7 +100,12 @@ class Correctness:
             self._on_failure(case.failed_test(label, batch))
 
     def rehearse(self, case: GradedCase) -> None:
-        """Check a case without a call: this loads the judge's own device code while the runner is still starting."""
+        """Check a case without a call, once for a problem: this loads the judge's own device code while the runner is
+        still starting.
+        """
+        if case.problem.sha256 in _REHEARSED:
+            return
+        _REHEARSED.add(case.problem.sha256)
         batch = case.batch(1)
         try:
             batch.snapshot()
