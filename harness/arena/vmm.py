@@ -47,7 +47,8 @@ def _view(address: int, nbytes: int) -> torch.Tensor:
 
 def _cached_bytes() -> int:
     """How much memory of freed tensors PyTorch keeps."""
-    return int(torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
+    stats = torch.cuda.memory_stats()  # once: it takes 0.2 ms
+    return int(stats.get("reserved_bytes.all.current", 0) - stats.get("allocated_bytes.all.current", 0))
 
 
 def _empty_cache() -> int:

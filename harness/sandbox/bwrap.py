@@ -236,7 +236,7 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
     if uid is not None:
         options += [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
     toolkit = gpu.toolkit()
-    libraries = gpu.driver_libraries() if launch.device == "cuda" else []
+    libraries = gpu.driver_libraries() if launch.device == "cuda" else ()
     driver = [*libraries, *map(Path, _FOR_A_DRIVER)] if libraries else []
     tools = [path for path in (toolkit, launch.watcher and launch.watcher.directory) if path]
     places = {path: str(path) for path in _system([*tools, *driver])}

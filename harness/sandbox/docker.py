@@ -130,8 +130,8 @@ class Docker:
     def _bound(self, path: Path) -> bool:
         return any(path.is_relative_to(bind) for bind in self.binds)
 
-    def _libraries(self, launch: Launch) -> list[Path]:
-        return gpu.driver_libraries() if launch.device == "cuda" and self._gpu_way == "nodes" else []
+    def _libraries(self, launch: Launch) -> tuple[Path, ...]:
+        return gpu.driver_libraries() if launch.device == "cuda" and self._gpu_way == "nodes" else ()
 
     def _environment(self, launch: Launch) -> dict[str, str]:
         toolkit = gpu.toolkit()

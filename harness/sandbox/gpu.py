@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,8 +87,11 @@ def device_nodes(gpu_index: int) -> list[Path]:
     return [node, *(path for name in _SHARED_NODES if (path := Path("/dev") / name).exists())]
 
 
-def driver_libraries() -> list[Path]:
+@cache
+def driver_libraries() -> tuple[Path, ...]:
     """The driver's user-space libraries (`libcuda.so.1`, `libnvidia-*.so.*`) as this host's loader finds them.
+
+    They are looked for once: four sandboxes of a grading need them, and a driver is not changed under a process.
 
     Raises:
         SandboxError: there is no `libcuda`.
@@ -100,7 +104,7 @@ def driver_libraries() -> list[Path]:
         raise SandboxError(
             "the NVIDIA driver's libcuda is not installed here", "install the driver, or use --device cpu"
         )
-    return list(libraries)
+    return tuple(libraries)
 
 
 def library_path(libraries: Iterable[Path], *, host_system: bool) -> str:
