@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from harness.audit.watch import artefacts
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
+from harness.profiling.watch import artefacts
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire import checks, commands

@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from harness.audit.watch import call_once, larger, visible_cases
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
@@ -18,6 +17,7 @@ from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.dtypes import DTYPES
+from harness.profiling.watch import call_once, larger, visible_cases
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire import commands, replies

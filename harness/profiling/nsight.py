@@ -14,11 +14,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.audit.tools import ToolReport, last_words, program
-from harness.audit.watch import Watched, visible_cases, watch
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.problem import Problem
+from harness.profiling.sanitizer import ToolReport, last_words, program
+from harness.profiling.watch import Watched, visible_cases, watch
 from harness.sandbox import Provider, Watcher
 from harness.submission import Submission
 from harness.verdict import DeviceKind

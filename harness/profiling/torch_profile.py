@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from harness.audit.watch import artefacts
 from harness.judge.correctness.graded_case import GradedCase
 from harness.profiling.memory import Timeline, snapshot, timelines
 from harness.profiling.stacks import Frame, StacksError, parse
+from harness.profiling.watch import artefacts
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire import checks, commands

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from harness.audit import tools
-from harness.audit.tools import ToolReport
 from harness.device import DEVICES
 from harness.errors import KernelmarkError, UsageError
 from harness.judge.timing.device_lock import lock_alone
-from harness.profiling import nsight
+from harness.profiling import nsight, sanitizer
+from harness.profiling.sanitizer import ToolReport
 from harness.verdict import ProblemId
 from kernelmark.project.choice import choose_device, choose_provider
 from kernelmark.project.problems import find_problem
@@ -40,7 +39,7 @@ def audits(
     if choose_device(settings.device, "py") != "cuda":
         raise UsageError("kernelmark audit", "its tools need a GPU", "run it on a machine that has one")
     checks: dict[str, Callable[..., ToolReport]] = {
-        **{name: partial(tools.audit, watcher) for name, watcher in tools.sanitizers().items()},
+        **{name: partial(sanitizer.audit, watcher) for name, watcher in sanitizer.checks().items()},
         "ncu": nsight.audit,
     }
     nsight.watcher()  # it is installed, or nothing begins

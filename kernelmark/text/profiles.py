@@ -15,8 +15,8 @@ from kernelmark.text import show, times
 from kernelmark.text.terminal import INDENT, Line, columns, visible
 
 if TYPE_CHECKING:
-    from harness.audit.tools import ToolReport
     from harness.profiling.nsight import KernelMetrics, NsightProfile
+    from harness.profiling.sanitizer import ToolReport
     from harness.profiling.stacks import Frame
     from harness.profiling.torch_profile import TorchProfile
     from harness.verdict import Verdict

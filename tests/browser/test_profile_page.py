@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from harness.audit.tools import ToolReport
 from harness.profiling.code import CompiledCode
 from harness.profiling.memory import Timeline
 from harness.profiling.nsight import KernelMetrics, NsightMetric, NsightProfile
+from harness.profiling.sanitizer import ToolReport
 from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
 from kernelmark.diagnostics.profiling import CaseProfile, folder

@@ -7,9 +7,9 @@ from functools import cache, partial
 
 import pytest
 
-from harness.audit.tools import ToolReport, audit, sanitizers
 from harness.problem import load
-from harness.profiling import nsight
+from harness.profiling import nsight, sanitizer
+from harness.profiling.sanitizer import ToolReport
 from harness.sandbox import choose
 from harness.submission import Submission
 from kernelmark.diagnostics.selftest import PROBLEMS
@@ -84,7 +84,7 @@ SUBMISSIONS = {
 def said(which: str, name: str) -> ToolReport:
     settings = Settings.load()
     provider = choose(settings.sandbox, providers(settings))
-    asked = nsight.audit if name == "ncu" else partial(audit, sanitizers()[name])
+    asked = nsight.audit if name == "ncu" else partial(sanitizer.audit, sanitizer.checks()[name])
     return asked(load(DOUBLE), SUBMISSIONS[which], provider=provider, device="cuda")
 
 

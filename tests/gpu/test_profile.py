@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from torch.cuda._memory_viz import segsum
 
-from harness.audit.tools import program
 from harness.profiling import nsight
+from harness.profiling.sanitizer import program
 from kernelmark.diagnostics.profiling import profile
 from kernelmark.diagnostics.profiling.views import KernelProfile, Part
 from kernelmark.diagnostics.selftest import PROBLEMS

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.audit.tools import ToolReport, audit
 from harness.problem import load
+from harness.profiling.sanitizer import ToolReport, audit
 from harness.sandbox import Watcher
 from harness.submission import Submission
 from harness.verdict import SandboxName

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.audit.watch import Watched, visible_cases, watch
 from harness.problem import load
+from harness.profiling.watch import Watched, visible_cases, watch
 from harness.sandbox import Watcher
 from harness.submission import Submission
 from harness.verdict import SandboxName

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.audit.watch import visible_cases, watch
 from harness.errors import ProblemError
 from harness.judge.correctness import oracle as oracle_module
 from harness.judge.correctness.oracle import Oracle
 from harness.problem import Problem, ResolvedCase, load
 from harness.problem.lists import grouped
 from harness.problem_lint.foreign import examine_foreign
+from harness.profiling.watch import visible_cases, watch
 from harness.sandbox import Watcher, provider
 from harness.verdict import Outcome
 from tests.grading import checked, graded, submission

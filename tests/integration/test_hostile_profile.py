@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from harness.audit import watch as module
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.problem import load
 from harness.problem.reference import Reference
+from harness.profiling import watch as module
 from harness.profiling.code import CompiledCode, compiled_code
 from harness.profiling.torch_profile import TorchProfile, torch_profile
 from harness.sandbox import Launch

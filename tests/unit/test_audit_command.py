@@ -7,9 +7,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from harness.audit.tools import ToolReport
 from harness.device import DEVICES, DeviceFacts
 from harness.errors import SandboxError
+from harness.profiling.sanitizer import ToolReport
 from kernelmark.diagnostics import audits
 from kernelmark.diagnostics.audits import first
 from kernelmark.project.settings import Settings

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.audit.tools import ToolReport
-from harness.audit.watch import Watched
 from harness.profiling import nsight
 from harness.profiling.nsight import DURATION, MEMORY, OCCUPANCY, REGISTERS, NothingMeasured, read
+from harness.profiling.sanitizer import ToolReport
+from harness.profiling.watch import Watched
 
 HEAD = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import harness.judge
-from harness.audit.tools import ToolReport
 from harness.errors import HarnessError
 from harness.profiling import nsight
 from harness.profiling.code import CompiledCode
 from harness.profiling.memory import Timeline
 from harness.profiling.nsight import KernelMetrics, NsightMetric, NsightProfile
+from harness.profiling.sanitizer import ToolReport
 from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
 from harness.verdict import Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.audit.tools import sanitized
+from harness.profiling.sanitizer import sanitized
 
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
 NO_RACE = CLEAN.replace("ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)")

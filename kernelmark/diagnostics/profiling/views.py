@@ -12,11 +12,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from harness.audit.tools import ToolReport, faults
 from harness.errors import UsageError
 from harness.judge import Progress
 from harness.problem import Problem
 from harness.profiling.flame_graph import flame_graph
+from harness.profiling.sanitizer import ToolReport, faults
 from harness.profiling.stacks import Frame, collapse, stacks_of
 from harness.sandbox import Provider
 from harness.submission import Submission
@@ -209,13 +209,12 @@ def kernel_profile(
     Raises:
         HarnessError: we failed.
     """
-    from harness.audit.tools import audit, sanitizers
     from harness.judge.correctness.graded_case import GradedCase
     from harness.judge.correctness.oracle import load_reference
     from harness.judge.session import SubmissionFault
     from harness.judge.timing.device_lock import lock_alone
     from harness.languages import LANGUAGES
-    from harness.profiling import nsight
+    from harness.profiling import nsight, sanitizer
     from harness.profiling.code import compiled_code
     from harness.profiling.torch_profile import torch_profile
 
@@ -247,9 +246,9 @@ def kernel_profile(
         if runs and "sanitize" in parts and not baseline:
             with view("compute-sanitizer"):
                 reports = {}
-                for check, watcher in sanitizers().items():
+                for check, watcher in sanitizer.checks().items():
                     report(check)
-                    reports[check] = audit(watcher, problem, submission, provider=provider, device=device)
+                    reports[check] = sanitizer.audit(watcher, problem, submission, provider=provider, device=device)
                 made.sanitized = reports
         if runs and of_torch:
             with view("torch.profiler"):

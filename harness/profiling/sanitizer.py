@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from harness.audit.watch import visible_cases, watch
 from harness.errors import SandboxError, UsageError
 from harness.problem import Problem
+from harness.profiling.watch import visible_cases, watch
 from harness.sandbox import Provider, Watcher, gpu
 from harness.submission import Submission
 from harness.verdict import DeviceKind
@@ -39,13 +39,13 @@ class ToolReport:
     """All that it printed, printable, if it ran."""
 
 
-def sanitizers() -> dict[str, Watcher]:
+def checks() -> dict[str, Watcher]:
     """The checks of compute-sanitizer, by name.
 
     Raises:
         UsageError: it is not installed.
     """
-    sanitizer = program("compute-sanitizer", "compute-sanitizer")
+    path = program("compute-sanitizer", "compute-sanitizer")
     options = (
         "--target-processes", "application-only",
         "--show-backtrace", "no",
@@ -53,7 +53,7 @@ def sanitizers() -> dict[str, Watcher]:
         "--print-limit", str(_PRINTED_ERRORS),
     )  # fmt: skip
     return {
-        name: Watcher((str(sanitizer), "--tool", name, *options), sanitizer.parent)
+        name: Watcher((str(path), "--tool", name, *options), path.parent)
         for name in ("memcheck", "racecheck", "initcheck", "synccheck")
     }
 
