@@ -215,6 +215,11 @@ _feedback = click.option(
     help="When HANDINS were handed in: a moment such as 2027-01-31T23:59:00+01:00, or a CSV file with the columns "
     "author and handed_in. [default: now, until the deadline]",
 )
+@click.option(
+    "--file",
+    metavar="NAME",
+    help="Which of an author's files is the kernel. [default: the only one, or the one that defines the entry]",
+)
 @click.option("--resume", is_flag=True, help="Take what the ledger has of the same source, author and problem.")
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")
@@ -235,7 +240,7 @@ def grade(
 
     With --changed: those that the branch adds or changes, such as submissions/softmax/ada/kernel.py. HANDINS is a
     folder, or the zip archive of a learning platform, with one kernel for each author or team, in a folder with the
-    author's or the team's name or in a file with it.
+    author's or the team's name or in a file with it. The headers or modules next to a kernel that it uses go along.
 
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
@@ -244,10 +249,10 @@ def grade(
     from kernelmark.course.marks import Reports
 
     reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
-    of_course = reports.marks or reports.feedback or given["handed_in"]
+    of_course = reports.marks or reports.feedback or given["handed_in"] or given["file"]
     if (base is None) == (handins is None) or (base is not None and of_course):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
-        raise UsageError("grade", f"{what}; --csv, --feedback and --handed-in go with HANDINS", remedy)
+        raise UsageError("grade", f"{what}; --csv, --feedback, --file and --handed-in go with HANDINS", remedy)
     if given["allow_other"] and given["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
@@ -258,7 +263,7 @@ def grade(
     else:
         assert problem is not None
         assert handins is not None  # it is the second argument
-        found = batch.of_course(terms, problem, handins, given["handed_in"])
+        found = batch.of_course(terms, problem, handins, given["handed_in"], given["file"])
     return found.grade(terms, reports, jobs, form)
 
 

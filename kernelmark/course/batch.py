@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.errors import HarnessError
+from harness.submission import language_of
 from kernelmark.course import moments, report
 from kernelmark.course.changed import SubmittedFile, changed, refuse_strays
+from kernelmark.course.kernel import Wanted
 from kernelmark.course.marks import Marked
 from kernelmark.course.report import GradingResult
 from kernelmark.course.several import AdmittedJob, GradingRequest, grade_all, printed
@@ -114,8 +116,9 @@ def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_oth
     return CourseBatch([GradingRequest(file.path, partial(read, file)) for file in found], [])
 
 
-def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) -> CourseBatch:
-    """The submissions to a problem that are in a folder or an archive; `handed_in` says when, as an organizer gives it.
+def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None, file: str | None) -> CourseBatch:
+    """The submissions to a problem that are in a folder or an archive; `handed_in` says when, as an organizer gives it,
+    and `file` how the kernel's file should be called.
 
     They are exempt from the limits a day, since an organizer wants them graded.
 
@@ -130,7 +133,12 @@ def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None) ->
         admitted = partial(admit, late=late, handed_in=when(submitted), exempt=True) if terms.record else _unrecorded
         return terms.ready(submitted.path, problem, submitted.submission(), admitted, exempt=True)
 
-    submissions = submissions_in(place, settings.teams)
+    if file is not None:
+        language_of(PurePath(file))
+    submissions = submissions_in(place, settings.teams, Wanted(loaded.entry, file or ""))
+    for submitted in submissions:
+        for remark in submitted.remarks:
+            say(f"kernelmark: note: {submitted.author}: {remark}")
     found = [(submitted, moments.delay(loaded, submitted, when)) for submitted in submissions]
     if late is None and found and not any(delay for _, delay in found):
         say(f"kernelmark: note: {loaded.slug}: {loaded.schedule_at(terms.now)}; --handed-in says how late each one was")

@@ -34,7 +34,8 @@ class Marked(NamedTuple):
     """What became of an author's submission; `delay` is None if it is not known when it was handed in.
 
     `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
-    author is in none. `feedback_file` is the name of the feedback file.
+    author is in none. `feedback_file` is the name of the feedback file. `remarks` say what was unusual in how the
+    kernel was handed in.
     """
 
     author: str
@@ -44,6 +45,7 @@ class Marked(NamedTuple):
     delay: Delay | None
     graded: GradingResult
     feedback_file: str
+    remarks: tuple[str, ...] = ()
 
 
 def table(results: Iterable[Marked]) -> str:
@@ -55,8 +57,9 @@ def table(results: Iterable[Marked]) -> str:
     written = io.StringIO()
     rows = csv.writer(written)
     rows.writerow(COLUMNS)
-    for author, own_id, name, team, delay, graded, _ in results:
-        whose, message = (author, own_id, name, team, graded.path), graded.message or _no_rank(graded)
+    for author, own_id, name, team, delay, graded, _, remarks in results:
+        whose = (author, own_id, name, team, graded.path)
+        message = "; ".join(filter(None, (graded.message or _no_rank(graded), *remarks)))
         cells = (*whose, *_late(delay, graded), graded.outcome, *_numbers(graded), message)
         rows.writerow(map(_harmless, cells))
     return written.getvalue()
@@ -72,6 +75,7 @@ def feedback(result: Marked) -> str:
         lines += show.verdict(graded.verdict, graded.table, record=graded.recorded, for_author=True)
     else:
         lines.append(f"not graded: {_why(result)}")
+    lines += [labelled("note", remark) for remark in result.remarks]
     if result.delay is not None and result.delay.days:
         lines.append(labelled("handed in", f"{shown(result.delay.handed_in)}, {result.delay}"))
     return "\n".join(lines) + "\n"

@@ -74,6 +74,13 @@ class Owner:
         return name_from(f"{self.author[:40]}-{self.id}") if self.id not in ("", self.author) else self.author
 
 
+def own_name(text: str) -> str:
+    """The name that a student gave a file, without what a platform put before it."""
+    matches = [found for pattern in (_MOODLE, _CANVAS) if (found := pattern.search(text))]
+    first = min(matches, key=lambda match: match.start(), default=None)
+    return text if first is None else text[first.end() :].removeprefix("file_") or text
+
+
 def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Owner, str]:
     """Each owner's name as an author; owners with different ids are different authors, and no one with an id has the
     name of one of these teams.

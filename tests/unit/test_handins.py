@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
+import random
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -61,15 +63,15 @@ def course(competition: Path, command: Command, judge: Answering) -> Course:
     return Course(competition, command, judge)
 
 
-def folder(tmp_path: Path, files: dict[str, str]) -> Path:
+def folder(tmp_path: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, content in files.items():
         path = tmp_path / "handins" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return tmp_path / "handins"
 
 
-def archive(tmp_path: Path, files: dict[str, str]) -> Path:
+def archive(tmp_path: Path, files: Mapping[str, str | bytes]) -> Path:
     with zipfile.ZipFile(tmp_path / "handins.zip", "w") as made:
         for name, content in files.items():
             made.writestr(name, content)
@@ -442,7 +444,7 @@ def test_what_refuses_all_is_said_once_and_writes_nothing(
     [
         (("double",), "needs either --changed BASE or PROBLEM HANDINS"),
         (("double", "handins", "--changed", "main"), "needs either"),
-        (("--changed", "main", "--csv", "marks.csv"), "--csv, --feedback and --handed-in go with HANDINS"),
+        (("--changed", "main", "--csv", "marks.csv"), "--csv, --feedback, --file and --handed-in go with HANDINS"),
         (("--changed", "main", "--handed-in", "2020-01-01T00:00Z"), "--handed-in go with HANDINS"),
         (("nothing", "handins"), "no such problem"),
         (("handins", "double"), "PROBLEM comes first, then HANDINS; write `kernelmark grade double handins`"),
@@ -453,3 +455,91 @@ def test_one_of_the_two_ways_is_needed(arguments: tuple[str, ...], why: str, cou
     said = course.command("grade", *arguments)
     assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
     assert why in said.err
+
+
+def zipped(files: dict[str, str | bytes]) -> bytes:
+    with zipfile.ZipFile(made := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as inner:
+        for name, content in files.items():
+            inner.writestr(name, content)
+    return made.getvalue()
+
+
+OTHER = "def other(): pass\n"
+CPP = '#include "tiles.h"\nextern "C" void twice(const float *x, float *y) {}\n'
+ONE_OF_TWO = {"a.py": KERNEL, "b.py": KERNEL}
+
+
+@pytest.mark.parametrize("place", [folder, archive])
+@pytest.mark.parametrize(
+    ("files", "options", "name", "beside", "remark"),
+    [
+        ({"kernel.py": KERNEL, "test.py": "import kernel\n"}, (), "kernel.py", [], ""),
+        ({"KERNEL.PY": KERNEL}, (), "KERNEL.py", [], ""),
+        ({"k.py.txt": KERNEL}, (), "k.py", [], "k.py.txt was graded as k.py; hand it in without .txt"),
+        ({"k.py": KERNEL, "old.py.TXT": KERNEL}, (), "k.py", [], ""),
+        ({"k.py": KERNEL.encode("utf-16")}, (), "k.py", [], "k.py was read as UTF-16; save it as UTF-8"),
+        ({"it.zip": zipped({"in/k.py": KERNEL, "__MACOSX/._k.py": "", "in/venv/x.py": KERNEL})}, (), "k.py", [], ""),
+        ({"k.py": KERNEL, "it.zip": zipped({"k.py": KERNEL})}, (), "k.py", [], ""),
+        ({"k.cpp": CPP, "tiles.h": '#include <inner.h>\n#include "no.h"', "inner.h": "", "unused.h": ""}, (), "k.cpp",
+         ["inner.h", "tiles.h"], ""),
+        ({"k.py": f"import tiling, math\n{KERNEL}", "tiling.py": OTHER, "deep/math.py": ""}, (), "k.py",
+         ["tiling.py"], ""),
+        (ONE_OF_TWO, ("--file", "B.py"), "b.py", [], ""),
+        ({"mine.py": KERNEL, "notes.txt": ""}, ("--file", "k.py"), "mine.py", [],
+         "there is no k.py, so mine.py was graded"),
+        ({"x/k.py": OTHER, "y/k.py": KERNEL}, ("--file", "k.py"), "k.py", [], ""),
+    ],
+)  # fmt: skip
+def test_the_kernel_is_found_among_the_files_and_what_it_uses_goes_along(
+    course: Course, place: Callable[..., Path], files: dict[str, str | bytes],
+    options: tuple[str, ...], name: str, beside: list[str], remark: str,
+) -> None:  # fmt: skip
+    made = place(course.folder, {f"{top}/{file}": held for top in ("ada", "bob") for file, held in files.items()})
+    fake = course.judge(accepted(), accepted())
+    said = course.grade(made, "--feedback", "feedback", "--no-record", *options)
+    assert said.code == 0, said.out
+    _, submission, *_ = fake.asked[0]
+    assert (submission.name, [other for other, _ in submission.beside]) == (name, beside)
+    source = files.get(name, KERNEL)
+    assert submission.source.decode() == (source if isinstance(source, str) else KERNEL)
+    assert [row["message"] for row in course.marks()] == [remark] * 2
+    assert (f"note: ada: {remark}\n" in said.err) == bool(remark)
+    assert remark in (course.folder / "feedback/ada.txt").read_text().replace("\n              ", " ")
+
+
+@pytest.mark.parametrize("place", [folder, archive])
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        (ONE_OF_TWO, "ada handed in 2 kernels (ada/a.py, ada/b.py); leave one"),
+        ({"a.py": OTHER, "b.py": OTHER}, "ada handed in 2 kernels (ada/a.py, ada/b.py)"),
+        ({f"{n}.py": KERNEL for n in range(99)}, "handed in 99 kernels"),
+        ({"k.py": "\r\n"}, "ada: k.py is empty; hand in the file"),
+        ({"k.ipynb": "{}"}, "a notebook cannot be graded: export it with `jupyter nbconvert --to script k.ipynb`"),
+        ({"k.py": b"\n# \xdcbung\n"}, "k.py holds the byte 0xdc in line 2, which is not UTF-8; save it as UTF-8: in "),
+        ({"k.py": b"\xff\xfe\x00"}, "which is not UTF-16"),
+        ({"k.zip": "no archive"}, "(found k.zip); the archive is damaged, too large or without a kernel"),
+        ({"k.zip": zipped({"k.zip": zipped({"k.py": KERNEL})})}, "damaged, too large or without a kernel"),
+        ({"k.zip": zipped({"k.py": KERNEL, "big": bytes(9 << 20)})[:-9]}, "the archive is damaged"),
+        ({"k.zip": zipped({"k.py": " " * (2 << 20)})}, "k.py is larger than 1,048,576 bytes"),
+        ({"k.py": f"import tiling, torch\n{KERNEL}", "torch.py": ""}, "torch.py: would be imported in place of the"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_graded_says_what_to_do(
+    course: Course, place: Callable[..., Path], files: dict[str, str | bytes], why: str
+) -> None:
+    made = place(course.folder, {"bob/k.py": KERNEL, **{f"ada/{name}": held for name, held in files.items()}})
+    course.judge(accepted())
+    assert course.grade(made, "--no-record").code == 2
+    ada, bob = course.marks()
+    assert (ada["outcome"], bob["outcome"]) == ("not graded", "accepted")
+    assert why in ada["message"]
+
+
+def test_of_an_archive_within_no_more_is_opened_than_one_author_may_have(course: Course) -> None:
+    bombs = {f"ada/{n}.zip": zipped({"x": ""}) for n in range(4)}
+    huge = {"bob/k.zip": zipped({"k.py": KERNEL, "x": random.Random(0).randbytes(9 << 20)})}
+    found = submissions_in(folder(course.folder, {**bombs, "ada/9.zip": zipped({"k.py": KERNEL}), **huge}))
+    for each in found:
+        with pytest.raises(SubmissionError, match="without a kernel: hand in the files"):
+            each.submission()

@@ -1,0 +1,177 @@
+"""The files of a folder or an archive with what people handed in, and of archives within it.
+
+`submissions` asks. Trusted, over files that strangers wrote: links are not followed, an archive is read in memory, and
+no file beyond what a submission may have. Nothing is extracted. Left out are hidden files, and what tools write.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from harness.errors import SubmissionError, UsageError
+from harness.files import outside
+from harness.languages import LANGUAGES
+from kernelmark.course.owner import Owner, own_name
+
+_MOST_FILES = 20_000
+_DEEPEST = 32  # folders below the one with all submissions; no kernel is looked for in deeper ones
+_ARCHIVE_BYTES = 8 << 20  # the most that is read of an archive which somebody handed in
+_ARCHIVE_FILES = 1_000
+_TOOLS = {"__MACOSX", "__pycache__", "venv", "node_modules"}  # folders that nobody wrote
+# What zipfile raises for an archive or a member that is damaged, encrypted, or compressed in a way that it cannot read;
+# bz2 raises an OSError without a number.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, NotImplementedError),
+    *(ValueError, OverflowError, MemoryError),
+)
+
+
+@dataclass(frozen=True)
+class HandedInFile:
+    """A file of a submission, or an empty folder."""
+
+    path: PurePosixPath
+    read: Callable[[int], bytes]
+    """At most so many bytes of it."""
+    is_folder: bool = False
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is, by the name of the outermost folder or of the file."""
+        outermost, *inner = self.path.parts
+        is_folder = bool(inner) or self.is_folder
+        return Owner.of(outermost if is_folder else self.path.stem, is_folder=is_folder)
+
+    @property
+    def name(self) -> str:
+        """The name that its author gave it, without what a platform put before it and without `.txt` after `.py`; the
+        suffix is in lower case.
+        """
+        own = PurePosixPath(self.path.name if len(self.path.parts) > 1 else own_name(self.path.name))
+        own = PurePosixPath(own.stem) if self.is_text else own
+        return own.with_suffix(own.suffix.lower()).name
+
+    @property
+    def language(self) -> str:
+        """The language of a kernel in it, by its suffix in lower case; "" if it has none. `.py.txt` counts as `.py`."""
+        *most, last = ["", *(suffix.lower() for suffix in self.path.suffixes)]
+        suffix = most[-1] if last == ".txt" and most else last
+        return suffix[1:] if suffix[1:] in LANGUAGES and not self.is_folder else ""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a kernel that was saved as a text."""
+        return bool(self.language) and self.path.suffix.lower() == ".txt"
+
+    @property
+    def is_archive(self) -> bool:
+        return not self.is_folder and self.path.suffix.lower() == ".zip"
+
+    @property
+    def has_owner(self) -> bool:
+        """Whether it belongs to an author: a text at the top, next to all submissions, may be the teacher's own."""
+        is_work = bool(self.language) or self.is_archive
+        return is_work or self.is_folder or len(self.path.parts) > 1 or bool(self.owner.id)
+
+    def inside(self) -> list[HandedInFile]:
+        """The files of an archive that somebody handed in; none if it is damaged or too large, or this is no archive.
+
+        Raises:
+            UsageError: it cannot be read, through no fault of its author.
+        """
+        if not self.is_archive:
+            return []
+        try:
+            members = [member for member in self._opened().infolist() if not member.is_dir()]
+        except (SubmissionError, OSError, *_DAMAGE):
+            return []
+        found = [(self.path / member.filename.lstrip("/"), member.filename) for member in members[:_ARCHIVE_FILES]]
+        return [HandedInFile(path, partial(self._member, name)) for path, name in found if not _ignored(path)]
+
+    def _opened(self) -> zipfile.ZipFile:
+        content = self.read(_ARCHIVE_BYTES + 1)
+        if len(content) > _ARCHIVE_BYTES:
+            raise SubmissionError(str(self.path), f"is larger than {_ARCHIVE_BYTES:,} bytes", "hand in the files")
+        return zipfile.ZipFile(io.BytesIO(content))
+
+    def _member(self, name: str, limit: int) -> bytes:
+        archive = self._opened()
+        return _member(archive, archive.getinfo(name), limit)
+
+
+def files_in(place: Path) -> list[HandedInFile]:
+    """The files and the empty folders in a folder or a zip archive.
+
+    Raises:
+        UsageError: it is neither, cannot be read, or holds too many files.
+    """
+    files = [file for file in _files(place) if not _ignored(file.path)]
+    full = {folder for file in files for folder in file.path.parents}
+    return [file for file in files if not file.is_folder or file.path not in full]
+
+
+def _ignored(path: PurePosixPath) -> bool:
+    return any(part.startswith(".") or part in _TOOLS for part in path.parts)
+
+
+def _files(place: Path) -> Iterator[HandedInFile]:
+    if place.is_dir():
+        yield from _in_folder(place)
+        return
+    try:
+        with outside.opened(place, follow=True):
+            archive = zipfile.ZipFile(place)
+        members = archive.infolist()
+    except (OSError, *_DAMAGE) as error:
+        why = getattr(error, "strerror", None) or "is not a zip archive"
+        raise UsageError(str(place), f"cannot be read ({why})", "name a folder, or a zip archive") from None
+    members = [member for member in members if not _ignored(PurePosixPath(member.filename))]
+    if len(members) > _MOST_FILES:
+        raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
+    for member in members:
+        path = PurePosixPath(member.filename)
+        if path.parts:
+            yield HandedInFile(path, partial(_member, archive, member), is_folder=member.is_dir())
+
+
+def _in_folder(folder: Path) -> Iterator[HandedInFile]:
+    try:
+        for inner, folders, names in outside.walked(folder, most=_MOST_FILES, deepest=_DEEPEST):
+            folders[:] = [name for name in folders if not _ignored(PurePosixPath(name))]
+            if inner != folder:
+                yield HandedInFile(PurePosixPath(inner.relative_to(folder)), partial(_content, inner), is_folder=True)
+            for name in names:
+                file = inner / name
+                if not file.is_symlink():
+                    yield HandedInFile(PurePosixPath(file.relative_to(folder)), partial(_content, file))
+    except outside.TooLarge:
+        raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files") from None
+
+
+def _content(file: Path, limit: int) -> bytes:
+    try:
+        with outside.opened(file) as opened:
+            return opened.read(limit)
+    except outside.RefusedFile as error:
+        raise SubmissionError(str(file), f"cannot be read ({error.strerror})", "hand in the file itself") from None
+    except OSError as error:
+        raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> bytes:
+    try:
+        with archive.open(member) as opened:
+            return opened.read(limit)
+    except (OSError, *_DAMAGE) as error:
+        if isinstance(error, OSError) and error.errno:  # of the archive, not of what one author put into it
+            raise UsageError(str(archive.filename), f"cannot be read ({error.strerror})") from None
+        remedy = "hand it in again, not compressed or encrypted"
+        raise SubmissionError(member.filename, f"cannot be read from the archive ({error})", remedy) from None

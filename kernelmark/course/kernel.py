@@ -1,0 +1,138 @@
+"""Which of the files that somebody handed in is the kernel, and which others it uses.
+
+`submissions` asks. Trusted, over sources that strangers wrote: they are searched as text, and never run.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.errors import SubmissionError
+from harness.languages import LANGUAGES, known
+from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES
+from kernelmark.course.files import HandedInFile
+from kernelmark.text.terminal import visible
+
+_SHOWN = 4  # files that a message names
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MOST_KERNELS = MAX_BESIDE + 1  # that are read to find the one to grade
+
+
+class Wanted(NamedTuple):
+    """What a kernel defines, and how its file should be called; either may be empty."""
+
+    entry: str = ""
+    file: str = ""
+
+
+ANY = Wanted()
+"""Any kernel."""
+
+
+class ChosenKernel(NamedTuple):
+    """The file to grade with its source, the files that it includes or imports, and what the author should know."""
+
+    file: HandedInFile
+    source: bytes
+    beside: dict[str, bytes]
+    remarks: tuple[str, ...]
+
+
+def chosen(author: str, files: Sequence[HandedInFile], wanted: Wanted) -> ChosenKernel:
+    """The kernel among an author's files: the one that is called as is wanted, or else the only one, or else the only
+    one that defines the entry.
+
+    Raises:
+        SubmissionError: there is none, or it is not known which of several is meant; or a file is damaged or empty.
+        UsageError: a file cannot be read, through no fault of its author.
+    """
+    kernels = [file for file in files if file.language]
+    kernels = [file for file in kernels if not file.is_text] or kernels
+    if not kernels:
+        raise _without_kernel(author, [file for file in files if not file.is_folder])
+    named = [file for file in kernels if file.name.casefold() == wanted.file.casefold()]
+    among = named or kernels
+    if 1 < len(among) <= _MOST_KERNELS and wanted.entry:
+        among = [file for file in among if _defines(file, wanted.entry)] or among
+    if len(among) > 1:
+        names = visible(", ".join(str(file.path) for file in among[:_SHOWN]))
+        raise SubmissionError(author, f"handed in {len(among)} kernels ({names})", "leave one")
+    [kernel] = among
+    source, remarks = _text(kernel)
+    if not source.strip():
+        raise SubmissionError(author, f"{visible(kernel.name)} is empty", "hand in the file with the kernel")
+    if wanted.file and not named:
+        remarks.insert(0, f"there is no {wanted.file}, so {visible(kernel.name)} was graded")
+    return ChosenKernel(kernel, source, _used(kernel, source, files), tuple(remarks))
+
+
+def listed(files: Sequence[HandedInFile]) -> str:
+    """The names of the first files, and how many more there are."""
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return ", ".join(file.path.name for file in files[:_SHOWN]) + more
+
+
+def _without_kernel(author: str, found: Sequence[HandedInFile]) -> SubmissionError:
+    what = f"no kernel (found {listed(found)})" if found else "no kernel (its folder is empty)"
+    notebook = next((file for file in found if file.path.suffix.lower() == ".ipynb"), None)
+    if notebook is not None:
+        export = f"export it with `jupyter nbconvert --to script {visible(notebook.name)}`"
+        return SubmissionError(author, what, f"a notebook cannot be graded: {export}, and hand in the .py file")
+    if any(file.is_archive for file in found):
+        return SubmissionError(author, what, "the archive is damaged, too large or without a kernel: hand in the files")
+    return SubmissionError(author, what, f"its name must end in {known()}")
+
+
+def _text(file: HandedInFile) -> tuple[bytes, list[str]]:
+    """The content in UTF-8, and remarks on how the file was saved."""
+    content = file.read(MAX_SOURCE_BYTES + 1)
+    name, remarks = visible(file.path.name), list[str]()
+    if file.is_text:
+        remarks.append(f"{name} was graded as {visible(file.name)}; hand it in without .txt")
+    try:
+        if content.startswith(_UTF_16):
+            content = content.decode("utf-16").encode()
+            remarks.append(f"{name} was read as UTF-16; save it as UTF-8")
+        content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"holds the byte 0x{content[error.start]:02x} in line {line}, which is not {error.encoding.upper()}"
+        remedy = "save it as UTF-8: in Notepad, `Save as` with that encoding"
+        raise SubmissionError(name, what, remedy) from None
+    return content, remarks
+
+
+def _defines(file: HandedInFile, entry: str) -> bool:
+    """Whether a source seems to define the entry; in a compiled one, the name may be followed by that of a dtype."""
+    name = re.escape(entry.encode())
+    python = rb"^(?:(?:async[ \t]+)?def|class)[ \t]+%b\b|^%b[ \t]*[:=][^=]" % (name, name)
+    compiled = rb"\b%b(?:_\w+)?[ \t\r\n]*\(" % name
+    try:
+        source, _ = _text(file)
+    except SubmissionError:
+        return False
+    return re.search(python if file.language == "py" else compiled, source, re.MULTILINE) is not None
+
+
+def _used(kernel: HandedInFile, source: bytes, files: Sequence[HandedInFile]) -> dict[str, bytes]:
+    """The files of the kernel's folder that it includes or imports, or those do, by name."""
+    suffixes = LANGUAGES[kernel.language].extra_files
+    near = {file.name: file for file in files if file.path.parent == kernel.path.parent and file is not kernel}
+    near = {name: file for name, file in near.items() if name.rpartition(".")[2] in suffixes}
+    used, waiting = dict[str, bytes](), [source]
+    while waiting and len(used) <= MAX_BESIDE:  # one more is refused
+        text = waiting.pop()
+        for name in [name for name in near if name not in used and _mentions(text, name)]:
+            used[name], _ = _text(near[name])
+            waiting.append(used[name])
+    return used
+
+
+def _mentions(source: bytes, name: str) -> bool:
+    stem, _, suffix = name.encode(errors="surrogateescape").rpartition(b".")
+    line = rb"(?:from|import)\b.*\b%b\b" if suffix == b"py" else rb'#[ \t]*include[ \t]*[<"](?:.*/)?%b\.%b[>"]'
+    words = (re.escape(stem),) if suffix == b"py" else (re.escape(stem), re.escape(suffix))
+    return re.search(rb"^[ \t]*" + line % words, source, re.MULTILINE) is not None
