@@ -174,10 +174,10 @@ def test_what_a_call_needs_no_more_is_kept_by_neither_judge_nor_launcher(provide
         Session.start(provider, "cuda", case.problem.limits, role="launcher") as session,
         scratch_for([recorded], "cuda") as scratch,
     ):
-        launcher = LauncherSession(session, "cuda")
+        player = Player(LauncherSession(session, "cuda"), recorded, case, scratch)
         with closing(FreshInputs(case)) as fresh:
-            Player(launcher, recorded, case, scratch).warm_up(fresh)
+            player.warm_up(fresh)
         free_deferred("cuda")
         free = DEVICES["cuda"].free_bytes()
-        launcher.unload(case.time_limit())
+        player.unload()
         assert DEVICES["cuda"].free_bytes() - free >= 2 * 4 * 8192 * 8192, "the call's input and output"

@@ -138,6 +138,7 @@ def test_the_runner_is_gone_before_a_call_is_timed(events: Events) -> None:
     assert events.index("ended") < timed
     tried = [event for event in events[:timed] if event in ("Load", "Replay", "Release")]
     assert tried == ["Load", "Replay", "Release"], "one call, whose memory is free before a baseline is recorded"
+    assert events[timed:].count("Release") == 1, "checks of the problem follow, which may take as much memory"
     counted = len(case.calls.device_ns)
     assert events[timed:].count("Replay") == counted + 3 + -(-counted // 10), (
         "warm-ups, and one each time that it moves"
@@ -167,6 +168,7 @@ def test_a_replay_that_is_short_of_memory_is_tried_once_more_without_a_runner(
     monkeypatch.setattr(replayed_timing, "FreshInputs", short_at_first)
     assert graded(events).outcome is Outcome.ACCEPTED
     assert len(made) == 3, "in two trials, and when it is timed"
+    assert events.index("Release") < events.index("Replay"), "meanwhile baselines are recorded"
 
 
 def test_baselines_are_replayed_in_alternation(events: Events) -> None:

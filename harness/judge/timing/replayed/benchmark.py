@@ -72,6 +72,10 @@ class Player:
         """One more call, on what is in the arenas."""
         self.made.append(self._launcher.play(fresh, self._limit))
 
+    def unload(self) -> None:
+        """Make no more calls, and let go of their memory."""
+        self._launcher.unload(self._limit)
+
     @property
     def clocks(self) -> Clocks:
         return Clocks.of(self.made, self.apart, self.nodes)

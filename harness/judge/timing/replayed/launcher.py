@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ import torch
 
 from harness.arena import Arena, give_back, make_arena, settle
 from harness.device import DEVICES
+from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.memory_file import content_of, memory_file
@@ -231,12 +232,9 @@ class LauncherSession:
         return loaded
 
     def unload(self, limit: TimeLimit) -> None:
-        """Let go of the recording, and of the memory of its calls, which a baseline's recording may need.
-
-        Raises:
-            SubmissionFault: it cannot be unloaded.
-        """
-        self._session.ask(commands.Release(), replies.Done, limit=limit, doing=self._doing)
+        """Let go of the recording and of the memory of its calls, which others need; a fault shows in the next call."""
+        with suppress(SubmissionFault, SandboxError):
+            self._session.ask(commands.Release(), replies.Done, limit=limit, doing=self._doing)
 
     def play(self, fresh: FreshInputs, limit: TimeLimit) -> replies.Replayed:
         """Make one call on what is in the arenas; its outputs are not checked here.

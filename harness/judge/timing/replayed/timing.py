@@ -231,12 +231,14 @@ class ReplayedTiming:
             self._try(case, self._recorded[case.name])
 
     def _try(self, case: GradedCase, recorded: RecordedCall) -> None:
-        with scratch_for([recorded], case.device) as scratch:
+        with scratch_for([recorded], case.device) as scratch, ExitStack() as stack:
             try:
                 player = Player(self._launcher, recorded, case, scratch)  # releases the memory of the previous case
             except SubmissionFault as fault:
                 raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
+            stack.callback(player.unload)  # before a baseline is recorded
             fresh = FreshInputs(case)
+            stack.callback(fresh.close)
             try:
                 fresh.next()
                 player.play(fresh)
@@ -246,9 +248,6 @@ class ReplayedTiming:
                 if recorded.note and fault.outcome is Outcome.RUNTIME_ERROR:  # it needs memory that no launcher has
                     raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
                 raise _noted(fault, recorded) from None
-            finally:
-                fresh.close()
-        self._launcher.unload(case.time_limit())  # before a baseline is recorded
         case.reference.rest()
 
     def _time(self, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
@@ -265,9 +264,12 @@ class ReplayedTiming:
                 player.warm_up(fresh)
                 baselines = [paired for baseline, its in loaded if (paired := baseline.paired(case, its, fresh))]
                 deal = self._dealt.of(case)
-                return Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
+                timed = Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
             except SubmissionFault as fault:
                 raise _noted(fault, recorded) from None
+            for each in (player, *(its for _, its in loaded)):
+                each.unload()
+            return timed
 
     def _scratch(self, case: GradedCase, recorded: RecordedCall, stack: ExitStack) -> Arena | None:
         """The scratch of the submission and its baselines; of the submission alone if there is no memory for more."""
