@@ -17,6 +17,7 @@ import statistics
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from benchmarks.peers.kernels import SOURCES
 SIZES = {"short": 1 << 18, "long": 1 << 24}
 Told = dict[str, Any]  # right, us and error_us (of the mean) by size, and what else it says
 Evaluator = Callable[[Mapping[str, str], Path], Iterator[Told]]
-Timer = Callable[[Callable[[], Any]], tuple[float, float]]  # of a call: its time and the error of it in µs
+Calls = dict[str, Callable[[], Any]]  # by size
 
 
 def told(right: bool, us: Mapping[str, float], errors: Mapping[str, float] | None = None, said: object = "") -> Told:
@@ -242,46 +243,52 @@ def kernel(out, a, b):
         yield told(right, us, errors, f"{permitted}, errors: {found.errors}, full: {found.full}")
 
 
-def _timed(sources: Mapping[str, str], folder: Path, time: Timer) -> Iterator[Told]:
-    """For those that time and do not test: one call is compared, as their users do, and then it is timed."""
-    import torch
-
-    for name, source in sources.items():
-        add = function(source, folder / f"{name}.py")
-        us, errors, right = {}, {}, True
-        for size, n in SIZES.items():
-            a, b = (torch.randn(n, device="cuda") for _ in range(2))
-            right = right and torch.allclose(add(a, b), a + b)
-            if right:
-                us[size], errors[size] = time(lambda: add(a, b))  # noqa: B023 - called in this round
-        yield told(right, us, errors)
-
-
 def function(source: str, file: Path) -> Callable[..., Any]:
-    """The function `add` of a source; Triton reads the file again."""
+    """The function `add` of a source, which is written to a file for Triton to read."""
     file.write_text(source)
     names: dict[str, Any] = {"__name__": file.stem}
     exec(compile(source, str(file), "exec"), names)
     return names["add"]  # type: ignore[no-any-return]
 
 
+def _calls(sources: Mapping[str, str], folder: Path) -> Iterator[Calls]:
+    """For those that time and do not test: a call of each size, one of which was compared; none if it was wrong."""
+    import torch
+
+    for name, source in sources.items():
+        add = function(source, folder / f"{name}.py")
+        calls: Calls = {}
+        right = True
+        for size, n in SIZES.items():
+            a, b = (torch.randn(n, device="cuda") for _ in range(2))
+            calls[size] = partial(add, a, b)
+            right = right and torch.allclose(calls[size](), a + b)
+        yield calls if right else {}
+
+
+def _benched(sources: Mapping[str, str], folder: Path, bench: Callable[..., list[float] | float]) -> Iterator[Told]:
+    for calls in _calls(sources, folder):
+        us, errors = {}, {}
+        for size, call in calls.items():
+            ms = bench(call, return_mode="all")
+            times = [1e3 * each for each in (ms if isinstance(ms, list) else [ms])]
+            us[size] = statistics.mean(times)
+            errors[size] = statistics.stdev(times) / math.sqrt(len(times)) if len(times) > 1 else 0.0
+        yield told(bool(calls), us, errors)
+
+
 def do_bench(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
     """`triton.testing.do_bench` with its default settings: the mean."""
     from triton import testing
 
-    return _timed(sources, folder, lambda call: _mean(testing.do_bench(call, return_mode="all")))
+    return _benched(sources, folder, lambda *given, **options: testing.do_bench(*given, **options))
 
 
 def do_bench_cudagraph(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
     """`triton.testing.do_bench_cudagraph` with its default settings: the mean."""
     from triton import testing
 
-    return _timed(sources, folder, lambda call: _mean(testing.do_bench_cudagraph(call, return_mode="all")))
-
-
-def _mean(ms: list[float] | float) -> tuple[float, float]:
-    times = [1e3 * each for each in (ms if isinstance(ms, list) else [ms])]
-    return statistics.mean(times), statistics.stdev(times) / math.sqrt(len(times)) if len(times) > 1 else 0.0
+    return _benched(sources, folder, lambda *given, **options: testing.do_bench_cudagraph(*given, **options))
 
 
 def nvbench(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
@@ -289,29 +296,30 @@ def nvbench(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
     import cuda.bench as theirs
     import torch
 
-    calls: list[Callable[[], Any]] = []
+    every = list(_calls(sources, folder))
+    if not all(every):
+        yield from (told(bool(calls), {}) for calls in every)
+        return
+    flat = [call for calls in every for call in calls.values()]
 
     def peers(state: Any) -> None:
         def launch(given: Any) -> None:
             with torch.cuda.stream(torch.cuda.ExternalStream(given.get_stream().addressof())):
-                calls[-1]()
+                flat[state.get_int64("call")]()
 
         state.exec(launch, batched=False)
 
-    theirs.register()(peers)
-
-    def time(call: Callable[[], Any]) -> tuple[float, float]:
-        calls.append(call)
-        out = folder / f"{len(calls)}.json"
-        theirs.run_all_benchmarks(["peers", "--quiet", "--timeout", "2", "--devices", "0", "--json", str(out)])
-        [state] = json.loads(out.read_text())["benchmarks"][0]["states"]
-        if state["is_skipped"]:
-            raise RuntimeError(state["skip_reason"])
-        values = {each["tag"]: each["data"][0]["value"] for each in state["summaries"] if each.get("data")}
-        mean, deviation = (1e6 * float(values[f"nv/cold/time/gpu/{tag}"]) for tag in ("mean", "stdev/absolute"))
-        return mean, deviation / math.sqrt(int(values["nv/cold/sample_size"]))
-
-    return _timed(sources, folder, time)
+    theirs.register(peers).add_int64_axis("call", list(range(len(flat))))
+    out = folder / "nvbench.json"
+    theirs.run_all_benchmarks(["peers", "--quiet", "--timeout", "2", "--devices", "0", "--json", str(out)])
+    states = json.loads(out.read_text())["benchmarks"][0]["states"]
+    for place in range(0, len(flat), len(SIZES)):
+        us, errors = {}, {}
+        for size, state in zip(SIZES, states[place:], strict=False):
+            values = {each["tag"]: each["data"][0]["value"] for each in state["summaries"] or [] if each.get("data")}
+            mean, deviation = (1e6 * float(values[f"nv/cold/time/gpu/{tag}"]) for tag in ("mean", "stdev/absolute"))
+            us[size], errors[size] = mean, deviation / math.sqrt(int(values["nv/cold/sample_size"]))
+        yield told(True, us, errors)
 
 
 def kernelmark(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
@@ -373,4 +381,4 @@ EVALUATORS: dict[str, Evaluator] = {
     "do_bench_cudagraph": do_bench_cudagraph,
 }
 # Those that keep nothing for the next verdict, which takes as long as the first.
-ANEW = frozenset({"gpu-mode", "robust-kbench", "pygpubench"})
+ANEW = frozenset({"gpu-mode", "robust-kbench", "pygpubench", "nvbench"})

@@ -21,7 +21,7 @@ def page(found: Row) -> str:
     """The whole page in Markdown: the template beside this, filled in."""
     peers = {name: found["peers"][name] for name in EVALUATORS if name in found["peers"]}
     running = {name: peer for name, peer in peers.items() if "failed" not in peer["alone"]}
-    truth = {size: [median(run["add"]["calls_us"][size]) for run in found["reference"]] for size in SIZES}
+    truth = {size: [run["add"]["us"][size] for run in found["reference"]] for size in SIZES}
     slower = median(run["slower"]["us"]["long"] / run["add"]["us"]["long"] for run in found["reference"])
     versions = found["versions"]
 
@@ -41,7 +41,7 @@ def page(found: Row) -> str:
         **{key: found[key] for key in ("device_name", "driver", "torch")},
         date=found["dates"][-1][:10],
         sizes=" and ".join(f"{n:,} elements ({median(truth[size]):.2f} µs)" for size, n in SIZES.items()),
-        calls=min(sum(len(run["add"]["calls_us"][size]) for run in found["reference"]) for size in SIZES),
+        calls=sum(run["add"]["calls"] for run in found["reference"]),
         references=len(found["reference"]),
         bars=" and ".join(f"{max(each) - min(each):.2f} µs ({100 * spread(each):.1f} %)" for each in truth.values()),
         times=table(lambda peer: times(peer, truth)),

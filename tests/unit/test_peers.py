@@ -90,8 +90,7 @@ if name == "nvbench":
     sys.exit("no libcuda")
 def row(each):
     us = {"short": 2.0, "long": 101.0 if each == "slower" else 100.0}
-    calls = {"calls_us": {size: [long] * 150 for size, long in us.items()}} if name == "CUPTI" else {}
-    return {"right": True, "us": us, "error_us": {}, "at": time.time(), **calls}
+    return {"right": True, "us": us, "error_us": {}, "at": time.time(), "calls": 150}
 pathlib.Path(folder, "told").write_text("\\n".join(json.dumps(row(each)) for each in wanted))
 """
     popen = subprocess.Popen
