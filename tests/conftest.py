@@ -32,8 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
     With as many threads as processors in every worker, OpenMP's would spin while others work: a grading took 6 s of
     processor time instead of one. Torch and NumPy read the number when they are imported, which they are not yet.
     Tests look at what their gradings leave in the temporary folder. The locks there let workers grade at the
-    same time, as if on two machines.
+    same time, as if on two machines. What gradings keep is kept for the tests alone.
     """
+    os.environ["XDG_CACHE_HOME"] = cache = tempfile.mkdtemp(prefix="cache-")
+    config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))
     if (worker := os.environ.get("PYTEST_XDIST_WORKER")) is None:
         return
     threads = max(1, len(os.sched_getaffinity(0)) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))

@@ -38,7 +38,8 @@ from harness.judge.session import Handover, Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.languages import LANGUAGES
 from harness.problem import load
-from harness.runner.build import CompileError, add_extra_file, build, import_python, put_source
+from harness.runner.build import build, import_python
+from harness.runner.compiling import CompileError, add_extra_file, put_source
 from harness.runner.device import RunnerDevice
 from harness.runner.devices import open_device
 from harness.runner.faults import describe

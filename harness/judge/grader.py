@@ -9,8 +9,10 @@ import contextlib
 import ctypes
 import importlib.util
 import os
+import secrets
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -18,10 +20,11 @@ from typing import TYPE_CHECKING, Self
 from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
-from harness.judge.session import Session, Sessions
+from harness.judge.session import Builds, Handover, Session, Sessions
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
+from harness.submission import Submission
 from harness.verdict import Check, Stage, Verdict
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ class Grader:
         self._setup = setup
         self._device = DEVICES[setup.device]
         self._sessions: Sessions | None = None
+        self._builds = Builds(setup.provider, setup.device, setup.problem.limits, setup.kept)
+        self._has_built = False
         self._last: Grading | None = None
         self._lock, self._closed = threading.RLock(), False
         warm_context(setup.device)
@@ -44,6 +49,36 @@ class Grader:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+    def build(self, turn: AbstractContextManager[object] | None = None) -> None:
+        """Compile what is to be compiled, in sandboxes without the device; what is graded first does it by itself.
+
+        Nothing is waited for but compilers, and for each the turn: a process that grades many calls this before it has
+        a place for the rest. Idempotent.
+
+        Raises:
+            UsageError: the problem or the submission cannot be graded.
+        """
+        setup, compiled = self._setup, self._compiled()
+        self._has_built = True
+        for submission in compiled:
+            self._refuse_if_closed()
+            setup.on_progress(Progress(Stage.BUILD, 0, 1, submission.name))
+            case = setup.problem.tests[0].drawn(secrets.SystemRandom())  # its sizes do not matter
+            handover = Handover.of(setup.problem, submission, [setup.problem.resolve(case)], setup.device)
+            self._builds.build(handover, turn or contextlib.nullcontext())
+
+    def _compiled(self) -> list[Submission]:
+        """What is still to be compiled."""
+        setup = self._setup
+        given = [] if self._has_built else [setup.submission, *setup.baselines]
+        return list(filter(self._builds.concerns, given))
+
+    def _build_beside(self, *, replayed: bool) -> None:
+        """Build while the runner starts, and before this grading holds what others wait for."""
+        if self._compiled():
+            self._started(replayed=replayed).start_all()
+            self.build()
 
     def start(self) -> None:
         """Let the sandboxes of `grade` start now, so that it finds them ready: a process that grades many calls this
@@ -69,6 +104,7 @@ class Grader:
         Another thread may call it: a grading that still runs then fails, and starts none.
         """
         self._closed = True
+        self._builds.close()
         self._end()
 
     def _end(self) -> None:
@@ -87,6 +123,7 @@ class Grader:
         Raises:
             UsageError, HarnessError: as for `harness.judge.check`.
         """
+        self._build_beside(replayed=False)
         session = self._runner(replayed=False)
         return self._grading().check(session)
 
@@ -124,6 +161,7 @@ class Grader:
         On a GPU no other grading has the device meanwhile: a runner that waited for its turn would keep its memory.
         """
         setup, held = self._setup, alone or not self._device.on_host
+        self._build_beside(replayed=False)
         with lock_alone(setup.device, self._waits) if held else contextlib.nullcontext(), self._ending():
             session = self._runner(replayed=False)
             from harness.judge.timing.rounds.baseline import Baseline
@@ -142,6 +180,7 @@ class Grader:
             NotReplayed: the calls cannot be replayed.
         """
         setup = self._setup
+        self._build_beside(replayed=True)
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(contextlib.ExitStack())
             shared.enter_context((lock_alone if alone else lock_shared)(setup.device, self._waits))
@@ -180,7 +219,7 @@ class Grader:
     def _grading(self) -> Grading:
         from harness.judge.grading import Grading
 
-        self._last = Grading(self._setup)
+        self._last = Grading(self._setup, self._builds)
         return self._last
 
     def _started(self, *, replayed: bool) -> Sessions:

@@ -20,7 +20,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle, load_reference
 from harness.judge.device_memory import DeviceMemory
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import Builds, Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing.interface import Benchmarks, Timing
@@ -63,7 +63,8 @@ class Grading:
     tests to run, without the hidden ones.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, builds: Builds) -> None:
+        self._builds = builds
         self._setup, self._problem, self._submission = setup, setup.problem, setup.submission
         self._device = DEVICES[setup.device]
         self._started_ns = time.perf_counter_ns()
@@ -185,6 +186,7 @@ class Grading:
                 self._time_alone(session, timing)
         except SubmissionFault as fault:
             self._traceback = fault.traceback
+            self._build_log = self._build_log or fault.printed
             self._look_at_memory()
             return fault.outcome, fault.message
         if self._failed():
@@ -347,7 +349,7 @@ class Grading:
 
     def _handover(self, submission: Submission) -> Handover:
         cases = [test.resolved for test in self._tests + self._hidden + self._benchmarks]
-        return Handover.of(self._problem, submission, cases, self._setup.device)
+        return self._builds.added(Handover.of(self._problem, submission, cases, self._setup.device))
 
     def _checked(self, session: Session, outcome: Outcome, message: str) -> Check:
         printed = session.output.text()

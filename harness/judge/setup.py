@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.files.kept import Kept
 from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
@@ -55,6 +56,8 @@ class Setup:
     """Whether the first test that fails ends the grading."""
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     """The id of the verdict, 16 hexadecimal digits."""
+    kept: Kept | None = None
+    """Where what separate builds leave is kept for the next grading of the same submission; None: nowhere."""
     keeps_memory: bool = False
     """Whether device memory that is free again stays with this process, for its next grading: memory allocated soon
     after its release is slow (docs/decisions/0006).

@@ -24,8 +24,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from harness.runner.absent_gpu import AbsentGpu
-from harness.runner.build import import_python, source_path
+from harness.runner.build import import_python
 from harness.runner.calls import Calls
+from harness.runner.compiling import source_path
 from harness.runner.devices import RunnerCpu
 from harness.runner.kernel import BuiltKernel
 from harness.wire import checks, commands, frame
@@ -168,7 +169,7 @@ def _imported(command: commands.Build, properties: Mapping[str, Any]) -> BuiltKe
     # What it writes there is its own, and not the runner's.
     os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp()
     os.chdir(tempfile.tempdir)
-    _pretend(properties)
+    pretend(properties)
     AbsentGpu(command.architecture)
     from triton.runtime import autotuner, driver
 
@@ -224,7 +225,7 @@ def _elsewhere(value: Any) -> Any:
     return "meta" if isinstance(value, torch.device | str) and on_gpu else value
 
 
-def _pretend(properties: Mapping[str, Any]) -> None:
+def pretend(properties: Mapping[str, Any]) -> None:
     """Answer what a submission asks of the device, so that it need not be opened."""
     device, stream = SimpleNamespace(**properties), SimpleNamespace(cuda_stream=0, device=_CUDA)
     answers = {

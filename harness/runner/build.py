@@ -1,4 +1,4 @@
-"""Builds a submission inside the sandbox: imports Python, or compiles C++ and CUDA and loads the library.
+"""Builds a submission inside the sandbox: imports Python, or has C++ and CUDA compiled and loads the library.
 
 The C entry points take pointers in the order of the problem's tensors, then scalars, then the sizes as int64_t, then
 (CUDA) the stream.
@@ -10,8 +10,6 @@ import ctypes
 import importlib.util
 import inspect
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -22,49 +20,14 @@ import torch
 
 from harness.arena.shapes import address_of
 from harness.languages import LANGUAGES
-from harness.languages.language import Compiler
 from harness.runner import interpreter
+from harness.runner.compiling import CompileError, compile_source, source_path
 from harness.runner.device import RunnerDevice
 from harness.runner.kernel import BuiltKernel, OneCall, Prepare, scalar_values
 from harness.runner.styles import PythonKernel
 from harness.wire import commands
 
-_LOG_LIMIT = 8_000
 _COMPILES_CUDA = (b"cpp_extension", b"nvcc")
-
-
-class CompileError(Exception):
-    """The compiler refused the source, or an entry point is missing. The submission's fault."""
-
-    def __init__(self, message: str, log: str = "") -> None:
-        super().__init__(message)
-        self.message, self.log = message, log
-
-
-class NoCompiler(Exception):
-    """The sandbox lacks the compiler of a language, which is not the submission's fault."""
-
-
-def source_path(language: str = "py") -> Path:
-    """The path of the submission's source in the sandbox."""
-    return Path.home() / f"submission.{language}"
-
-
-def library_path() -> Path:
-    """The path of the compiled library, for the languages that have one."""
-    return Path.home() / "submission.so"
-
-
-def add_extra_file(name: str, content: bytes) -> None:
-    """Put a file into the submission's folder, to be included or imported from there."""
-    (Path.home() / name).write_bytes(content)
-    if str(Path.home()) not in sys.path:
-        sys.path.insert(0, str(Path.home()))
-
-
-def put_source(command: commands.Build, source: int) -> None:
-    """Put the source behind a descriptor into its place."""
-    source_path(command.language).write_bytes(content_of(source))
 
 
 def build(command: commands.Build, device: RunnerDevice) -> tuple[BuiltKernel, str]:
@@ -74,7 +37,7 @@ def build(command: commands.Build, device: RunnerDevice) -> tuple[BuiltKernel, s
         device.follow_default_stream()
     if compiler is None:
         return import_python(source_path(), command, device), ""
-    library, log = _compile(command, compiler)
+    library, log = compile_source(command, compiler)
     return _Library(library, command, device), log
 
 
@@ -82,13 +45,6 @@ def _compiles_cuda() -> bool:
     """Whether a submission in Python seems to compile CUDA C++. If not, other threads can use its stream, too."""
     files = Path.home().glob("*.py")
     return any(mark in content for content in map(Path.read_bytes, files) for mark in _COMPILES_CUDA)
-
-
-def content_of(descriptor: int) -> bytes:
-    """All of a file that was handed over."""
-    with os.fdopen(os.dup(descriptor), "rb") as file:
-        file.seek(0)
-        return file.read()
 
 
 def import_python(path: Path, command: commands.Build, device: RunnerDevice) -> BuiltKernel:
@@ -111,43 +67,6 @@ def import_python(path: Path, command: commands.Build, device: RunnerDevice) -> 
     return PythonKernel(
         entry, style=command.style, signature=command.signature, device=device.kind, converts=command.converts
     )
-
-
-def _compile(command: commands.Build, compiler: Compiler) -> tuple[Path, str]:
-    library = library_path()
-    unit = source_path(command.language)
-    if compiler.unit is not None:
-        unit = Path.home() / f"unit.{command.language}"
-        unit.write_text(compiler.unit)
-    program = shutil.which(compiler.program)
-    if program is None:
-        lacking = f"this sandbox has no {compiler.program}, the compiler for .{command.language} files"
-        if LANGUAGES[command.language].devices == ("cuda",) and os.environ.get("KERNELMARK_DEVICE") != "cuda":
-            raise NoCompiler(f"{lacking}, and there is no GPU here: grade it on a GPU, or install {compiler.program}")
-        if os.environ.get("KERNELMARK_DEVICE") != "cuda":
-            raise NoCompiler(f"{lacking}; install it, or use another sandbox")
-        raise CompileError(lacking)
-    arguments = [argument.format(architecture=command.architecture) for argument in compiler.arguments]
-    arguments += compiler.line_info if command.line_info else ()
-    line = [program, *arguments, "-o", str(library), unit.name]
-    # Into a file on the size-limited tmpfs: a compiler that prints more than a pipe holds would block for ever.
-    output = Path.home() / "build.log"
-    with output.open("wb") as file:
-        status = subprocess.call(line, cwd=unit.parent, stdout=file, stderr=subprocess.STDOUT)
-    log = _head_and_tail(output)
-    if status != 0:
-        lines = [text for text in log.splitlines() if "error" in text] or log.splitlines() or ["no output"]
-        raise CompileError(f"{lines[0]} ({compiler.program} exited with {status})", log)
-    return library, log
-
-
-def _head_and_tail(path: Path) -> str:
-    with path.open("rb") as file:
-        head = file.read(_LOG_LIMIT)
-        if path.stat().st_size > _LOG_LIMIT:
-            file.seek(-_LOG_LIMIT // 2, os.SEEK_END)
-            head = head[: _LOG_LIMIT // 2 - 10] + b"\n[...]\n" + file.read()
-    return head.decode("utf-8", "replace")[:_LOG_LIMIT]
 
 
 class _Library:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from harness.runner.build import CompileError, NoCompiler, source_path
+from harness.runner.compiling import CompileError, NoCompiler, source_path
 from harness.runner.kernel import CallError
 from harness.runner.unsupported import origin, why_unsupported
 from harness.wire import replies

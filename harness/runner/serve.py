@@ -15,7 +15,7 @@ import torch
 
 from harness.arena import give_back, make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
-from harness.runner import build, code, dynamo, faults, interpreter
+from harness.runner import build, code, compiling, dynamo, faults, interpreter
 from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
 from harness.runner.ahead import CompileAhead, device_properties
 from harness.runner.calls import Calls
@@ -77,7 +77,9 @@ class Server:
         """Carry out one command; raises whatever the submission raises."""
         match command:
             case commands.Place(name=name):
-                build.add_extra_file(name, build.content_of(descriptors[0]))
+                compiling.add_extra_file(name, compiling.content_of(descriptors[0]))
+            case commands.Unpack():
+                compiling.unpack(descriptors[0])
             case commands.Build():
                 self._kernel, log = self._build(command, descriptors[0])
                 return replies.Built(log=log, interpreted=interpreter.launched())
@@ -117,7 +119,7 @@ class Server:
                 refused = self._absent_gpu.refused if self._absent_gpu is not None else ""
                 return replies.Compiled(kernels=len(compiled_kernels()), refused=refused[:500])
             case commands.Inspect():
-                return self._profiled({"code": code.compiled_code(build.library_path())})
+                return self._profiled({"code": code.compiled_code(compiling.library_path())})
             case commands.Fetch(name=name):
                 with os.fdopen(os.dup(descriptors[0]), "wb") as out:
                     out.write(self._artefacts[name])
@@ -134,7 +136,7 @@ class Server:
         return replies.Done()
 
     def _build(self, command: commands.Build, source: int) -> tuple[BuiltKernel, str]:
-        build.put_source(command, source)
+        compiling.put_source(command, source)
         if self._ahead is None:
             return build.build(command, self._device)
         self._ahead.begin(command, device_properties())

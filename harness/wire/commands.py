@@ -57,6 +57,16 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Pack:
+    """To a build sandbox: collect what the build has left. Answered by `Profiled`."""
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """Descriptor: what a build sandbox has left of the same submission. Put it where it was. Comes before `Build`."""
+
+
+@dataclass(frozen=True)
 class TensorArgument:
     """One tensor of a call: for set k it is at `offset + k * stride` in its arena."""
 
@@ -241,7 +251,7 @@ class Replay:
 
 
 Command = (
-    Welcome | Place | Build | Declare | Bind | Ahead | Count | Call | MapOutputs | Round | Unmap | Release | Record
-    | Deliver | Profile | Draw | Verify | CompileOnly | Report | Inspect | Fetch | Load | Replay
+    Welcome | Place | Build | Pack | Unpack | Declare | Bind | Ahead | Count | Call | MapOutputs | Round | Unmap
+    | Release | Record | Deliver | Profile | Draw | Verify | CompileOnly | Report | Inspect | Fetch | Load | Replay
 )  # fmt: skip
 COMMANDS = kinds(*get_args(Command))

@@ -10,7 +10,7 @@ SHORT, LONG = line(500), text(8_000)
 SIZE = integer(0, 1 << 50)
 ARTEFACTS = (
     "trace 0", "trace 1", "trace 2", "trace 3", "operators", "shapes", "by stack", "autograd table", "cpu stacks",
-    "device stacks", "modules", "code",
+    "device stacks", "modules", "code", "objects",
     "memory snapshot", "tool output", "tool report", "tool details", "tool table", "tool version",
 )  # fmt: skip
 """The names of a profile's documents, and of those of a tool that watched the runner."""

@@ -71,11 +71,31 @@ def doctor(form: str, verbose: bool) -> int:
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 
 
+@click.command()
+@form_option
+@click.option("--empty", is_flag=True, help="Remove it all first.")
+def cache(form: str, empty: bool) -> None:
+    """Show what is kept of compiled submissions, so that the same one is graded sooner the next time.
+
+    The least recently used goes first when it is more than the setting cache_bytes.
+    """
+    from harness.files.kept import Kept, cache_folder
+    from leaderboard.text.plural import counted
+
+    kept = Kept(cache_folder(), load_settings().cache_bytes)
+    if empty:
+        kept.empty()
+    sizes = kept.sizes()
+    document = {"folder": str(kept.folder), "files": len(sizes), "bytes": sum(sizes), "most_bytes": kept.most_bytes}
+    text = f"{kept.folder}: {counted(len(sizes), 'build')}, {sum(sizes):,} of at most {kept.most_bytes:,} bytes"
+    print_as(form, document, [text])
+
+
 for _command in (
     *(submit, bench, check, look.board, organizers.moderate, organizers.verify, organizers.grade, organizers.marks),
     *(organizers.merge_ledger, organizers.regrade, organizers.similar, problems.problems, importing.importing),
     *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
-    *(profile.profile, look.runs, look.show, site.site, start.start, doctor),
+    *(profile.profile, look.runs, look.show, site.site, start.start, doctor, cache),
 ):
     main.add_command(_command)
 complete(main)

@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "merge-ledger",
         "import",
     ),
-    "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet"),
+    "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet", "cache"),
 }
 """Commands of `kernelmark` that are in none of them are listed last."""
 
@@ -75,6 +75,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kernelmark init --problem matmul --problem attention",
         "kernelmark init my-course --course",
     ),
+    "cache": ("kernelmark cache", "kernelmark cache --empty"),
     "doctor": ("kernelmark doctor", "kernelmark doctor -v"),
     "fleet": ("kernelmark fleet start", "kernelmark fleet status"),
     "fleet join": ("kernelmark fleet join fleet.address",),

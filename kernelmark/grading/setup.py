@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from harness import judge
 from harness.device import DEVICES
 from harness.errors import HarnessError, SubmissionError, UsageError
+from harness.files.kept import Kept, cache_folder
 from harness.judge import Grader, Progress, Setup
 from harness.judge.setup import ignore
 from harness.languages import LANGUAGES
@@ -157,6 +158,7 @@ class PreparedJob:
             device=device,
             effort=self.settings.effort,
             on_progress=on_progress,
+            kept=Kept(cache_folder(), self.settings.cache_bytes) if self.settings.cache_bytes else None,
         )
 
 

@@ -83,6 +83,8 @@ class Settings(BaseModel):
     """A checkout of gpu-mode's reference-kernels outside the project, in which imported problems find their files."""
     kernelbench_checkout: Path | None = None
     """The same of KernelBench."""
+    cache_bytes: Annotated[int, Field(ge=0)] = 2 << 30
+    """The most that `kernelmark cache` keeps of what was compiled; 0: nothing."""
     teams: Teams = NO_TEAMS
     limits: DailyLimits = DailyLimits()
 

@@ -50,7 +50,7 @@ RUN = """
 import json, os, sys, time
 from pathlib import Path
 import torch
-from harness.runner import build
+from harness.runner import build, compiling
 from harness.runner.absent_gpu import AbsentGpu
 from harness.runner.ahead import CompileAhead
 from harness.runner.devices import RunnerCpu
@@ -89,7 +89,7 @@ while group and list(living()) and time.monotonic() < deadline:
     time.sleep(0.01)
 ended = not group or not list(living())
 absent = AbsentGpu("sm_90")
-kernel = build.import_python(build.source_path(), told, RunnerCpu())
+kernel = build.import_python(compiling.source_path(), told, RunnerCpu())
 ahead.watch()
 for size in sizes:
     sys.modules["submission"].twice.__globals__["before"] = None

@@ -21,7 +21,7 @@ from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import load
-from harness.runner import build, faults
+from harness.runner import build, compiling, faults
 from harness.runner.devices import RunnerCpu
 from harness.verdict import Check, Outcome
 from harness.wire import commands, frame, replies
@@ -262,10 +262,10 @@ def test_a_compiler_that_is_not_here_is_nobodys_mistake(
     (tmp_path / "given").write_text("void twice();")
     command = commands.Build(language=language, symbols=("twice",), architecture="sm_90")
     with (tmp_path / "given").open("rb") as source:
-        build.put_source(command, source.fileno())
+        compiling.put_source(command, source.fileno())
     with monkeypatch.context() as lacking:
-        lacking.setattr(build.shutil, "which", lambda _: None)
-        with pytest.raises(build.NoCompiler) as raised:
+        lacking.setattr(compiling.shutil, "which", lambda _: None)
+        with pytest.raises(compiling.NoCompiler) as raised:
             build.build(command, RunnerCpu())
     failed = faults.describe(raised.value, building=True)
     assert failed.outcome == "unsupported"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.languages import LANGUAGES
-from harness.runner import build
+from harness.runner.compiling import compile_source
 from harness.wire import commands
 
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
@@ -30,7 +30,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         patched.setenv("HOME", str(home))
         (home / "submission.cu").write_text("#include <cstdint>\n" + SOURCE)
         command = commands.Build(language="cu", symbols=("take", "leave"), architecture="sm_90")
-        loaded = ctypes.CDLL(str(build._compile(command, LANGUAGES["cu"].compiler)[0]))
+        loaded = ctypes.CDLL(str(compile_source(command, LANGUAGES["cu"].compiler)[0]))
     loaded.take.restype, loaded.take.argtypes = ctypes.c_void_p, [ctypes.c_int64]
     loaded.leave.restype, loaded.leave.argtypes = None, [ctypes.c_void_p]
     return loaded

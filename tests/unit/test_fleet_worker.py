@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import queue
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, create_autospec
@@ -38,6 +40,7 @@ class Graders:
 
     def __init__(self) -> None:
         self.does: dict[str, Callable[[], Verdict | None]] = {}
+        self.builds: dict[str, Callable[[], object]] = {}
         self.made: list[FakeGrader] = []
         self.graded: list[str] = []
         self.short: set[str] = set()
@@ -54,10 +57,18 @@ class FakeGrader:
     def __init__(self, all_of_them: Graders, given: Setup) -> None:
         self._all, self.given = all_of_them, given
         self.used, self.closed = False, threading.Event()
+        self.built = False
         self.alone = self.memory_was_short = False
         self.sandboxes = 2 * (1 + len(given.baselines))
 
+    def build(self, turn: AbstractContextManager[object]) -> None:
+        if act := self._all.builds.get(self.given.submission.source.decode().strip()):
+            with turn:
+                act()
+        self.built = True
+
     def start(self) -> None:
+        assert self.built
         self.used = True
 
     def wait(self) -> None: ...
@@ -66,6 +77,7 @@ class FakeGrader:
         self.closed.set()
 
     def grade(self, *, alone: bool = False) -> Verdict:
+        assert self.built
         self.alone = alone
         self.given.on_progress(Progress(Stage.TEST, 0, 1, "a test"))
         source, all_of_them, self.used = self.given.submission.source.decode().strip(), self._all, True
@@ -219,6 +231,22 @@ def test_no_more_are_graded_at_once_than_there_are_slots(worker: Worker, graders
     goes_on.set()
     assert len(answers.take(2 + AHEAD + 3)) == 2 + AHEAD + 3
     assert graders.most_at_once == 2
+
+
+def test_what_is_built_takes_no_slot_and_no_more_are_built_at_once_than_there_are_processors(
+    worker: Worker, graders: Graders, answers: Answers
+) -> None:
+    goes_on, building, count = threading.Event(), list[int](), 2 + AHEAD - 1
+    for number in range(count):
+        graders.builds[f"# {number}"] = lambda number=number: building.append(number) or goes_on.wait(10)
+        worker.take(request(str(number), RUNS[number]))
+    expected = min(count, len(os.sched_getaffinity(0)))
+    until(lambda: len(building) == expected)
+    worker.take(request("built", RUNS[-1]))
+    assert answers.one().run == RUNS[-1], "it need not wait for them"
+    assert len(building) == expected
+    goes_on.set()
+    assert len(answers.take(count)) == len(building) == count
 
 
 def test_jobs_with_baselines_are_fewer_at_a_time_where_contexts_take_memory(

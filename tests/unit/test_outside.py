@@ -142,7 +142,7 @@ OPENS_ITS_OWN = re.compile(
     r"kernelmark/(diagnostics/(selftest|doctor)/|grading/fleet/|authoring/(skeleton|init|rendering))|"
     r"kernelmark/record/site\.py|leaderboard/record/(durable|index)\.py|"
     r"leaderboard/publishing/site/(accuracy/|build|folder)|"
-    r"harness/(files/outside|shared/document)\.py"
+    r"harness/(files/(outside|kept)|shared/document)\.py"
 )
 OPENS = re.compile(r"\.read_(text|bytes)\(|\.open\((\"rb\"|encoding)|\b(json|tomllib)\.loads?\(")
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
 from harness.recording.schema import Returned
-from harness.runner.build import CompileError, import_python
+from harness.runner.build import import_python
+from harness.runner.compiling import CompileError
 from harness.runner.devices import RunnerCpu
 from harness.runner.faults import describe
 from harness.runner.kernel import CallError

@@ -38,6 +38,8 @@ REPLIES: list[replies.Reply] = [
 COMMANDS: list[commands.Command] = [
     commands.Welcome(),
     commands.Place(name="task.py"),
+    commands.Pack(),
+    commands.Unpack(),
     commands.Build(
         language="py", symbols=("softmax",), architecture="sm_90", style="tree", signature="softmax(x) -> y"
     ),

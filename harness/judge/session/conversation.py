@@ -76,6 +76,7 @@ class Session:
         *,
         watcher: Watcher | None = None,
         records: bool = False,
+        builds: bool = False,
         role: Role = "runner",
     ) -> Self:
         """Launch a sandbox; `handshake` waits until it is up.
@@ -83,6 +84,7 @@ class Session:
         Args:
             watcher: a tool that the runner is started under.
             records: the runner will be asked to record its calls.
+            builds: the runner will be asked to build alone, and gets no GPU.
             role: which program runs in the sandbox.
 
         Raises:
@@ -92,18 +94,18 @@ class Session:
         try:
             session._watched = watcher is not None
             path = session_folder.listen(session._listener, session._folder)
-            session._launch(provider, path, watcher, records)
+            session._launch(provider, path, watcher, records, builds)
         except BaseException:
             session.close()
             raise
         return session
 
-    def _launch(self, provider: Provider, path: Path, watcher: Watcher | None, records: bool) -> None:
+    def _launch(self, provider: Provider, path: Path, watcher: Watcher | None, records: bool, builds: bool) -> None:
         limits, device = self._limits, self._device
         self._sandbox = provider.launch(
             Launch(
                 socket=path,
-                device=device.kind,
+                device="cpu" if builds else device.kind,
                 gpu_index=device.index(),
                 memory_bytes=limits.memory_bytes,
                 processes=limits.processes,
@@ -115,6 +117,7 @@ class Session:
                     **device.runner_environment,
                     **(_WATCHED if watcher else {}),
                     **({"KERNELMARK_RECORDS": "1"} if records else {}),
+                    **({"KERNELMARK_BUILDS": "1"} if builds else {}),
                 },
                 watcher=watcher,
                 role=self._role,
@@ -240,6 +243,9 @@ class Session:
             SandboxError: it could not be sent.
         """
         limit = TimeLimit(seconds)
+        if handover.objects:
+            with memory_file(handover.objects) as descriptor:
+                self.ask(commands.Unpack(), replies.Done, descriptors=[descriptor], limit=limit, doing="building")
         for name, content in handover.beside.items():
             with memory_file(content) as descriptor:
                 self.ask(commands.Place(name), replies.Done, descriptors=[descriptor], limit=limit, doing="building")

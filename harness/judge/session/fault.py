@@ -17,3 +17,5 @@ class SubmissionFault(Exception):
         super().__init__(message)
         self.outcome, self.message, self.traceback = outcome, message, traceback
         self.survives, self.memory_fault = survives, memory_fault
+        self.printed = ""
+        """What it printed in a sandbox that has ended."""

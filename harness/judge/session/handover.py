@@ -23,6 +23,8 @@ class Handover:
     build: commands.Build
     source: bytes
     beside: Mapping[str, bytes]
+    objects: bytes = b""
+    """What a separate build of it has left (`builds`)."""
 
     @classmethod
     def of(

@@ -88,6 +88,8 @@ class Worker:
         # last.
         cpus = self._cpus.runners if self._cpus is not None else os.sched_getaffinity(0)
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
+        # Compilers wait for nothing else, and what they build has no place yet among those that are graded.
+        self._building = threading.Semaphore(max(1, len(cpus)))
         self._room = Room(sandboxes_in(DEVICES[device].free_bytes()))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
@@ -167,8 +169,10 @@ class Worker:
         return verdict.model_copy(update=found)
 
     def _checked(self, job: PreparedJob, run: str) -> Check:
-        with self._grader(job, run) as grader, self._turn():
-            return grader.check()
+        with self._grader(job, run) as grader:
+            grader.build(self._building)
+            with self._turn():
+                return grader.check()
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
         """Grade among others; and again with the device to itself if we failed, or others may have had its memory."""
@@ -176,14 +180,16 @@ class Worker:
 
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict | None:
         """The verdict; None if others may have had the memory that it lacked."""
-        with self._grader(job, run) as grader, self._room.take(grader.sandboxes):
-            with self._starting:
-                grader.start()
-                grader.wait()
-            with self._turn():
-                verdict = grader.grade(alone=alone)
-                lacked = grader.memory_was_short or _lacked_memory(verdict)
-                return None if lacked and not alone else verdict
+        with self._grader(job, run) as grader:
+            grader.build(self._building)
+            with self._room.take(grader.sandboxes):
+                with self._starting:
+                    grader.start()
+                    grader.wait()
+                with self._turn():
+                    verdict = grader.grade(alone=alone)
+                    lacked = grader.memory_was_short or _lacked_memory(verdict)
+                    return None if lacked and not alone else verdict
 
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:

@@ -1,0 +1,84 @@
+"""A folder of files that save time when something is done again: of a limited size, least recently used ones go first.
+
+Several processes may use it at once. Whatever is wrong with it, such as a full disk, costs time and nothing else.
+Trusted: the folder belongs to the judge's user, and no sandbox contains it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+def cache_folder() -> Path:
+    """Where this user's kept files are: `kernelmark` in `$XDG_CACHE_HOME`, by default `~/.cache`."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        return (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "kernelmark"
+    except RuntimeError:  # this user has no home: nothing is kept
+        return Path("/nonexistent/kernelmark")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Contents by key, which is a name made of hexadecimal digits."""
+
+    folder: Path
+    most_bytes: int
+
+    def get(self, key: str) -> bytes | None:
+        """What was put under this key, if it is still there and whole; it counts as used now."""
+        with contextlib.suppress(OSError):
+            path = self.folder / key
+            digest, content = (whole := path.read_bytes())[:_DIGEST_BYTES], whole[_DIGEST_BYTES:]
+            if hashlib.sha256(content).digest() == digest:
+                os.utime(path)
+                return content
+            path.unlink()
+        return None
+
+    def put(self, key: str, content: bytes) -> None:
+        """Keep this, and remove what is then too much."""
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".", delete=False) as file:
+                try:
+                    file.write(hashlib.sha256(content).digest() + content)
+                    file.flush()
+                    Path(file.name).replace(self.folder / key)
+                except BaseException:
+                    Path(file.name).unlink()
+                    raise
+        self._remove(self.most_bytes)
+
+    def empty(self) -> None:
+        """Remove everything."""
+        self._remove(0)
+
+    def sizes(self) -> list[int]:
+        """The size of each file, in bytes, the least recently used first."""
+        return [status.st_size for _, status in self._files()]
+
+    def _files(self) -> list[tuple[Path, os.stat_result]]:
+        found = []
+        with contextlib.suppress(OSError):
+            for path in self.folder.iterdir():
+                with contextlib.suppress(OSError):  # another process has just removed it
+                    found.append((path, path.lstat()))
+        return sorted(found, key=lambda file: file[1].st_mtime_ns)
+
+    def _remove(self, most_bytes: int) -> None:
+        files = self._files()
+        used = sum(status.st_size for _, status in files)
+        for path, status in files:
+            if used <= most_bytes:
+                return
+            with contextlib.suppress(OSError):
+                path.unlink()
+            used -= status.st_size

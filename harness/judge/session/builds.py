@@ -1,0 +1,135 @@
+"""Builds what a grading needs in sandboxes of their own, before it waits for the device, and keeps what they leave.
+
+Such a sandbox has no GPU and is shown no case; it ends before the first one. What it leaves is an archive that only
+the same submission's runners get, and unpack: here it is bytes, which are not looked at. A build folder that a runner
+has used is never kept, since it could hold what that runner has learned, such as hidden sizes. Trusted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+import shutil
+import sys
+from contextlib import AbstractContextManager
+from importlib import metadata
+from pathlib import Path
+
+from harness.errors import HarnessError
+from harness.files.kept import Kept
+from harness.judge.session.conversation import Session
+from harness.judge.session.documents import documents
+from harness.judge.session.fault import SubmissionFault
+from harness.judge.session.handover import Handover
+from harness.judge.session.time_limit import TimeLimit
+from harness.kinds import DeviceKind, isolates
+from harness.languages import LANGUAGES
+from harness.problem import Limits
+from harness.sandbox import Provider, gpu, inside
+from harness.submission import Submission
+from harness.verdict import Outcome
+from harness.wire import commands, replies
+
+_COMPILES = (b"cpp_extension", b"nvcc")  # in Python
+_FINAL = (Outcome.TIMEOUT, Outcome.MEMORY_LIMIT)
+_log = logging.getLogger("kernelmark")
+
+
+class Builds:
+    """The builds of one grading. Another thread may close it, which ends the one that is under way."""
+
+    def __init__(self, provider: Provider, device: DeviceKind, limits: Limits, kept: Kept | None) -> None:
+        self._provider, self._device, self._limits = provider, device, limits
+        self._kept = kept if kept is not None and not provider.shows(kept.folder) else None
+        self._done: dict[str, bytes | SubmissionFault] = {}
+        self._session: Session | None = None
+        self._closed = False
+
+    def concerns(self, submission: Submission) -> bool:
+        """Whether a submission seems to compile something, and its sandbox is fit for what was built in another."""
+        files = (submission.source, *dict(submission.beside).values())
+        compiled = LANGUAGES[submission.language].compiler is not None
+        compiles = compiled or any(mark in content for mark in _COMPILES for content in files)
+        return compiles and isolates(self._provider.name)
+
+    def build(self, handover: Handover, turn: AbstractContextManager[object]) -> None:
+        """Build it in that turn, or find what an earlier build has left. Where that fails its runner builds it."""
+        key = self._key(handover)
+        found = self._kept.get(key) if self._kept is not None else None
+        if found is None:
+            try:
+                with turn:
+                    found = self._left_by(handover)
+            except SubmissionFault as fault:
+                if fault.survives or fault.outcome in _FINAL:
+                    self._done[key] = fault
+                return
+            except HarnessError as error:
+                _log.debug("the separate build failed: %s", error)
+                return
+            if self._kept is not None:
+                self._kept.put(key, found)
+        self._done[key] = found
+
+    def added(self, handover: Handover) -> Handover:
+        """The same with what its build has left, if it was built.
+
+        Raises:
+            SubmissionFault: its build has failed, as its runner's would.
+        """
+        done = self._done.get(self._key(handover), b"") if self._done else b""
+        if isinstance(done, SubmissionFault):
+            raise done
+        return dataclasses.replace(handover, objects=done)
+
+    def close(self) -> None:
+        """End a build that is under way, or is about to begin."""
+        self._closed = True
+        if (session := self._session) is not None:
+            session.close()
+
+    def _left_by(self, handover: Handover) -> bytes:
+        """What a build of it leaves in a new sandbox; nothing if that is too large.
+
+        Raises:
+            SubmissionFault: it failed; `survives` if a compiler refused it.
+            HarnessError: we failed.
+        """
+        limit = TimeLimit(self._limits.build_s)
+        with Session.start(self._provider, self._device, self._limits, builds=True) as session:
+            self._session = session
+            if self._closed:
+                raise HarnessError("the grading was closed")
+            session.handshake()
+            try:
+                session.hand_over(handover, limit.seconds)
+            except SubmissionFault as fault:
+                fault.printed = session.output.text()
+                raise
+            offer = session.ask(commands.Pack(), replies.Profiled, limit=limit, doing="building")
+            return dict(documents(session, offer, limit, "building", [])).get("objects", b"")
+
+    def _key(self, handover: Handover) -> str:
+        """By all that decides what is built: the submission, how, by what, for what, and by which runner."""
+        build, hashed = handover.build, hashlib.sha256()
+        parts: list[object] = [build.language, build.architecture, build.line_info, handover.source]
+        parts += [part for file in sorted(handover.beside.items()) for part in file]
+        parts += [self._device, self._provider.name, self._provider.image_digest(), *_tools()]
+        for part in parts:
+            content = part if isinstance(part, bytes) else str(part).encode()
+            hashed.update(b"%d:%b" % (len(content), content))
+        return hashed.hexdigest()
+
+
+def _tools() -> list[object]:
+    """What identifies the processor, for which C++ is compiled, this machine's compilers, and the runner's files."""
+    described = Path("/proc/cpuinfo").read_text().splitlines()
+    tools: list[object] = [*sorted({line for line in described if line.startswith(("model name", "flags"))})]
+    tools.append([metadata.version(package) for package in ("torch", "triton")])
+    toolkit = gpu.toolkit()
+    named = [sys.executable, shutil.which("g++"), shutil.which("ninja"), toolkit and toolkit / "bin" / "nvcc"]
+    for path in [Path(name).resolve() for name in named if name]:
+        tools.append((path, path.stat().st_size, path.stat().st_mtime_ns))
+    files = [path for package in ("runner", "languages") for path in sorted((inside.HARNESS / package).glob("*.py"))]
+    return [*tools, *(path.read_bytes() for path in files)]

@@ -1,0 +1,117 @@
+"""Compiles a submission inside the sandbox, and packs what a build leaves there. Imports no torch; untrusted."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from harness.languages import LANGUAGES
+from harness.languages.language import Compiler
+from harness.wire import commands
+
+_LOG_LIMIT = 8_000
+
+
+class CompileError(Exception):
+    """The compiler refused the source, or an entry point is missing. The submission's fault."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.message, self.log = message, log
+
+
+class NoCompiler(Exception):
+    """The sandbox lacks the compiler of a language, which is not the submission's fault."""
+
+
+def source_path(language: str = "py") -> Path:
+    """The path of the submission's source in the sandbox."""
+    return Path.home() / f"submission.{language}"
+
+
+def library_path() -> Path:
+    """The path of the compiled library, for the languages that have one."""
+    return Path.home() / "submission.so"
+
+
+def add_extra_file(name: str, content: bytes) -> None:
+    """Put a file into the submission's folder, to be included or imported from there."""
+    (Path.home() / name).write_bytes(content)
+    if str(Path.home()) not in sys.path:
+        sys.path.insert(0, str(Path.home()))
+
+
+def put_source(command: commands.Build, source: int) -> None:
+    """Put the source behind a descriptor into its place."""
+    source_path(command.language).write_bytes(content_of(source))
+
+
+def content_of(descriptor: int) -> bytes:
+    """All of a file that was handed over."""
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+def packed() -> bytes:
+    """All that is in HOME, as an archive. Times are whole seconds there, so that ninja finds nothing newer."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        archive.add(Path.home(), "", filter=lambda entry: entry if entry.isreg() or entry.isdir() else None)
+    return content.getvalue()
+
+
+def unpack(descriptor: int) -> None:
+    """Put what `packed` gave into HOME."""
+    with tarfile.open(fileobj=io.BytesIO(content_of(descriptor))) as archive:
+        archive.extraction_filter = lambda member, _: member  # the submission's own
+        archive.extractall(Path.home())
+
+
+def compile_source(command: commands.Build, compiler: Compiler) -> tuple[Path, str]:
+    """Compile the source in its place, unless that has been unpacked; returns the library and the log.
+
+    Raises:
+        CompileError: the compiler refused it.
+        NoCompiler: there is none.
+    """
+    library, output = library_path(), Path.home() / "build.log"
+    if library.exists():
+        return library, _head_and_tail(output)
+    unit = source_path(command.language)
+    if compiler.unit is not None:
+        unit = Path.home() / f"unit.{command.language}"
+        unit.write_text(compiler.unit)
+    program = shutil.which(compiler.program)
+    if program is None:
+        lacking = f"this sandbox has no {compiler.program}, the compiler for .{command.language} files"
+        if LANGUAGES[command.language].devices == ("cuda",) and os.environ.get("KERNELMARK_DEVICE") != "cuda":
+            raise NoCompiler(f"{lacking}, and there is no GPU here: grade it on a GPU, or install {compiler.program}")
+        if os.environ.get("KERNELMARK_DEVICE") != "cuda":
+            raise NoCompiler(f"{lacking}; install it, or use another sandbox")
+        raise CompileError(lacking)
+    arguments = [argument.format(architecture=command.architecture) for argument in compiler.arguments]
+    arguments += compiler.line_info if command.line_info else ()
+    line = [program, *arguments, "-o", str(library), unit.name]
+    # Into a file on the size-limited tmpfs: a compiler that prints more than a pipe holds would block for ever.
+    with output.open("wb") as file:
+        status = subprocess.call(line, cwd=unit.parent, stdout=file, stderr=subprocess.STDOUT)
+    log = _head_and_tail(output)
+    if status != 0:
+        lines = [text for text in log.splitlines() if "error" in text] or log.splitlines() or ["no output"]
+        raise CompileError(f"{lines[0]} ({compiler.program} exited with {status})", log)
+    return library, log
+
+
+def _head_and_tail(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(_LOG_LIMIT)
+        if path.stat().st_size > _LOG_LIMIT:
+            file.seek(-_LOG_LIMIT // 2, os.SEEK_END)
+            head = head[: _LOG_LIMIT // 2 - 10] + b"\n[...]\n" + file.read()
+    return head.decode("utf-8", "replace")[:_LOG_LIMIT]
