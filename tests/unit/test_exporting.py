@@ -15,8 +15,7 @@ from harness.errors import UsageError
 from harness.problem import Problem, load
 from harness.submission import Submission
 from kernelmark.interop.exporting import FORMATS, export
-from kernelmark.interop.exporting.adapter import literal
-from kernelmark.interop.exporting.expressions import python
+from kernelmark.interop.exporting.adapter import literal, python
 
 TOML = """
 title = "Everything that the call of an imported problem can have"

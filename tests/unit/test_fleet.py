@@ -40,9 +40,13 @@ def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
         ({"where": "mars"}, "mars is neither HOST:PORT nor an address file"),
         ({"slots": 0}, "slots=0 is not a number of jobs"),
         ({"sandbox": "process"}, "the sandbox process does not isolate"),
+        ({"device": "cuda"}, "needs a GPU, and torch finds none here"),
     ],
 )
-def test_what_a_fleet_cannot_be_is_refused(made: Made, given: Any, message: str) -> None:
+def test_what_a_fleet_cannot_be_is_refused(
+    made: Made, given: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: False)
     with pytest.raises(UsageError, match=message):
         made(FakeWorker(), **given)
 

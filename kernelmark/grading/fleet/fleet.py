@@ -23,7 +23,7 @@ from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.grading.fleet.process import WorkerProcess, local_workers
-from kernelmark.project.choice import providers, refuse_without_torch
+from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
 from kernelmark.record.allowance import InFlight
@@ -78,7 +78,8 @@ class Fleet:
                 fleet was started.
 
         Raises:
-            UsageError: `where` is neither, or the sandbox does not isolate, or this machine lacks ray or the token.
+            UsageError: `where` is neither, or the sandbox does not isolate, or this machine lacks the device, ray or the
+                token.
             SandboxError: no sandbox can be used here.
         """
         if where == "auto" and device_name is not None:
@@ -91,7 +92,7 @@ class Fleet:
         self._workers: list[WorkerProcess] = []
         self._cluster: Cluster | None = None
         if where == "auto":
-            refuse_without_torch()
+            choose_device(self._settings.device, "py")  # or refused here, and not for each job
             self._sandbox = _isolated(self._settings)
             self._workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
         else:

@@ -7,14 +7,15 @@ minute to compile, and their flags remove the operators of `__half`. Trusted; no
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.problem.dtypes import DTYPES
+from harness.problem.expression import parse
 from harness.problem.signature import dtype_parameters, forms, numbers, sizes, symbols
 from harness.problem.spec import TensorSpec
 from harness.shared.call import Form, places, written
-from kernelmark.interop.exporting.expressions import python
 from kernelmark.interop.exporting.request import Request
 
 _USED = {"torch", "SimpleNamespace", "len", "range", "enumerate", "all"}
@@ -126,6 +127,31 @@ def _first(spec: TensorSpec) -> str:
 
 def _tuple(texts: Sequence[str | int]) -> str:
     return f"({', '.join(python(text) for text in texts)}{',' * (len(texts) == 1)})"
+
+
+def python(text: str | int) -> str:
+    """An expression of `problem.toml` in Python; a parameter that holds a dtype is a `torch.dtype` there."""
+    if not isinstance(text, str):
+        return repr(text)
+    tree = ast.parse(parse(text).text, mode="eval").body  # of its own: the parsed ones are shared
+    return ast.unparse(_Python().visit(tree))
+
+
+class _Python(ast.NodeTransformer):
+    """Replaces the functions that Python does not have."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        assert isinstance(node.func, ast.Name)  # the language has no other calls
+        arguments = [ast.unparse(self.visit(argument)) for argument in node.args]
+        match node.func.id:
+            case "ceil_div":
+                text = f"-(-({arguments[0]}) // ({arguments[1]}))"
+            case "sizeof":
+                dtype = DTYPES.get(arguments[0])
+                text = str(dtype.size_bytes) if dtype else f"{arguments[0]}.itemsize"
+            case function:
+                text = f"{function}({', '.join(arguments)})"
+        return ast.parse(text, mode="eval").body
 
 
 _PRELUDE = '''\
