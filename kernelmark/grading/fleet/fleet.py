@@ -78,8 +78,7 @@ class Fleet:
                 fleet was started.
 
         Raises:
-            UsageError: `where` is neither, or the sandbox does not isolate, or this machine lacks the device, ray or the
-                token.
+            UsageError: `where` is neither, the sandbox does not isolate, or this machine lacks a GPU, ray or the token.
             SandboxError: no sandbox can be used here.
         """
         if where == "auto" and device_name is not None:
