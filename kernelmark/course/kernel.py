@@ -46,7 +46,7 @@ def chosen(author: str, files: Sequence[HandedInFile], wanted: Wanted) -> Chosen
     one that defines the entry.
 
     Raises:
-        SubmissionError: there is none, or it is not known which of several is meant; or a file is damaged or empty.
+        SubmissionError: there is none, or it is not known which of several is meant; or a file is damaged.
         UsageError: a file cannot be read, through no fault of its author.
     """
     kernels = [file for file in files if file.language]
@@ -62,8 +62,6 @@ def chosen(author: str, files: Sequence[HandedInFile], wanted: Wanted) -> Chosen
         raise SubmissionError(author, f"handed in {len(among)} kernels ({names})", "leave one")
     [kernel] = among
     source, remarks = _text(kernel)
-    if not source.strip():
-        raise SubmissionError(author, f"{visible(kernel.name)} is empty", "hand in the file with the kernel")
     if wanted.file and not named:
         remarks.insert(0, f"there is no {wanted.file}, so {visible(kernel.name)} was graded")
     return ChosenKernel(kernel, source, _used(kernel, source, files), tuple(remarks))

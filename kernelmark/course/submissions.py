@@ -112,7 +112,10 @@ class CourseSubmission:
         if self.teammates:
             what = f"handed in, and so did {', '.join(self.teammates)} of the same team"
             raise SubmissionError(self.author, what, "leave one submission")
-        return Submission.of(source, kernel.language, author=self.author, name=kernel.name, beside=beside)
+        submission = Submission.of(source, kernel.language, author=self.author, name=kernel.name, beside=beside)
+        if not source.strip():
+            raise SubmissionError(self.author, f"{visible(kernel.name)} is empty", "hand in the file with the kernel")
+        return submission
 
 
 def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> Problem:
