@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from harness.errors import UsageError
 from harness.problem.schedule import shown
 from harness.verdict import Outcome
 from kernelmark.course.report import GradingResult, junit, summary
-from kernelmark.text import show, standings
+from kernelmark.text import show, spreadsheet, standings
 from kernelmark.text.terminal import counted, labelled, say, visible
 from leaderboard.record.durable import write_whole
 from leaderboard.record.pooling import NO_RANK, RowState, too_wide
@@ -54,15 +52,12 @@ def table(results: Iterable[Marked]) -> str:
 
     `factor` is empty where nothing was graded, or the problem's late policy says nothing.
     """
-    written = io.StringIO()
-    rows = csv.writer(written)
-    rows.writerow(COLUMNS)
+    rows: list[Sequence[object]] = [COLUMNS]
     for author, own_id, name, team, delay, graded, _, remarks in results:
         whose = (author, own_id, name, team, graded.path)
         message = "; ".join(filter(None, (graded.message or _no_rank(graded), *remarks)))
-        cells = (*whose, *_late(delay, graded), graded.outcome, *_numbers(graded), message)
-        rows.writerow(map(_harmless, cells))
-    return written.getvalue()
+        rows.append((*whose, *_late(delay, graded), graded.outcome, *_numbers(graded), message))
+    return spreadsheet.table(rows)
 
 
 def feedback(result: Marked) -> str:
@@ -119,11 +114,6 @@ def _no_rank(graded: GradingResult) -> str:
         return standing.removeprefix("none: ") if standing.startswith("none: ") else ""
     state: RowState = verdict.no_rank or ("too_wide" if too_wide(verdict.score) else "ranks")
     return NO_RANK.get(state, "")
-
-
-def _harmless(value: object) -> object:
-    """A text that a spreadsheet does not run as a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 @dataclass(frozen=True)
@@ -183,7 +173,7 @@ class Reports:
 
 
 def _csv(marked: Sequence[Marked]) -> bytes:
-    return table(marked).encode(errors="backslashreplace")
+    return spreadsheet.encoded(table(marked))
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -6,18 +6,16 @@ moments comes from the organizer, who has them from the learning platform.
 
 from __future__ import annotations
 
-import csv
-import io
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.files import outside
 from harness.problem import Problem
 from harness.problem.schedule import Delay
 from kernelmark.course.owner import Owner
 from kernelmark.course.submissions import CourseSubmission, Moments
+from kernelmark.text import spreadsheet
 
 _OPTION = "--handed-in"
 _COLUMNS = ("author", "handed_in")
@@ -87,26 +85,17 @@ def _table(file: Path, now: datetime) -> tuple[dict[str, datetime], dict[str, li
     writes it, and by the name without.
     """
     by_id, by_name, seen = dict[str, datetime](), dict[str, list[datetime]](), set[tuple[str, str]]()
-    try:
-        content = outside.read(file, outside.TEXT_BYTES, follow=True).decode("utf-8-sig")
-        rows = csv.DictReader(io.StringIO(content, newline=""))
-        if missing := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
-            raise UsageError(str(file), f"has no column {missing[0]!r}", f"it needs {' and '.join(_COLUMNS)}")
-        for row in rows:
-            owner, where = Owner.of((row["author"] or "").strip()), f"{file}:{rows.line_num}"
-            name = Owner(owner.name).author
-            if (owner.id, name) in seen:
-                remedy = "leave one row for each author, of two with this name as marks.csv names them"
-                raise UsageError(where, f"names {owner.name or owner.author} again", remedy)
-            seen.add((owner.id, name))
-            moment = _moment(row["handed_in"] or "", where, now)
-            by_name.setdefault(name, []).append(moment)
-            if owner.id:
-                by_id[owner.id] = moment
-    except OSError as error:
-        raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(str(file), f"cannot be read as CSV ({error})", "save it as CSV, in UTF-8") from None
+    for where, cells in spreadsheet.read(file, _COLUMNS):
+        owner = Owner.of(cells["author"])
+        name = Owner(owner.name).author
+        if (owner.id, name) in seen:
+            remedy = "leave one row for each author, of two with this name as marks.csv names them"
+            raise UsageError(where, f"names {owner.name or owner.author} again", remedy)
+        seen.add((owner.id, name))
+        moment = _moment(cells["handed_in"], where, now)
+        by_name.setdefault(name, []).append(moment)
+        if owner.id:
+            by_id[owner.id] = moment
     return by_id, by_name
 
 

@@ -93,7 +93,7 @@ def test_the_course_is_closed_and_its_final_test_decides(tmp_path: Path) -> None
         course, "-c", entry, "grade", "row_sum", str(handins), *arguments,
         status=1, KERNELMARK_PRIVATE_CASES=str(private), KERNELMARK_EFFORT="quick",
     )  # fmt: skip
-    with (course / "marks.csv").open(newline="", encoding="utf-8") as file:
+    with (course / "marks.csv").open(newline="", encoding="utf-8-sig") as file:
         marks = {row["author"]: row for row in csv.DictReader(file)}
     assert {name: (row["outcome"], row["tests_right"], row["factor"]) for name, row in marks.items()} == {
         "Ada-Lovelace": ("wrong answer", "5", "1"),

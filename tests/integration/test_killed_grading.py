@@ -24,7 +24,7 @@ AUTHORS = ["ada", "bob", "cyd"]
 def marks(project: Path, column: str = "outcome", name: str = "marks.csv") -> dict[str, str]:
     if not (project / name).exists():
         return {}
-    with (project / name).open(newline="") as file:
+    with (project / name).open(newline="", encoding="utf-8-sig") as file:
         return {row["author"]: row[column] for row in csv.DictReader(file)}
 
 

@@ -54,7 +54,7 @@ class Course(NamedTuple):
         (self.folder / "in.csv").write_text(f"author,handed_in\n{rows}", encoding="utf-8-sig")
 
     def marks(self, name: str = "marks.csv") -> list[dict[str, str]]:
-        with (self.folder / name).open(newline="") as file:
+        with (self.folder / name).open(newline="", encoding="utf-8-sig") as file:
             return list(csv.DictReader(file))
 
 

@@ -64,7 +64,7 @@ def test_the_ledger_says_what_is_already_graded(handins: Path, command: Command,
     said = command("grade", "double", "handins", "--resume", "--csv", "marks.csv", "--feedback", "feedback")
     assert said.code == 0, said.out + said.err
     assert [submission.author for _, submission, *_ in fake.asked] == ["bob", "cyd"]
-    with (handins / "marks.csv").open(newline="") as file:
+    with (handins / "marks.csv").open(newline="", encoding="utf-8-sig") as file:
         assert [row["run"] for row in csv.DictReader(file)] == [first, "1" * 16, "2" * 16]
     assert f"run         {first}" in (handins / "feedback/ada.txt").read_text()
     assert len(runs()) == 5

@@ -5,8 +5,6 @@ Trusted.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from kernelmark.diagnostics.profiling.folder import write_files
 from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import Settings
+from kernelmark.text import spreadsheet
 from leaderboard.publishing.site.charts.plot import linear, logarithmic
 
 _MOST = 32  # sizes
@@ -129,14 +128,12 @@ def rate(points: Sequence[SweepPoint]) -> tuple[str, dict[tuple[str, int], float
 
 def as_csv(parameter: str, points: Sequence[SweepPoint]) -> str:
     """A line a kernel and size."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([parameter, "kernel", "median_ns", "low_ns", "high_ns", "gb_per_s", "tflop_per_s"])
+    rows: list[Sequence[object]] = [(parameter, "kernel", "median_ns", "low_ns", "high_ns", "gb_per_s", "tflop_per_s")]
     for p in points:
         bounds = (p.time.low_ns, p.time.high_ns) if p.time else ("", "")
         rates = (f"{p.bytes_per_s / 1e9:.4g}", f"{p.flops_per_s / 1e12:.4g}")
-        writer.writerow([p.size, p.kernel, p.median_ns, *bounds, *rates])
-    return out.getvalue()
+        rows.append((p.size, p.kernel, p.median_ns, *bounds, *rates))
+    return spreadsheet.table(rows, newline="\n")
 
 
 def as_svg(title: str, parameter: str, points: Sequence[SweepPoint]) -> str:
@@ -159,5 +156,5 @@ def write(folder: Path, title: str, parameter: str, points: Sequence[SweepPoint]
     Raises:
         UsageError: the folder cannot be written.
     """
-    files = {"sweep.csv": as_csv(parameter, points), "sweep.svg": as_svg(title, parameter, points)}
-    return write_files(folder, {name: text.encode() for name, text in files.items()})
+    table, chart = as_csv(parameter, points), as_svg(title, parameter, points)
+    return write_files(folder, {"sweep.csv": spreadsheet.encoded(table), "sweep.svg": chart.encode()})
