@@ -7,7 +7,8 @@ The mix has 60 submissions to softmax, vector_add, layernorm and matmul, a quart
 wrong, one ends its process, one crashes it, and one waits 5 s in its first call. Every one has a source of its own, so
 that none is a duplicate. Settings (sandbox, image, binds) come from kernelmark.toml or the environment. `--alone`
 grades each right kernel again, with nothing beside it, and compares the scores; `--hostile` grades them once more
-beside attacks, whose own outcomes the tests of attacks are for.
+beside attacks, whose own outcomes the tests of attacks are for. `--inline` takes half of the mix, and thirty
+submissions that use `load_inline` (`benchmarks.inline`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import itertools
 import json
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -24,6 +26,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import kernelmark
+from benchmarks import inline
 from harness import stats
 from harness.kinds import Effort
 from kernelmark.diagnostics.selftest import HERE
@@ -79,6 +82,13 @@ def mix(seed: int) -> list[kernelmark.Job]:
         made.append(_job(problem, "import os\nos._exit(3)\n", "ends"))
         made.append(_job(problem, "import ctypes\nctypes.string_at(0)\n", "crashes"))
         made.append(_job(problem, eager + WRAPPED.format(name=problem, before=SLOW, after=""), "waits"))
+    random.Random(seed).shuffle(made)
+    return made
+
+
+def with_inline(seed: int, folder: Path) -> list[kernelmark.Job]:
+    """Half of the mix and as many by `load_inline`; the folder is for copies of their problems."""
+    made = mix(seed)[:30] + inline.jobs(folder)
     random.Random(seed).shuffle(made)
     return made
 
@@ -139,7 +149,7 @@ def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) 
 
 def _is_right(job: kernelmark.Job) -> bool:
     assert isinstance(job.key, tuple)
-    return job.key[1] in (*RIGHT, "waits")
+    return job.key[1] in (*RIGHT, "waits") or job.key[1].startswith("inline")
 
 
 def _accepted(result: kernelmark.JobResult) -> bool:
@@ -190,6 +200,7 @@ def main() -> None:
     parser.add_argument("--alone", default="", choices=("", *get_args(Effort)), help="an effort of the mix")
     parser.add_argument("--jobs", type=int, help="of the mix; by default all")
     parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--inline", action="store_true")
     parser.add_argument("--slots", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
@@ -200,13 +211,14 @@ def main() -> None:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     begun = time.perf_counter()
-    with kernelmark.Fleet(slots=arguments.slots) as fleet:
+    with kernelmark.Fleet(slots=arguments.slots) as fleet, tempfile.TemporaryDirectory() as folder:
+        jobs = with_inline(arguments.seed, Path(folder)) if arguments.inline else mix(arguments.seed)
         fleet.start()
         document["start_s"] = round(time.perf_counter() - begun, 1)
         document["environment"] = environment(fleet)
         document["mixes"] = []
         for effort in filter(None, arguments.efforts.split(",")):
-            document["mixes"].append(graded(fleet, mix(arguments.seed)[: arguments.jobs], effort))
+            document["mixes"].append(graded(fleet, jobs[: arguments.jobs], effort))
             print(
                 json.dumps({key: value for key, value in document["mixes"][-1].items() if key != "scores"}), flush=True
             )

@@ -12,7 +12,6 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -21,6 +20,7 @@ from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.judge.session import Builds, Handover, Session, Sessions
+from harness.judge.session.builds import Turn
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
@@ -50,11 +50,11 @@ class Grader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def build(self, turn: AbstractContextManager[object] | None = None) -> None:
+    def build(self, turn: Turn = contextlib.nullcontext) -> None:
         """Compile what is to be compiled, in sandboxes without the device; what is graded first does it by itself.
 
-        Nothing is waited for but compilers, and for each the turn: a process that grades many calls this before it has
-        a place for the rest. Idempotent.
+        Nothing is waited for but compilers, and the turn of each build, which gets their number: a process that grades
+        many calls this before it has a place for the rest. Idempotent.
 
         Raises:
             UsageError: the problem or the submission cannot be graded.
@@ -66,7 +66,7 @@ class Grader:
             setup.on_progress(Progress(Stage.BUILD, 0, 1, submission.name))
             case = setup.problem.tests[0].drawn(secrets.SystemRandom())  # its sizes do not matter
             handover = Handover.of(setup.problem, submission, [setup.problem.resolve(case)], setup.device)
-            self._builds.build(handover, turn or contextlib.nullcontext())
+            self._builds.build(handover, turn)
 
     def _compiled(self) -> list[Submission]:
         """What is still to be compiled."""

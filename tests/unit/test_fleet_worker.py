@@ -11,7 +11,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, create_autospec
@@ -21,6 +20,7 @@ import pytest
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
 from harness.judge import Progress, Setup
+from harness.judge.session.builds import Turn
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
@@ -61,9 +61,9 @@ class FakeGrader:
         self.alone = self.memory_was_short = False
         self.sandboxes = 2 * (1 + len(given.baselines))
 
-    def build(self, turn: AbstractContextManager[object]) -> None:
+    def build(self, turn: Turn) -> None:
         if act := self._all.builds.get(self.given.submission.source.decode().strip()):
-            with turn:
+            with turn(1):
                 act()
         self.built = True
 

@@ -12,6 +12,7 @@ import hashlib
 import logging
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +33,9 @@ from harness.verdict import Outcome
 from harness.wire import commands, replies
 
 _COMPILES = (b"cpp_extension", b"nvcc")  # in Python
+_COMPILERS = {True: 1, False: 2}  # of Python's, one for C++ and one for CUDA
+Turn = Callable[[int], AbstractContextManager[object]]
+"""What is held while so many compilers run."""
 _FINAL = (Outcome.TIMEOUT, Outcome.MEMORY_LIMIT)
 _log = logging.getLogger("kernelmark")
 
@@ -53,13 +57,13 @@ class Builds:
         compiles = compiled or any(mark in content for mark in _COMPILES for content in files)
         return compiles and isolates(self._provider.name)
 
-    def build(self, handover: Handover, turn: AbstractContextManager[object]) -> None:
+    def build(self, handover: Handover, turn: Turn) -> None:
         """Build it in that turn, or find what an earlier build has left. Where that fails its runner builds it."""
         key = self._key(handover)
         found = self._kept.get(key) if self._kept is not None else None
         if found is None:
             try:
-                with turn:
+                with turn(_COMPILERS[LANGUAGES[handover.build.language].compiler is not None]):
                     found = self._left_by(handover)
             except SubmissionFault as fault:
                 if fault.survives or fault.outcome in _FINAL:

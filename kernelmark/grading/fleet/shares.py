@@ -68,10 +68,10 @@ def sandboxes_in(free_bytes: int) -> float:
 
 
 class Room:
-    """Room for so many sandboxes, given to threads in the order in which they ask.
+    """Room for so many sandboxes, or compilers, given to threads in the order in which they ask.
 
-    Each has a context on the GPU, whether it grades or waits. A job has two, and two more for each baseline: twenty
-    jobs with a baseline took all memory of an H100, and failed.
+    Each sandbox has a context on the GPU, whether it grades or waits. A job has two, and two more for each baseline:
+    twenty jobs with a baseline took all memory of an H100, and failed.
     """
 
     def __init__(self, sandboxes: float) -> None:

@@ -88,8 +88,8 @@ class Worker:
         # last.
         cpus = self._cpus.runners if self._cpus is not None else os.sched_getaffinity(0)
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
-        # Compilers wait for nothing else, and what they build has no place yet among those that are graded.
-        self._building = threading.Semaphore(max(1, len(cpus)))
+        # As many compilers at a time. They wait for nothing else, and have no place among those that are graded.
+        self._compilers = Room(len(cpus))
         self._room = Room(sandboxes_in(DEVICES[device].free_bytes()))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
@@ -170,7 +170,7 @@ class Worker:
 
     def _checked(self, job: PreparedJob, run: str) -> Check:
         with self._grader(job, run) as grader:
-            grader.build(self._building)
+            grader.build(self._compilers.take)
             with self._turn():
                 return grader.check()
 
@@ -181,7 +181,7 @@ class Worker:
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict | None:
         """The verdict; None if others may have had the memory that it lacked."""
         with self._grader(job, run) as grader:
-            grader.build(self._building)
+            grader.build(self._compilers.take)
             with self._room.take(grader.sandboxes):
                 with self._starting:
                     grader.start()
