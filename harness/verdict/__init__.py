@@ -7,9 +7,10 @@ never NaN.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import from_json
 
 from harness.kinds import DeviceKind, Effort, SandboxName, Timing
 from harness.verdict.benchmark import (
@@ -107,11 +108,6 @@ class Verdict(Check):
             raise ValueError("calls are replayed only where that ranks")
         return self
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_an_earlier_version(cls, document: Any) -> Any:
-        return upgraded(document) if isinstance(document, dict) else document
-
     @property
     def ranks(self) -> bool:
         """Whether its time has a rank, if it was accepted."""
@@ -128,4 +124,14 @@ class Verdict(Check):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        return cls.model_validate_json(text)
+        """A document of this version or of an earlier one.
+
+        Raises:
+            ValidationError: it is not a document that this version can read.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            if not any(fault["loc"] == ("schema_version",) for fault in error.errors()):
+                raise
+            return cls.model_validate(upgraded(from_json(text)))
