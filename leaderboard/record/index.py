@@ -119,7 +119,7 @@ class Index:
             for _ in range(2):
                 try:
                     connection = opened.enter_context(closing(_connected(self._file)))
-                    return _Update(connection, ledger).lines()
+                    return _Update(connection, ledger).lines(opened)
                 except sqlite3.OperationalError:  # it cannot be written, or somebody keeps it locked
                     opened.close()
                     break
@@ -129,7 +129,7 @@ class Index:
                         self._file.unlink()
         memory = self._in_memory()
         opened.callback(memory.rollback)
-        return _Update(memory, ledger).lines()
+        return _Update(memory, ledger).lines(opened)
 
     def _in_memory(self) -> sqlite3.Connection:
         if getattr(self._own, "memory", None) is None:
@@ -186,28 +186,26 @@ class _Update:
         self._name = os.path.abspath(ledger)  # noqa: PTH100 - links are kept: a ledger may be one
         self._settings = dict[str, int]()
 
-    def lines(self) -> Lines:
+    def lines(self, opened: ExitStack) -> Lines:
+        """The lines, with the ledger's file open until `opened` is closed."""
         try:
-            file = chain.opened(self._ledger)
+            file = opened.enter_context(chain.opened(self._ledger))
         except FileNotFoundError:
-            return Lines(self._database, 0)
-        with file:
-            while True:
-                self._database.execute("BEGIN")  # what is read from here on is of one moment
-                if (current := self._current(file)) is not None:
-                    return current
-                self._database.execute("ROLLBACK")
-                self._database.execute("BEGIN IMMEDIATE")
-                if self._current(file) is None:  # otherwise another process was quicker
-                    self._read(file)
-                self._database.execute("COMMIT")
+            return self._of(0)
+        while True:
+            self._database.execute("BEGIN")  # what is read from here on is of one moment
+            if (number := self._current(file)) is not None:
+                return self._of(number, file)
+            self._database.execute("ROLLBACK")
+            self._database.execute("BEGIN IMMEDIATE")
+            if self._current(file) is None:  # otherwise another process was quicker
+                self._read(file)
+            self._database.execute("COMMIT")
 
-    def _current(self, file: BinaryIO) -> Lines | None:
-        """The lines that are indexed, if they are up to date; else None."""
+    def _current(self, file: BinaryIO) -> int | None:
+        """The ledger's number, if its lines are indexed up to the end; else None."""
         row = self._row()
-        if row is None or row[1:] != _state(file) or not self._stands(file, row[0]):
-            return None
-        return self._of(row[0])
+        return row[0] if row is not None and row[1:] == _state(file) and self._stands(file, row[0]) else None
 
     def _read(self, file: BinaryIO) -> None:
         """Read what was appended, or else everything, and remember the state of the file."""
@@ -233,8 +231,8 @@ class _Update:
         row: tuple[int, ...] | None = self._database.execute(query, (self._name,)).fetchone()
         return row
 
-    def _of(self, number: int) -> Lines:
-        return Lines(self._database, number)
+    def _of(self, number: int, file: BinaryIO | None = None) -> Lines:
+        return Lines(self._database, number, self._ledger, file)
 
     def _stands(self, file: BinaryIO, number: int) -> bool:
         """Whether the last line that is known is where it was, byte for byte, as far as its hash tells."""

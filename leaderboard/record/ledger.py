@@ -11,7 +11,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +19,6 @@ from typing import BinaryIO
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
 from leaderboard.record import chain
-from leaderboard.record.chain import LinePlace
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, encode
 from leaderboard.record.exemption import Exemption
@@ -105,8 +104,7 @@ class JsonlLedger:
             LedgerError: the chain is broken.
         """
         with self.lines() as lines:
-            places = lines.places(run_prefix)
-        return [*self.read_at(places)]
+            return [*lines.read(lines.places(run_prefix))]
 
     def find(self, run: str) -> Verdict | None:
         """The verdict of a run, by its whole id; None if the ledger does not have it.
@@ -168,20 +166,7 @@ class JsonlLedger:
             LedgerError: the file cannot be read, or one of these lines was changed after it was written.
         """
         with self.lines() as lines:
-            places = lines.at(numbers)
-        return self.read_at(places)
-
-    def read_at(self, places: Iterable[LinePlace]) -> Iterator[Entry]:
-        """The entries at some places.
-
-        Raises:
-            LedgerError: as for `at`.
-        """
-        if not (wanted := [*places]):
-            return
-        with self._readable(), chain.opened(self.path) as file:
-            for place in wanted:
-                yield chain.at(self.path, file, place.start, place.length)
+            yield from lines.read(lines.at(numbers))
 
     @contextmanager
     def lines(self) -> Iterator[Lines]:

@@ -10,10 +10,12 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
 from harness.errors import LedgerError
 from harness.verdict import Effort, Interval, Outcome
+from leaderboard.record import chain
 from leaderboard.record.chain import LinePlace
 from leaderboard.record.entry import Entry
 from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields
@@ -49,8 +51,8 @@ class Tally(NamedTuple):
 class Lines:
     """The indexed lines of one ledger, as they were when `Index.lines` was asked."""
 
-    def __init__(self, database: sqlite3.Connection, ledger: int) -> None:
-        self._database, self._ledger = database, ledger
+    def __init__(self, database: sqlite3.Connection, ledger: int, path: Path, file: BinaryIO | None) -> None:
+        self._database, self._ledger, self.path, self._file = database, ledger, path, file
 
     def last(self) -> tuple[LinePlace, str] | None:
         """The last line and its hash; None if there is none."""
@@ -75,9 +77,20 @@ class Lines:
         rows = self._rows("seq, start, length", "AND seq IN (SELECT value FROM json_each(?))", "ORDER BY seq", wanted)
         return [LinePlace(*row) for row in rows]
 
-    def place(self, number: int) -> LinePlace | None:
-        """Where the line of this number is; None if there is none."""
-        return next((LinePlace(*row) for row in self._rows("seq, start, length", "AND seq = ?", "", number)), None)
+    def place(self, number: int) -> list[LinePlace]:
+        """Where the line of this number is: one place, or none."""
+        return [LinePlace(*row) for row in self._rows("seq, start, length", "AND seq = ?", "", number)]
+
+    def read(self, places: Iterable[LinePlace]) -> Iterator[Entry]:
+        """The entries at some places; other processes may write meanwhile.
+
+        Raises:
+            LedgerError: one of these lines was changed after it was written.
+        """
+        self.release()
+        for place in places:
+            assert self._file is not None, "a ledger without a file has no places"
+            yield chain.at(self.path, self._file, place.start, place.length)
 
     def events(self) -> list[Entry]:
         """The moderation events and exemptions, oldest first; the index does not keep what they follow (`prev`)."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import nlargest
 from itertools import chain, islice
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from leaderboard.publishing.site.document import Board, Step
 from leaderboard.publishing.site.folder import as_text
 from leaderboard.record.current import Current
 from leaderboard.record.fields import TableKey, VerdictFields
-from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.lines import Lines
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import Ranking, Row, Table, rankings
@@ -73,14 +72,14 @@ class Book:
     first. `activity` has, by date (UTC), the number of verdicts, and how many of them were accepted.
     """
 
-    def __init__(self, ledger: JsonlLedger, lines: Lines, sha256: str | None, current: Current, teams: Teams) -> None:
+    def __init__(self, lines: Lines, sha256: str | None, current: Current, teams: Teams) -> None:
         """Read a ledger by its lines, to be closed after the last page was made; `sha256` is the problem's current
         hash, if it still exists, and `current` marks stale rows.
 
         Raises:
             LedgerError: a verdict is of a version that cannot be read.
         """
-        self.problem, self._ledger, self._lines = ledger.path.stem, ledger, lines
+        self.problem, self._lines = lines.path.stem, lines
         ranked = rankings(lines, current, teams)
         newest = _current([ranking.table for ranking in ranked], sha256)
         self.bests: dict[TableKey, Bests] = {}
@@ -104,7 +103,7 @@ class Book:
         self.runs.update((line.run, line) for line in chain(lines.of_runs(with_page), accepted))
         self.activity = lines.days()
         lines.release()
-        self.verdict = lru_cache(_READ)(self._verdict)
+        self.verdict = lru_cache(_READ)(partial(_verdict, lines))
 
     @property
     def current(self) -> tuple[Board, ...]:
@@ -120,17 +119,17 @@ class Book:
         found = (line for author in tried.authors for line in self._lines.failed(author, _FAILURES))
         return nlargest(_FAILURES, found, key=lambda line: line.age)
 
-    def _verdict(self, line: VerdictFields) -> Verdict:
-        """The whole verdict of a line.
 
-        Raises:
-            LedgerError: the ledger was replaced meanwhile, or cannot be read.
-        """
-        place = self._lines.place(line.seq)
-        entry = next(self._ledger.read_at([place])) if place is not None else None
-        if entry is None or entry.hash != line.hash:
-            raise LedgerError(f"{self._ledger.path} was replaced while it was read", "try again")
-        return entry.verdict
+def _verdict(lines: Lines, line: VerdictFields) -> Verdict:
+    """The whole verdict of a line.
+
+    Raises:
+        LedgerError: the ledger was replaced meanwhile, or cannot be read.
+    """
+    entry = next(lines.read(lines.place(line.seq)), None)
+    if entry is None or entry.hash != line.hash:
+        raise LedgerError(f"{lines.path} was replaced while it was read", "try again")
+    return entry.verdict
 
 
 def _tried(lines: Lines) -> dict[str, Tried]:

@@ -22,7 +22,7 @@ from harness.verdict import Record
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
 from leaderboard.publishing.site.inputs import Site, SiteInputs
-from leaderboard.publishing.site.markup import HERE, keep_compiled
+from leaderboard.publishing.site.markup import HERE
 from leaderboard.publishing.site.pages import KINDS
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.ledger import JsonlLedger
@@ -49,15 +49,14 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
 
 def _site(material: SiteInputs, memory: Path, opened: ExitStack) -> Site:
     try:
-        keep_compiled(memory / "templates")
+        (compiled := memory / "templates").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
     hashes = {statement.slug: statement.sha256 for statement in material.statements}
     books = []
     for path in sorted(material.ledgers):
-        ledger = JsonlLedger(path, material.index)
-        lines = opened.enter_context(ledger.lines())
-        books.append(Book(ledger, lines, hashes.get(path.stem), material.current, material.teams))
+        lines = opened.enter_context(JsonlLedger(path, material.index).lines())
+        books.append(Book(lines, hashes.get(path.stem), material.current, material.teams))
     return Site(
         material=material,
         books=tuple(books),
@@ -65,6 +64,7 @@ def _site(material: SiteInputs, memory: Path, opened: ExitStack) -> Site:
         runs=frozenset(run for book in books for run in book.runs),
         problems=_problems(material, books),
         menu=tuple(link for kind in KINDS for link in kind.menu),
+        compiled=compiled,
     )
 
 

@@ -12,8 +12,9 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from pydantic_core import to_json
 from harness.errors import HarnessError, UsageError
 from leaderboard.record.durable import write_whole
 
-_LIST, _BEGUN = "written.json", "begun.json"
+_LIST, _BEGUN = "written.json", "begun.txt"
 
 Files = Mapping[str, bytes]
 Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash
@@ -66,36 +67,34 @@ def write(folder: Path, memory: Path, pages: Iterable[Page]) -> Written:
         UsageError: the folder has an index.html that no build wrote.
         HarnessError: something cannot be written.
     """
-    old = _kept(memory / _LIST) | dict.fromkeys(_kept(memory / _BEGUN), _UNFINISHED)
+    old = _kept(memory / _LIST) | dict.fromkeys(_begun(memory / _BEGUN), _UNFINISHED)
     if not old and (folder / "index.html").exists():  # a build, even a killed one, lists its files before writing them
         raise UsageError(str(folder), "has an index.html that no build wrote", "remove it, or name another --out")
-    new: Kept = {}
-    due = []
-    for page in pages:
-        if all(_is_current(folder, path, page.key, old) for path in page.paths):
-            new.update((path, old[path]) for path in page.paths)
-        else:
-            due.append(page)
+    root, new, due = f"{folder}/", Kept(), Kept()
+    temporary = folder / f".{secrets.token_hex(8)}.partial"  # one name: a folder is slow to take in new ones
+    make_folder = cache(lambda path: (folder / path).mkdir(parents=True, exist_ok=True))
     try:
-        for name in {path.rpartition("/")[0] for page in due for path in page.paths}:
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        if begun := {path: _UNFINISHED for page in due for path in page.paths}:
-            _keep(memory / _BEGUN, begun)
-        new.update(_made(folder, due, old))
+        with ExitStack() as opened:
+            begun = cache(lambda: opened.enter_context((memory / _BEGUN).open("a", encoding="ascii", buffering=1)))
+            for page in pages:
+                if all(_is_current(root, path, page.key, old) for path in page.paths):
+                    new.update((path, old[path]) for path in page.paths)
+                    continue
+                for path in page.paths:
+                    begun().write(f"{path}\n")
+                    make_folder(path.rpartition("/")[0])
+                due.update(_made(root, page, old, temporary))
+        new |= due
         gone = old.keys() - new.keys()
         for path in gone:
             (folder / path).unlink(missing_ok=True)
         if new != old:
-            _keep(memory / _LIST, new)
+            write_whole(memory / _LIST, to_json(new), replace=True)
         (memory / _BEGUN).unlink(missing_ok=True)
     except OSError as error:
         raise HarnessError(f"{error.filename or folder}: the site cannot be written ({error.strerror})") from error
-    written = sum(new[path][1:] != old.get(path, ("",))[1:] for page in due for path in page.paths)
+    written = sum(now[1:] != old.get(path, _UNFINISHED)[1:] for path, now in due.items())
     return Written(written, len(new) - written, len(gone))
-
-
-def _keep(file: Path, files: Kept) -> None:
-    write_whole(file, to_json(files), replace=True)
 
 
 def _kept(file: Path) -> Kept:
@@ -105,9 +104,16 @@ def _kept(file: Path) -> Kept:
     return {}
 
 
-def _is_current(folder: Path, path: str, page_key: str, old: Kept) -> bool:
+def _begun(file: Path) -> list[str]:
+    """The files that a killed build was going to write."""
+    with suppress(OSError, ValueError):
+        return file.read_text("ascii").split("\n")[:-1]  # without a path that is not whole
+    return []
+
+
+def _is_current(root: str, path: str, page_key: str, old: Kept) -> bool:
     known = old.get(path)
-    return known is not None and known[0] == page_key and _size(f"{folder}/{path}") == known[1]
+    return known is not None and known[0] == page_key and _size(root + path) == known[1]
 
 
 def _size(path: str) -> int:
@@ -117,17 +123,15 @@ def _size(path: str) -> int:
         return -1
 
 
-def _made(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
-    """Render the pages that are due, and write those of their files that changed."""
+def _made(root: str, page: Page, old: Kept, temporary: Path) -> Kept:
+    """Render a page, and write those of its files that changed."""
     new: Kept = {}
-    temporary = folder / f".{secrets.token_hex(8)}.partial"  # one name: a folder is slow to take in new ones
-    for page in due:
-        for path, content in page.make().items():
-            digest = hashlib.sha256(content).hexdigest()[:32]
-            known = old.get(path)
-            if known is None or known[1:] != (len(content), digest) or _size(f"{folder}/{path}") != known[1]:
-                _put(f"{folder}/{path}", content, temporary)
-            new[path] = (page.key, len(content), digest)
+    for path, content in page.make().items():
+        digest = hashlib.sha256(content).hexdigest()[:32]
+        known = old.get(path, _UNFINISHED)
+        if known[1:] != (len(content), digest) or _size(root + path) != known[1]:
+            _put(root + path, content, temporary)
+        new[path] = (page.key, len(content), digest)
     return new
 
 

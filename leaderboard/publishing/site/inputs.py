@@ -13,14 +13,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jinja2 import Environment
+
 from harness.errors import HarnessError
 from harness.submission import Submission
 from harness.verdict import Record, SubmissionId
 from harness.verdict.roofline import Calibration
-from leaderboard.publishing.site import boards, paths
+from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.folder import Files, Page, key
-from leaderboard.publishing.site.markup import page as render
 from leaderboard.publishing.site.sources import Sources
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.current import Current
@@ -93,6 +94,8 @@ class Site:
     problems: tuple[Statement, ...]
     """The problems that have a page, by their slugs: also the ones that only a ledger knows any more."""
     menu: tuple[Link, ...]
+    compiled: Path
+    """The folder of compiled templates."""
 
     @cached_property
     def titles(self) -> Mapping[str, str]:
@@ -174,10 +177,23 @@ class Site:
 
     def _files(self, path: str, template: str, make: Callable[[], tuple[Record, Any]]) -> Files:
         document, values = make()
+        html = self.rendered(template, path, page=document, **values)
+        return {path: html, paths.document(path): published(document, path)}
+
+    def rendered(self, template: str, path: str, **values: Any) -> bytes:
+        """A template as the page at `path`."""
+        text = self._templates[paths.root(path)].get_template(template).render(path=path, **values)
+        return text.encode("utf-8", "backslashreplace")
+
+    @cached_property
+    def _templates(self) -> Mapping[str, Environment]:
+        """The templates of pages in the site's folder, and of those in folders there, by the path from page to site.
+
+        Macros are made once for each: with the context of a page they would be made, and collected, for each page.
+        """
         shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu}
         names = {"site_url": self.material.url, "site_name": self.material.name, "course": self.material.title}
-        html = render(template, path, page=document, **shared, **names, **values)
-        return {path: html, paths.document(path): published(document, path)}
+        return {root: markup.templates(self.compiled, root=root, **shared, **names) for root in ("", "../")}
 
 
 class Kind(NamedTuple):

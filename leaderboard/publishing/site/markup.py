@@ -11,7 +11,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +40,6 @@ _LONGEST = 400  # maximum length of one value, in characters: nothing honest is 
 _AS_IT_IS = frozenset({Markup, int, float})
 _LEXERS = {language.suffix: language.lexer for language in LANGUAGES.values()}
 _SOURCE_BYTES = 160_000  # maximum size of highlighted HTML: the page's JSON has the whole source
-
-
-def page(template: str, path: str, **values: Any) -> bytes:
-    """Render a template as the page at `path`."""
-    rendered = _environment().get_template(template).render(root=paths.root(path), path=path, **values)
-    return rendered.encode("utf-8", "backslashreplace")
-
-
-def keep_compiled(folder: Path) -> None:
-    """Keep compiled templates in a folder, where the next process finds them; compiling takes longer than many builds.
-
-    Raises:
-        OSError: the folder cannot be made.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    _environment().bytecode_cache = FileSystemBytecodeCache(str(folder))
 
 
 def lines(text: str, limit: int = 4000) -> Markup:
@@ -148,8 +132,10 @@ def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
     return adapted
 
 
-@cache
-def _environment() -> Environment:
+def templates(compiled: Path, **shared: Any) -> Environment:
+    """The templates, with the values that all their pages share. Compiled ones are kept in a folder, where the next
+    process finds them: compiling takes longer than many builds.
+    """
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -158,6 +144,7 @@ def _environment() -> Environment:
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=FileSystemBytecodeCache(str(compiled)),
     )
     environment.filters.update(
         ns=duration,
@@ -185,6 +172,7 @@ def _environment() -> Environment:
         counted=counted,
         spark=spark,
         speedup=speedup,
+        **shared,
     )
     return environment
 

@@ -129,7 +129,6 @@ def _feed(site: Site) -> Page:
         "entries": entries,
         "ids": ids,
         "stamps": stamps,
-        "titles": site.titles,
         "id": uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark feed {oldest}").urn,
         "updated": max(stamps.values(), default=_stamp(datetime(1970, 1, 1, tzinfo=UTC))),
     }
@@ -142,7 +141,7 @@ def _feed(site: Site) -> Page:
     )
 
     def make() -> dict[str, bytes]:
-        return {paths.FEED: markup.page("feed.xml", paths.FEED, **values)}
+        return {paths.FEED: site.rendered("feed.xml", paths.FEED, **values)}
 
     return Page((paths.FEED,), key(*parts), make)
 
