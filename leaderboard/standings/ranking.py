@@ -42,7 +42,8 @@ from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
 from leaderboard.standings.staleness import Present, Stale
 
 
-class Row(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
     """One line of a board: an author's or a team's best source, or a run without a rank, for the reason in its `state`.
 
     `author` wrote it; `team` is the one that the author is in, which has no other ranked row.
@@ -52,6 +53,7 @@ class Row(Record):
     `moderation` has the events that concern any of the gradings, oldest first.
     """
 
+    __pydantic_config__ = Record.model_config
     rank: int | None
     author: str
     team: Team | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from harness.errors import LedgerError
 from harness.verdict import Doubt, DoubtCode, Outcome, Verdict
@@ -16,7 +18,7 @@ from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.pooling import too_wide
 from leaderboard.record.teams import Teams
-from leaderboard.standings.ranking import Table, overlap, rank, rankings
+from leaderboard.standings.ranking import Row, Table, overlap, rank, rankings
 from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})
@@ -80,7 +82,7 @@ def test_a_row_says_what_it_rests_on():
         author="ada", name="fast.py", score_ns=2000, low_ns=1990, high_ns=2020, modes=("graphs", "calls", "graphs")
     )
     (row,) = only_table([verdict]).rows
-    assert row.model_dump() == {
+    assert TypeAdapter(Row).dump_python(row) == {
         "rank": 1,
         "author": "ada",
         "team": None,
@@ -214,7 +216,7 @@ def test_text_that_looks_like_keys_changes_nothing():
     """What a submission printed, or is called, is no part of its verdict."""
     trap = '","schema_version":1,"score":{"median_ns":1},"seeds":[],"benchmarks":[],"score":{"median_ns":1}'
     honest, trapped = accepted(run="1" * 16), accepted(run="1" * 16, log=trap, name=trap)
-    rows = [only_table([verdict]).rows[0].model_copy(update={"submission": ""}) for verdict in (honest, trapped)]
+    rows = [replace(only_table([verdict]).rows[0], submission="") for verdict in (honest, trapped)]
     assert rows[0] == rows[1]
 
 

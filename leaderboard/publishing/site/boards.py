@@ -6,6 +6,7 @@ The front page and the pages of problems and authors ask it. Trusted; pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from harness.stats import geometric_mean
@@ -53,22 +54,22 @@ def baselines(board: Board, book: Book) -> Iterator[Row]:
             if measured and len(measured) == len(found):
                 times = [max(1, baseline.time_ns) for baseline, _ in measured]
                 mean = round(geometric_mean(times, [weight for _, weight in measured]))
-                changes = {
-                    "rank": None,
-                    "author": "baseline",
-                    "team": None,
-                    "submission": name,
-                    "language": "",
-                    "sha256": measured[0][0].sha256,
-                    "score": Interval(median_ns=mean, low_ns=mean, high_ns=mean, confidence=row.score.confidence),
-                    "gradings": 1,
-                    "speedups": (),
-                    "share": None,
-                    "state": "ranks",
-                    "moderation": (),
-                    "stale": None,
-                }
-                yield row.model_copy(update=changes)
+                yield replace(
+                    row,
+                    rank=None,
+                    author="baseline",
+                    team=None,
+                    submission=name,
+                    language="",
+                    sha256=measured[0][0].sha256,
+                    score=Interval(median_ns=mean, low_ns=mean, high_ns=mean, confidence=row.score.confidence),
+                    gradings=1,
+                    speedups=(),
+                    share=None,
+                    state="ranks",
+                    moderation=(),
+                    stale=None,
+                )
                 break
 
 

@@ -6,6 +6,7 @@ Each row that a problem's page shows is compared with the next, and with the fir
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any
 
@@ -54,8 +55,8 @@ def _page(site: Site, book: Book, board: Board, ranked: tuple[Row, Row]) -> Page
     hidden = site.hidden(book.problem)
 
     def make() -> tuple[ComparisonDocument, dict[str, Any]]:
-        alone = {"rank": None, "stale": None}  # a page of two runs does not change with the rest of the board
-        rows = ranked[0].model_copy(update=alone), ranked[1].model_copy(update=alone)
+        # A page of two runs does not change with the rest of the board.
+        rows = replace(ranked[0], rank=None, stale=None), replace(ranked[1], rank=None, stale=None)
         one, other = book.of(rows)
         cases = tuple(compared(one, other))
         baseline, ratio = _paired_over_all(rows)
