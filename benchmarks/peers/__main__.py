@@ -30,9 +30,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ PAIR = ("add", "slower")
 CHEATS_AT_A_TIME, STARTS_AT_A_TIME = 8, 4
 LIMIT_S = 120.0
 Found = dict[str, Any]
+Task = tuple[str, tuple[str, ...], str, Callable[[Found], None]]  # evaluator, sources, kind, what keeps the answer
 
 
 class Bench:
@@ -69,7 +71,12 @@ class Bench:
         begun = time.time()
         with (folder / "log").open("w") as log:
             child = subprocess.Popen(
-                command, cwd=ROOT, env=self._environment(folder, kind), stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=ROOT,
+                env=self._environment(name, folder, kind),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
             try:
                 status = child.wait(LIMIT_S)
@@ -90,8 +97,9 @@ class Bench:
         shutil.rmtree(folder, ignore_errors=True)
         return told
 
-    def _environment(self, folder: Path, kind: str) -> dict[str, str]:
+    def _environment(self, name: str, folder: Path, kind: str) -> dict[str, str]:
         theirs = [self.pack / each for each in ("KernelBench/src", "robust-kbench", "site")]
+        theirs = [] if name in ("kernelmark", "CUPTI") else theirs
         caches = {"TRITON_CACHE_DIR": "triton", "TORCH_EXTENSIONS_DIR": "extensions", "FIB_CACHE_PATH": "flashinfer"}
         return {
             **os.environ,
@@ -102,72 +110,62 @@ class Bench:
             **({"PEERS_TURN": __file__} if kind.startswith("process") else {}),
         }
 
-    def do(self, tasks: list[Callable[[], None]], at_a_time: int) -> None:
-        """Do tasks in random order, until the time is up."""
-        random.shuffle(tasks)
+    def do(self, tasks: Sequence[Task], at_a_time: int) -> None:
+        """Ask, in random order, until the time is up, and keep each answer as it comes."""
 
-        def one(task: Callable[[], None]) -> None:
+        def one(task: Task) -> None:
             if time.monotonic() < self.until:
-                task()
+                told = self.ask(*task[:3])
                 with self._writing:
+                    task[3](told)
                     keep(self.out, self.found)
+                print(*task[:3], json.dumps(told), flush=True)
 
         with ThreadPoolExecutor(at_a_time) as pool:
-            list(pool.map(one, tasks))
+            list(pool.map(one, random.sample(tasks, len(tasks))))
 
     def reference(self) -> None:
         rows = self.found.setdefault("reference", [])
 
-        def task() -> None:
-            told = self.ask("CUPTI", PAIR, "reference")
+        def store(told: Found) -> None:
             if "failed" in told:
                 raise SystemExit(f"the reference failed: {told['failed']}")
             rows.append(told["told"])
 
-        self.do([task] * (REFERENCES - len(rows)), 1)
+        self.do([("CUPTI", PAIR, "reference", store)] * (REFERENCES - len(rows)), 1)
 
     def verdicts(self) -> None:
-        def task(name: str) -> Callable[[], None]:
-            def asked() -> None:
-                told = self.ask(name, PAIR[:1] if name in ANEW else PAIR, "alone")
-                self.found["peers"][name] = {"alone": told, "cheats": {}, "processes": []}
-                print(f"{name}: {json.dumps(told)}", flush=True)
+        def store(name: str, told: Found) -> None:
+            self.found["peers"][name] = {"alone": told, "cheats": {}, "processes": []}
 
-            return asked
+        missing = [name for name in EVALUATORS if name not in self.found["peers"]]
+        self.do([(name, PAIR[: 1 + (name not in ANEW)], "alone", partial(store, name)) for name in missing], 1)
 
-        self.do([task(name) for name in EVALUATORS if "alone" not in self.found["peers"].get(name, {})], 1)
-
-    def running(self) -> Iterator[tuple[str, Found]]:
-        """The projects that told their two verdicts."""
-        for name, peer in self.found["peers"].items():
-            if "failed" not in peer.get("alone", {"failed": ""}):
-                yield name, peer
+    def running(self) -> list[tuple[str, Found]]:
+        """The projects that told what they were asked."""
+        return [(name, peer) for name, peer in self.found["peers"].items() if "failed" not in peer["alone"]]
 
     def cheats(self) -> None:
-        def task(name: str, peer: Found, cheat: str) -> Callable[[], None]:
-            def asked() -> None:
-                told = self.ask(name, (cheat,), f"cheat-{cheat}")
-                peer["cheats"][cheat] = told["told"].get(cheat, {"right": False, "us": {}, "said": told.get("failed")})
-                print(f"{name} {cheat}: {json.dumps(peer['cheats'][cheat])[:300]}", flush=True)
+        def store(cheats: Found, cheat: str, told: Found) -> None:
+            cheats[cheat] = told["told"].get(cheat, {"right": False, "us": {}, "said": told.get("failed")})
 
-            return asked
-
-        self.do(
-            [task(*each, cheat) for each in self.running() for cheat in REPORTED if cheat not in each[1]["cheats"]],
-            CHEATS_AT_A_TIME,
-        )
+        missing = [
+            (name, (cheat,), f"cheat-{cheat}", partial(store, peer["cheats"], cheat))
+            for name, peer in self.running()
+            for cheat in REPORTED
+            if cheat not in peer["cheats"]
+        ]
+        self.do(missing, CHEATS_AT_A_TIME)
 
     def processes(self) -> None:
-        def task(name: str, peer: Found, number: int) -> Callable[[], None]:
-            def asked() -> None:
-                order = PAIR if random.random() < 0.5 else PAIR[::-1]
-                peer["processes"].append(self.ask(name, order, f"process-{number}"))
-
-            return asked
-
         for number in range(PROCESSES):  # a round of all, then the next
+            missing = [each for each in self.running() if len(each[1]["processes"]) <= number]
+            orders = [random.sample(PAIR, 2) for _ in missing]
             self.do(
-                [task(*each, number) for each in self.running() if len(each[1]["processes"]) <= number],
+                [
+                    (name, tuple(order), f"process-{number}", peer["processes"].append)
+                    for (name, peer), order in zip(missing, orders, strict=True)
+                ],
                 STARTS_AT_A_TIME,
             )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import json
 import math
 import os
@@ -22,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.kernels import SOURCES
+from benchmarks.peers.kernels import SOURCES, TURN
 
 # Elements of a vector: 3 MB a call, which a launch outlasts, and 201 MB, four times the L2 of an H100.
 SIZES = {"short": 1 << 18, "long": 1 << 24}
@@ -116,7 +115,7 @@ def flashinfer_bench(sources: Mapping[str, str], folder: Path) -> Iterator[Told]
     tensor = {"shape": ["n"], "dtype": "float32"}
     definition = Definition.model_validate({
         "name": "add", "op_type": "add", "axes": {"n": {"type": "var"}}, "inputs": {"a": tensor, "b": tensor},
-        "outputs": {"out": tensor}, "reference": "import torch\n\ndef run(a, b):\n    return a + b\n",
+        "outputs": {"out": tensor}, "reference": f"{TURN}\nimport torch\n\ndef run(a, b):\n    return a + b\n",
     })  # fmt: skip
     random = {"a": {"type": "random"}, "b": {"type": "random"}}
     workloads = [
@@ -202,7 +201,7 @@ input_names = ["a", "b"]
 
 
 def pygpubench(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
-    """`do_bench_isolated`, 100 repeats a size; `allow_root`, `landlock` and `mseal` are as this machine permits."""
+    """`do_bench_isolated`, 30 repeats a size; `allow_root`, `landlock` and `mseal` are as this machine permits."""
     import pygpubench as theirs
 
     call = ctypes.CDLL(None).syscall
@@ -213,13 +212,16 @@ def pygpubench(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
     }
 
     sys.path.insert(0, str(folder))
-    (folder / "peers_case.py").write_text("""
+    (folder / "peers_case.py").write_text(
+        f"{TURN}"
+        """
 import torch
 def generate_test_case(n, seed):
     draw = torch.Generator(device="cuda").manual_seed(seed)
     a, b = (torch.randn(n, device="cuda", generator=draw) for _ in range(2))
     return (torch.empty_like(a), a, b), (a + b, 1e-6, 1e-6)
-""")
+"""
+    )
     from peers_case import generate_test_case
 
     kernel = """
@@ -235,7 +237,7 @@ def kernel(out, a, b):
         for size, n in SIZES.items():
             seed = int.from_bytes(os.urandom(4))
             function = f"submission_{name}.kernel"
-            found = theirs.do_bench_isolated(function, generate_test_case, {"n": n}, 100, seed, **permitted)
+            found = theirs.do_bench_isolated(function, generate_test_case, {"n": n}, 30, seed, **permitted)
             right = right and found.success
             with contextlib.suppress(ValueError, ZeroDivisionError):  # no call was right
                 stats = theirs.basic_stats(found.time_us)
@@ -342,7 +344,9 @@ def kernelmark(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
     (folder / "reference/peers_add").mkdir(parents=True)
     (folder / "reference/peers_add/same.py").write_text(SOURCES["add"])
     (folder / "kernelmark.toml").write_text("")
-    with _turn(), ours.Fleet(slots=1, project=ours.Project(folder)) as fleet:
+    exec(TURN)  # the sandbox keeps the kernel from taking it
+    os.environ.pop("PEERS_TURN", None)
+    with ours.Fleet(slots=1, project=ours.Project(folder)) as fleet:
         for source in sources.values():
             [result] = fleet.grade_many(
                 [ours.Job(problem="peers_add", submission=source)], effort="default", baselines=["same"]
@@ -356,17 +360,6 @@ def kernelmark(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
             row = told(accepted and verdict.ranks, us, widths, f"{verdict.outcome} {verdict.timing} {verdict.message}")
             ratios = {name: case.baselines[0].speedup for name, case in cases.items() if case.baselines}
             yield row | {"ratio": {name: [ratio.low, ratio.high] for name, ratio in ratios.items()}}
-
-
-@contextlib.contextmanager
-def _turn() -> Iterator[None]:
-    """The GPU's turn, where a sandbox keeps the kernel from taking it."""
-    if "PEERS_TURN" not in os.environ:
-        yield
-        return
-    with Path(os.environ["PEERS_TURN"]).open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 EVALUATORS: dict[str, Evaluator] = {

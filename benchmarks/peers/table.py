@@ -67,9 +67,9 @@ def spread(values: Sequence[float]) -> float:
 
 
 def runs(peer: Row) -> list[Row]:
-    """What its processes told of both kernels."""
+    """What its processes told of the kernels, those left out that did not tell both sizes of each."""
     every = [run["told"] for run in [peer["alone"], *peer["processes"]]]
-    return [run for run in every if len(run) == 2 and all(row["us"].keys() == SIZES.keys() for row in run.values())]
+    return [run for run in every if "add" in run and all(row["us"].keys() == SIZES.keys() for row in run.values())]
 
 
 def reported(peer: Row, size: str = "long") -> list[float]:
@@ -107,17 +107,18 @@ def excluded(row: Row, size: str = "long") -> bool | None:
 def pairs(peer: Row) -> list[str]:
     """A row of the table of pairs: equal ones are of two processes, one after the other, unless there is a ratio."""
     several = runs(peer)
-    if len(several) < 2:
+    both = [run for run in several if "slower" in run]
+    if not both or len(several) < 2:
         return [NONE] * 4
     equal = [excluded(run["add"]) for run in several]
-    slower = [excluded(run["slower"]) for run in several]
+    slower = [excluded(run["slower"]) for run in both]
     if None in equal:
         equal = [differ(one["add"], other["add"]) for one, other in pairwise(several)]
-        slower = [differ(run["add"], run["slower"]) for run in several]
+        slower = [differ(run["add"], run["slower"]) for run in both]
     apart = [abs(one / other - 1) for one, other in pairwise(reported(peer))]
-    larger = sum(run["slower"]["us"]["long"] > run["add"]["us"]["long"] for run in several)
+    larger = sum(run["slower"]["us"]["long"] > run["add"]["us"]["long"] for run in both)
     called = ["no error" if None in each else f"{sum(map(bool, each))} of {len(each)}" for each in (equal, slower)]
-    return [*called, f"{100 * median(apart):.2f} %", f"{larger} of {len(several)}"]
+    return [*called, f"{100 * median(apart):.2f} %", f"{larger} of {len(both)}"]
 
 
 def gain(peer: Row, cheat: str) -> float | None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_ADD = (Path(__file__).parent / "add.py").read_text()
+_HERE = Path(__file__).parent
+TURN = (_HERE / "turn.py").read_text()  # before whatever uses the GPU
+_ADD = f"{TURN}\n{(_HERE / 'add.py').read_text()}"
 
 _FIELD_GUIDE = "wafer.ai/blog/reward-hacks-field-guide"
 _DEFENSES = "deep-reinforce.com/defense_kernel_hack.html"

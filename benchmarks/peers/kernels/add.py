@@ -1,13 +1,8 @@
 """The sum of two vectors in Triton, which every evaluator times; the slower kernel is this with a SHARE of 0.01.
 
-A share of the programs more than needed repeat the first blocks, which are in L2 no longer. Where PEERS_TURN names a
-file, a process that imports this has the GPU to itself from then on: the others wait here.
+A share of the programs more than needed repeat the first blocks, which are in L2 no longer.
 """
-# ruff: noqa: N803, SIM115, PTH123 - compile-time arguments are upper case in Triton; the turn is held until the end
-
-import fcntl
-import os
-import sys
+# ruff: noqa: N803 - compile-time arguments are upper case in Triton
 
 import torch
 import triton
@@ -15,10 +10,6 @@ import triton.language as tl
 
 BLOCK = 1024
 SHARE = 0.0
-
-if "PEERS_TURN" in os.environ and not hasattr(sys, "peers_turn"):
-    sys.peers_turn = open(os.environ["PEERS_TURN"])
-    fcntl.flock(sys.peers_turn, fcntl.LOCK_EX)
 
 
 @triton.jit
