@@ -16,7 +16,16 @@ from typing import Any
 
 from harness.errors import DeviceError
 
+KEPT_BYTES = 2 << 30
 _CLEARED_S, _CLEARED_S_PER_BYTE = 0.03, 0.003 / (1 << 30)
+
+
+def most_kept_bytes(free_bytes: int, whole_bytes: int) -> int:
+    """How much of a device's memory a process may keep between two steps: less if less than a third of it is free.
+
+    A little is kept even then: on a device that other processes have filled, it would be released again and again.
+    """
+    return KEPT_BYTES if free_bytes >= whole_bytes // 3 else min(KEPT_BYTES, whole_bytes // 32)
 
 
 class DeferredFree:

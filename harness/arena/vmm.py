@@ -15,11 +15,9 @@ from typing import Any
 import torch
 from cuda.bindings import driver
 
-from harness.arena.deferred_free import DeferredFree
+from harness.arena.deferred_free import KEPT_BYTES, DeferredFree, most_kept_bytes
 from harness.arena.mapping import POSIX, DeviceWindow, check, check_host, create, granules, map_at, reserve
 from harness.arena.shapes import spanned, viewed
-
-_KEPT_BYTES = 2 << 30
 
 
 def _ordinal() -> int:
@@ -29,7 +27,7 @@ def _ordinal() -> int:
 @cache
 def _most_kept_bytes() -> int:
     """How much memory of closed arenas may be kept: of small ones, so that none is waited for between short cases."""
-    return min(_KEPT_BYTES, int(torch.cuda.mem_get_info()[0]) // 3)
+    return min(KEPT_BYTES, int(torch.cuda.mem_get_info()[0]) // 3)
 
 
 class _Bytes:
@@ -61,13 +59,8 @@ deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare
 
 
 def give_back() -> None:
-    """Release kept arenas, and what PyTorch keeps of freed tensors, if that is much or little of the device is free.
-
-    If it is little it is kept: on a device that other processes have filled, this would be called again and again.
-    """
-    free, whole = torch.cuda.mem_get_info()
-    kept = deferred.kept_bytes + _cached_bytes()
-    if kept > (whole // 32 if free < whole // 3 else _KEPT_BYTES):
+    """Release kept arenas, and what PyTorch keeps of freed tensors, if that is much or little of the device is free."""
+    if deferred.kept_bytes + _cached_bytes() > most_kept_bytes(*torch.cuda.mem_get_info()):
         deferred.give_back()
 
 

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 import torch
 
-from harness.arena.deferred_free import DeferredFree
+from harness.arena.deferred_free import DeferredFree, most_kept_bytes
 from harness.device import DEVICES, BatchSizes
 from harness.errors import DeviceError
 from harness.judge import device_memory
@@ -71,6 +71,13 @@ def test_a_cpu_has_no_device_memory(device: Device, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(device, "close", pytest.fail)
     assert DeviceMemory("cpu").held_too_much(device) is None  # type: ignore[arg-type]
     assert not DeviceMemory("cpu").is_short()
+
+
+@pytest.mark.parametrize("whole", [16, 24, 80, 141])
+def test_where_memory_is_short_no_more_is_kept_than_elsewhere(whole: int) -> None:
+    ample, short = most_kept_bytes(whole * GIB // 2, whole * GIB), most_kept_bytes(whole * GIB // 4, whole * GIB)
+    assert ample == 2 * GIB
+    assert GIB // 2 <= short <= ample
 
 
 MOST = 2 * GIB
