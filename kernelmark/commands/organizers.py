@@ -220,6 +220,7 @@ _feedback = click.option(
     metavar="NAME",
     help="Which of an author's files is the kernel. [default: the only one, or the one that defines the entry]",
 )
+@click.option("--list", "only_list", is_flag=True, help="List who handed in what of HANDINS, and grade nothing.")
 @click.option("--resume", is_flag=True, help="Take what the ledger has of the same source, author and problem.")
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")
@@ -246,24 +247,29 @@ def grade(
     """
     from kernelmark.course import batch
     from kernelmark.course.known import KnownVerdicts
+    from kernelmark.course.listing import listing
     from kernelmark.course.marks import Reports
 
     reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
-    of_course = reports.marks or reports.feedback or given["handed_in"] or given["file"]
+    of_course = reports.marks or reports.feedback or any(given[name] for name in ("handed_in", "file", "only_list"))
     if (base is None) == (handins is None) or (base is not None and of_course):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
-        raise UsageError("grade", f"{what}; --csv, --feedback, --file and --handed-in go with HANDINS", remedy)
+        raise UsageError("grade", f"{what}; --csv, --feedback, --file, --list and --handed-in go with HANDINS", remedy)
     if given["allow_other"] and given["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
     known = KnownVerdicts(settings) if given["resume"] else None
-    terms = batch.Terms(settings, not given["no_record"], given["late"], known)
+    terms = batch.Terms(settings, not (given["no_record"] or given["only_list"]), given["late"], known)
     if base is not None:
         found = batch.of_branch(terms, base, given["head"], given["only"], allow_other=given["allow_other"])
     else:
         assert problem is not None
         assert handins is not None  # it is the second argument
         found = batch.of_course(terms, problem, handins, given["handed_in"], given["file"])
+        if given["only_list"]:
+            told = given["handed_in"] is not None
+            listing([(submitted, delay if told else None) for submitted, delay in found.submitted], form)
+            return 0
     return found.grade(terms, reports, jobs, form)
 
 

@@ -63,7 +63,7 @@ def chosen(author: str, files: Sequence[HandedInFile], wanted: Wanted) -> Chosen
     [kernel] = among
     source, remarks = _text(kernel)
     if wanted.file and not named:
-        remarks.insert(0, f"there is no {wanted.file}, so {visible(kernel.name)} was graded")
+        remarks.insert(0, f"there is no {wanted.file}, so {visible(kernel.name)} counts")
     return ChosenKernel(kernel, source, _used(kernel, source, files), tuple(remarks))
 
 
@@ -89,11 +89,11 @@ def _text(file: HandedInFile) -> tuple[bytes, list[str]]:
     content = file.read(MAX_SOURCE_BYTES + 1)
     name, remarks = visible(file.path.name), list[str]()
     if file.is_text:
-        remarks.append(f"{name} was graded as {visible(file.name)}; hand it in without .txt")
+        remarks.append(f"{name} counts as {visible(file.name)}; hand it in without .txt")
     try:
         if content.startswith(_UTF_16):
             content = content.decode("utf-16").encode()
-            remarks.append(f"{name} was read as UTF-16; save it as UTF-8")
+            remarks.append(f"{name} is UTF-16; save it as UTF-8")
         content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
@@ -444,8 +445,12 @@ def test_what_refuses_all_is_said_once_and_writes_nothing(
     [
         (("double",), "needs either --changed BASE or PROBLEM HANDINS"),
         (("double", "handins", "--changed", "main"), "needs either"),
-        (("--changed", "main", "--csv", "marks.csv"), "--csv, --feedback, --file and --handed-in go with HANDINS"),
+        (
+            ("--changed", "main", "--csv", "marks.csv"),
+            "--csv, --feedback, --file, --list and --handed-in go with HANDINS",
+        ),
         (("--changed", "main", "--handed-in", "2020-01-01T00:00Z"), "--handed-in go with HANDINS"),
+        (("--changed", "main", "--list"), "needs either --changed BASE or PROBLEM HANDINS"),
         (("nothing", "handins"), "no such problem"),
         (("handins", "double"), "PROBLEM comes first, then HANDINS; write `kernelmark grade double handins`"),
     ],
@@ -475,9 +480,9 @@ ONE_OF_TWO = {"a.py": KERNEL, "b.py": KERNEL}
     [
         ({"kernel.py": KERNEL, "test.py": "import kernel\n"}, (), "kernel.py", [], ""),
         ({"KERNEL.PY": KERNEL}, (), "KERNEL.py", [], ""),
-        ({"k.py.txt": KERNEL}, (), "k.py", [], "k.py.txt was graded as k.py; hand it in without .txt"),
+        ({"k.py.txt": KERNEL}, (), "k.py", [], "k.py.txt counts as k.py; hand it in without .txt"),
         ({"k.py": KERNEL, "old.py.TXT": KERNEL}, (), "k.py", [], ""),
-        ({"k.py": KERNEL.encode("utf-16")}, (), "k.py", [], "k.py was read as UTF-16; save it as UTF-8"),
+        ({"k.py": KERNEL.encode("utf-16")}, (), "k.py", [], "k.py is UTF-16; save it as UTF-8"),
         ({"it.zip": zipped({"in/k.py": KERNEL, "__MACOSX/._k.py": "", "in/venv/x.py": KERNEL})}, (), "k.py", [], ""),
         ({"k.py": KERNEL, "it.zip": zipped({"k.py": KERNEL})}, (), "k.py", [], ""),
         ({"k.cpp": CPP, "tiles.h": '#include <inner.h>\n#include "no.h"', "inner.h": "", "unused.h": ""}, (), "k.cpp",
@@ -486,7 +491,7 @@ ONE_OF_TWO = {"a.py": KERNEL, "b.py": KERNEL}
          ["tiling.py"], ""),
         (ONE_OF_TWO, ("--file", "B.py"), "b.py", [], ""),
         ({"mine.py": KERNEL, "notes.txt": ""}, ("--file", "k.py"), "mine.py", [],
-         "there is no k.py, so mine.py was graded"),
+         "there is no k.py, so mine.py counts"),
         ({"x/k.py": OTHER, "y/k.py": KERNEL}, ("--file", "k.py"), "k.py", [], ""),
     ],
 )  # fmt: skip
@@ -543,3 +548,29 @@ def test_of_an_archive_within_no_more_is_opened_than_one_author_may_have(course:
     for each in found:
         with pytest.raises(SubmissionError, match="without a kernel: hand in the files"):
             each.submission()
+
+
+def test_who_handed_in_what_is_listed_and_nothing_is_graded(closed: Path, course: Course) -> None:
+    course.configure('[teams]\nfast = ["ada", "zoe"]\n')
+    course.handed_in([("ada", (DEADLINE + timedelta(hours=30)).isoformat()), ("bob", DEADLINE.isoformat())])
+    (closed / "ada_31415_92653_k.py").rename(closed / "ada_31415_92653_K.cpp")
+    (closed / "ada_31415_92653_K.cpp").write_text(CPP)
+    folder(course.folder, {"ada_31415_92654_tiles.h": "", "kim_5_6_k.ipynb": "{}"})
+    fake = course.judge()
+    said = course.command("grade", "double", str(closed), "--list", "--handed-in", "in.csv", "--format", "json")
+    found = {one["author"]: one for one in json.loads(said.out)}
+    assert (said.code, fake.asked, sorted(found)) == (0, [], ["ada", "bob", "dan", "eve", "kim"])
+    assert found["ada"] == {
+        "author": "ada", "id": "31415", "name": "ada", "team": "fast", "file": "ada_31415_92653_K.cpp",
+        "beside": ["tiles.h"], "handed_in": (DEADLINE + timedelta(hours=30)).isoformat(), "late_days": 2,
+        "gradable": True, "note": "",
+    }  # fmt: skip
+    assert (found["dan"]["handed_in"], found["kim"]["gradable"]) == ("", False)
+    assert "a notebook cannot be graded" in found["kim"]["note"]
+    shown = course.command("grade", "double", str(closed), "--list", "--handed-in", "in.csv").out
+    assert shown.splitlines()[0].split() == ["author", "id", "name", "kernel", "handed", "in", "note"]
+    assert "K.cpp with tiles.h" in shown
+    unknown = course.command("grade", "double", str(closed), "--list", "--format", "json").out
+    assert {one["handed_in"] for one in json.loads(unknown)} == {""}
+    assert shown.splitlines()[-1] == "5 submissions, 1 without a kernel"
+    assert not (course.folder / "leaderboard").exists()
