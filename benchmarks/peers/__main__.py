@@ -194,6 +194,8 @@ def main() -> None:
     for stage in (bench.reference, bench.verdicts, bench.cheats, bench.processes):
         stage()
     keep(out, found)
+    if len(found["reference"]) < REFERENCES:
+        raise SystemExit("the time was up before there was a reference")
     text = page(found)
     print(text)
     if given.markdown:

@@ -143,7 +143,7 @@ def flashinfer_bench(sources: Mapping[str, str], folder: Path) -> Iterator[Told]
 
 
 # A file for robust-kbench, which compiles CUDA: an extension that runs the Python source beside it. It includes none of
-# torch's headers, so it compiles in seconds where such files take about a minute.
+# torch's headers, so it compiles faster than most.
 _CARRIER = """
 #include <Python.h>
 #define JOINED(a, b) a##b
