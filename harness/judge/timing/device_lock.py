@@ -7,9 +7,11 @@ takes its turn for its timing alone, and waits for no other before: a syntax err
 released with the process that holds it, so a killed judge blocks no other. Judges see each other's locks if they share
 `/tmp`: those in separate containers do not, and a CPU that they share is a doubt (`neighbours`).
 
-Processes are served in the order in which they come. Threads of one process are not: all that wait to be alone go
-before any that would share, which then begin together. In the order of their coming one that shares would get in
-between two that time, and each of these would wait for its tests.
+Those that are to be alone are served in the order in which they come, and all of them go before any that would share,
+which then begin together. In the order of their coming one that shares would get in between two that time, and each of
+these would wait for its tests. So there are three locks. Whoever is to be alone shares the *gate* from when it comes
+until it is done, and waits in the *queue* for the device. Whoever would share the device needs the whole gate for a
+moment.
 """
 
 from __future__ import annotations
@@ -17,8 +19,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from harness.device import DEVICES
 from harness.verdict import DeviceKind
 
 _DIRECTORY = Path("/tmp")  # not TMPDIR: judges of different users must share it
-_QUEUE, _LOCK = "kernelmark-{}-queue.lock", "kernelmark-{}.lock"
+_GATE, _QUEUE, _LOCK = "kernelmark-{}-gate.lock", "kernelmark-{}-queue.lock", "kernelmark-{}.lock"
 
 
 @contextlib.contextmanager
@@ -76,64 +76,27 @@ class _Busy(Exception):
     """Another grading has the device, or waits for it."""
 
 
-class _Threads:
-    """The turns of this process's threads on one device."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._sharing = self._to_be_alone = 0
-        self._alone = False
-
-    @contextlib.contextmanager
-    def turn(self, how: int, waiting: Callable[[], None]) -> Iterator[bool]:
-        """A turn of that kind; yields whether it was waited for; then `waiting` was called."""
-        alone = how == fcntl.LOCK_EX
-        with self._changed:
-            self._to_be_alone += alone
-            try:
-                if waited := not self._free(alone):
-                    waiting()
-                    self._changed.wait_for(lambda: self._free(alone))
-            finally:
-                self._to_be_alone -= alone
-                self._changed.notify_all()
-            self._alone, self._sharing = alone, self._sharing + (not alone)
-        try:
-            yield waited
-        finally:
-            with self._changed:
-                self._alone, self._sharing = False, self._sharing - (not alone)
-                self._changed.notify_all()
-
-    def _free(self, alone: bool) -> bool:
-        return not self._alone and not (self._sharing if alone else self._to_be_alone)
-
-
-_THREADS: defaultdict[str, _Threads] = defaultdict(_Threads)
-
-
 @contextlib.contextmanager
 def _locked(device: DeviceKind, how: int, waiting: Callable[[], None]) -> Iterator[None]:
     which = DEVICES[device].lock_name()
-    with _THREADS[which].turn(how, waiting) as waited, _among_processes(which, how, _silent if waited else waiting):
+    # Each use opens the files anew: then threads of one process wait for each other as processes do.
+    gate, queue, lock = (_open(_DIRECTORY / name.format(which)) for name in (_GATE, _QUEUE, _LOCK))
+    try:
+        if how == fcntl.LOCK_EX:
+            waiting = _lock(gate, fcntl.LOCK_SH, waiting)
+            _lock(lock, how, _lock(queue, how, waiting))
+            fcntl.flock(queue, fcntl.LOCK_UN)
+        else:
+            _lock(lock, how, _lock(gate, fcntl.LOCK_EX, waiting))
+            fcntl.flock(gate, fcntl.LOCK_UN)
         yield
+    finally:
+        for file in (lock, queue, gate):
+            os.close(file)
 
 
 def _silent() -> None:
     pass
-
-
-@contextlib.contextmanager
-def _among_processes(which: str, how: int, waiting: Callable[[], None]) -> Iterator[None]:
-    # A grading that waits to be alone keeps the queue, so that those that share cannot overtake it for ever.
-    queue, lock = (_open(_DIRECTORY / name.format(which)) for name in (_QUEUE, _LOCK))
-    try:
-        _lock(lock, how, _lock(queue, fcntl.LOCK_EX, waiting))
-        fcntl.flock(queue, fcntl.LOCK_UN)
-        yield
-    finally:
-        os.close(queue)
-        os.close(lock)
 
 
 def _lock(lock: int, how: int, waiting: Callable[[], None]) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""A worker: the judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
+"""A worker: a judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
 
 Called as `python -m kernelmark.grading.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout.
 Trusted. torch is imported once. A job's sandboxes start as soon as it arrives, while others are graded. Tests run side
@@ -79,6 +79,7 @@ class Worker:
         slots: int,
         answer: Callable[[JobAnswer], None],
         watchdog: Watchdog | None = None,
+        judges: int = 1,
     ) -> None:
         self._root, self._device, self._answer = root, device, answer
         self._watchdog = watchdog or Watchdog()
@@ -90,7 +91,7 @@ class Worker:
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
         # As many compilers at a time. They wait for nothing else, and have no place among those that are graded.
         self._compilers = Room(len(cpus))
-        self._room = Room(sandboxes_in(DEVICES[device].free_bytes()))
+        self._room = Room(sandboxes_in(DEVICES[device].free_bytes(), judges))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
         self._providers: dict[SandboxChoice, Provider] = {}
@@ -291,6 +292,7 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser()
     parser.add_argument("root", type=Path)
     parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--judges", type=int, default=1, help="how many workers this device has")
     parser.add_argument("--cpus", help="the processors to use, such as 0,1,2,3; by default all")
     arguments = parser.parse_args()
     if arguments.cpus:
@@ -307,7 +309,7 @@ def main() -> NoReturn:
     device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
     import harness.judge.grading  # noqa: F401  # and with it torch, before the first job waits for it
 
-    worker = Worker(arguments.root, device, arguments.slots, send)
+    worker = Worker(arguments.root, device, arguments.slots, send, judges=arguments.judges)
     worker.use_own_cpus()
     try:
         send(WorkerReady(device=DEVICES[device].facts().device_name, slots=arguments.slots))
