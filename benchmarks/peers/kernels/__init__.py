@@ -21,7 +21,7 @@ REPORTED = {
     "patched_clock": f"replaces torch.cuda.synchronize, Event.elapsed_time and do_bench: {_DEFENSES}",
     "lazy_tensor": f"returns a subclass of Tensor that computes when it is compared: {_DEFENSES}",
     "late_write": f"a thread does the work a little later: {_DEFENSES}",
-    "flush_reader": "knows a timed call by what the clock's fill of L2 left in memory; pygpubench's README warns of that moment",
+    "flush_reader": "knows a timed call by the clock's fill of L2, a moment that pygpubench's README warns of",
     "stale_output": f"after the tests, calls do nothing and return an earlier result: {_FIELD_GUIDE}",
     "downcast": f"the result has fewer bits: {_DEFENSES}",
     "by_shape": "sizes above those of tests get half of the work: cheat.py of gpu-mode's vectorsum",
