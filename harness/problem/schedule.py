@@ -17,7 +17,7 @@ _DURATION = re.compile(r"(?=.)(?:(\d{1,3})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?")
 _DAY = timedelta(days=1)
 
 
-def _length(text: str) -> timedelta:
+def length(text: str) -> timedelta:
     """A length of time as people write it: `30m`, `1h30m`, `2d`."""
     found = _DURATION.fullmatch(text)
     if found is None:
@@ -27,7 +27,7 @@ def _length(text: str) -> timedelta:
 
 
 def _duration(text: str) -> str:
-    _length(text)
+    length(text)
     return text
 
 
@@ -71,7 +71,7 @@ class Schedule(Spec):
     @property
     def on_time_until(self) -> datetime | None:
         """The end of the grace period."""
-        return None if self.deadline is None else self.deadline + _length(self.grace or "0m")
+        return None if self.deadline is None else self.deadline + length(self.grace or "0m")
 
     @property
     def closes(self) -> datetime | None:

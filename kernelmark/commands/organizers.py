@@ -193,6 +193,8 @@ _feedback = click.option(
     help="Write a file for each author here: DIR/AUTHOR.txt, or named so that Moodle takes it back.",
 )
 
+_OF_COURSE = ("handed_in", "file", "roster", "only_list")
+
 
 @click.command()
 @click.argument("problem", required=False)
@@ -219,6 +221,12 @@ _feedback = click.option(
     "--file",
     metavar="NAME",
     help="Which of an author's files is the kernel. [default: the only one, or the one that defines the entry]",
+)
+@click.option(
+    "--roster",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A CSV file of everyone in the course: author, name, id, team, extension. Who handed in nothing has a row.",
 )
 @click.option("--list", "only_list", is_flag=True, help="List who handed in what of HANDINS, and grade nothing.")
 @click.option("--resume", is_flag=True, help="Take what the ledger has of the same source, author and problem.")
@@ -251,10 +259,12 @@ def grade(
     from kernelmark.course.marks import Reports
 
     reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
-    of_course = reports.marks or reports.feedback or any(given[name] for name in ("handed_in", "file", "only_list"))
+    of_course = reports.marks or reports.feedback or any(given[name] for name in _OF_COURSE)
     if (base is None) == (handins is None) or (base is not None and of_course):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
-        raise UsageError("grade", f"{what}; --csv, --feedback, --file, --list and --handed-in go with HANDINS", remedy)
+        raise UsageError(
+            "grade", f"{what}; --csv, --feedback, --file, --list, --roster and --handed-in go with HANDINS", remedy
+        )
     if given["allow_other"] and given["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
@@ -265,10 +275,12 @@ def grade(
     else:
         assert problem is not None
         assert handins is not None  # it is the second argument
-        found = batch.of_course(terms, problem, handins, given["handed_in"], given["file"])
+        found = batch.of_course(
+            terms, problem, handins, **{name: given[name] for name in ("handed_in", "file", "roster")}
+        )
         if given["only_list"]:
             told = given["handed_in"] is not None
-            listing([(submitted, delay if told else None) for submitted, delay in found.submitted], form)
+            listing([(submitted, delay if told else None) for submitted, delay in found.submitted], found.absent, form)
             return 0
     return found.grade(terms, reports, jobs, form)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.errors import HarnessError
 from harness.submission import language_of
 from kernelmark.course import moments, report
+from kernelmark.course import roster as rosters
 from kernelmark.course.changed import SubmittedFile, changed, refuse_strays
 from kernelmark.course.kernel import Wanted
 from kernelmark.course.marks import Marked
@@ -22,9 +23,10 @@ from kernelmark.grading.recorder import Remark, admit, usual_s
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import Allowance
-from kernelmark.text.terminal import print_json, print_lines, say
+from kernelmark.text.terminal import counted, print_json, print_lines, say
 
 if TYPE_CHECKING:
+    from harness.problem import Problem
     from harness.problem.schedule import Delay
     from harness.submission import Submission
     from kernelmark.course.known import KnownVerdicts
@@ -48,7 +50,7 @@ class Terms:
     def ready(
         self,
         path: str,
-        problem: str | Path,
+        problem: Path | Problem,
         submission: Submission,
         admitted: Callable[[PreparedJob], Remark | None],
         *,
@@ -65,6 +67,8 @@ class CourseBatch(NamedTuple):
 
     asked: list[GradingRequest]
     submitted: list[tuple[CourseSubmission, Delay | None]]
+    absent: Sequence[Marked] = ()
+    """The marks of those from whom there is no submission."""
 
     def grade(self, terms: Terms, reports: Reports, jobs: int | None, form: str) -> int:
         """Grade all of them, print each in the given form and write the reports; returns the exit status."""
@@ -81,13 +85,13 @@ class CourseBatch(NamedTuple):
         try:
             for place, result in printed(results, form):
                 every[place] = result
-                reports.keep(marks(range(len(every))), marks([place]))
+                reports.keep([*marks(range(len(every))), *self.absent], marks([place]))
         finally:  # what was graded before an interruption is recorded, and must be reported
             if form == "json":
                 print_json([result.document() for result in every])
             elif not every:
                 print_lines(["no submission was added or changed"])
-            reports.write(every, marks(range(len(every))), "submission")
+            reports.write(every, [*marks(range(len(every))), *self.absent], "submission")
         return report.worst(every)
 
 
@@ -116,9 +120,11 @@ def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_oth
     return CourseBatch([GradingRequest(file.path, partial(read, file)) for file in found], [])
 
 
-def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None, file: str | None) -> CourseBatch:
+def of_course(
+    terms: Terms, problem: str, place: Path, *, handed_in: str | None, file: str | None, roster: Path | None
+) -> CourseBatch:
     """The submissions to a problem that are in a folder or an archive; `handed_in` says when, as an organizer gives it,
-    and `file` how the kernel's file should be called.
+    `file` how the kernel's file should be called, and `roster` who is in the course.
 
     They are exempt from the limits a day, since an organizer wants them graded.
 
@@ -131,18 +137,31 @@ def of_course(terms: Terms, problem: str, place: Path, handed_in: str | None, fi
 
     def read(submitted: CourseSubmission) -> AdmittedJob | GradingResult:
         admitted = partial(admit, late=late, handed_in=when(submitted), exempt=True) if terms.record else _unrecorded
-        return terms.ready(submitted.path, problem, submitted.submission(), admitted, exempt=True)
+        return terms.ready(submitted.path, own(submitted), submitted.submission(), admitted, exempt=True)
+
+    def own(submitted: CourseSubmission) -> Problem:
+        return submitted.person.problem(loaded) if submitted.person else loaded
 
     if file is not None:
         language_of(PurePath(file))
-    submissions = submissions_in(place, settings.teams, Wanted(loaded.entry, file or ""))
+    people = rosters.read(roster, loaded) if roster is not None else rosters.NOBODY
+    teams = people.teams(settings.teams)
+    submissions = submissions_in(place, teams, Wanted(loaded.entry, file or ""), people)
     for submitted in submissions:
         for remark in submitted.remarks:
             say(f"kernelmark: note: {submitted.author}: {remark}")
-    found = [(submitted, moments.delay(loaded, submitted, when)) for submitted in submissions]
+    found = [(submitted, moments.delay(own(submitted), submitted, when)) for submitted in submissions]
     if late is None and found and not any(delay for _, delay in found):
         say(f"kernelmark: note: {loaded.slug}: {loaded.schedule_at(terms.now)}; --handed-in says how late each one was")
-    return CourseBatch([GradingRequest(submitted.path, partial(read, submitted)) for submitted, _ in found], found)
+    present = {author for submitted in submissions for author in submitted.authors}
+    absent = [
+        person.handed_in_nothing(teams.of(author)) for author, person in people.authors.items() if author not in present
+    ]
+    if absent:
+        say(f"kernelmark: note: {counted(len(absent), 'person', 'people')} of the roster handed in nothing")
+    return CourseBatch(
+        [GradingRequest(submitted.path, partial(read, submitted)) for submitted, _ in found], found, absent
+    )
 
 
 def _unrecorded(_: PreparedJob) -> None:

@@ -14,16 +14,23 @@ from leaderboard.record.teams import shown as named
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
+    from kernelmark.course.marks import Marked
 
+_NOTHING: dict[str, Any] = {"file": "", "beside": [], "handed_in": "", "late_days": None, "gradable": False}
 _HEAD = ("author", "id", "name", "kernel", "handed in", "note")
 
 
-def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], form: str) -> None:
-    """Print who was found, as whom, with which file and when, and why a submission cannot be graded."""
+def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], absent: Sequence[Marked], form: str) -> None:
+    """Print who was found, as whom, with which file and when, why a submission cannot be graded, and who is absent."""
     found = [_document(each, delay) for each, delay in submitted]
     rows = [_row(each, delay, document) for (each, delay), document in zip(submitted, found, strict=True)]
     left = sum(not document["gradable"] for document in found)
-    lines = [*columns(rows, head=_HEAD, prose=True), "", f"{counted(len(rows), 'submission')}, {left} without a kernel"]
+    total = f"{counted(len(rows), 'submission')}, {left} without a kernel"
+    for one in absent:
+        rows.append((visible(one.author), visible(one.id), visible(one.name), "", "", one.graded.message))
+        known = {"author": one.author, "id": one.id, "name": one.name, "team": one.team}
+        found.append({**_NOTHING, **known, "note": one.graded.message})
+    lines = [*columns(rows, head=_HEAD, prose=True), "", total]
     print_as(form, found, lines)
 
 

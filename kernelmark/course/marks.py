@@ -65,7 +65,7 @@ def feedback(result: Marked) -> str:
     only the person who grades can do.
     """
     graded = result.graded
-    lines = [visible(graded.path)]
+    lines = [visible(graded.path)] if graded.path else []
     if graded.verdict is not None:
         lines += show.verdict(graded.verdict, graded.table, record=graded.recorded, for_author=True)
     else:

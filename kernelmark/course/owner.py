@@ -94,8 +94,13 @@ def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Own
         ids.setdefault(owner.author, set()).add(owner.id)
     authors = {owner: owner.author if len(ids[owner.author]) == 1 else owner.author_with_id for owner in every}
     by_id = {author: owner.id for owner, author in authors.items() if author != owner.author or author == owner.id}
-    for owner, author in authors.items():
-        if by_id.get(author, owner.id) != owner.id:
-            digest = hashlib.sha256(f"{owner.name}_{owner.id}".encode(errors="surrogatepass")).hexdigest()
-            authors[owner] = f"{author[:50]}-{digest[:8]}"
-    return authors
+    return {
+        owner: author if by_id.get(author, owner.id) == owner.id else told_apart(owner, author)
+        for owner, author in authors.items()
+    }
+
+
+def told_apart(owner: Owner, author: str) -> str:
+    """The name of an owner whose name as an author is that of somebody else."""
+    digest = hashlib.sha256(f"{owner.name}_{owner.id}".encode(errors="surrogatepass")).hexdigest()
+    return f"{author[:50]}-{digest[:8]}"

@@ -11,7 +11,7 @@ Authors who submitted no kernel, or only a folder, are listed too, so that no au
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,8 +26,9 @@ from harness.submission import Submission
 from kernelmark.course.files import HandedInFile, files_in
 from kernelmark.course.kernel import ANY, ChosenKernel, Wanted, chosen, listed
 from kernelmark.course.marks import Marked
-from kernelmark.course.owner import Owner, authors_of
+from kernelmark.course.owner import Owner, authors_of, told_apart
 from kernelmark.course.report import GradingResult
+from kernelmark.course.roster import NOBODY, Person, Roster
 from kernelmark.project.problems import find_directory, find_problem
 from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import say, visible
@@ -57,11 +58,13 @@ class CourseSubmission:
     """Others of the team whom the platform knows, though they submitted no kernel: their authors' names, and owners."""
     wanted: Wanted = ANY
     """By what its kernel is known."""
+    person: Person | None = None
+    """Who the author is, by a roster."""
 
     @property
     def owner(self) -> Owner:
-        """The name and the id that the platform has."""
-        return self.files[0].owner
+        """The name and the id that the platform has, or else those that a roster has."""
+        return self.files[0].owner if self.files[0].owner.id or self.person is None else self.person.owner
 
     @cached_property
     def chosen(self) -> ChosenKernel:
@@ -136,7 +139,9 @@ def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> 
     return find_problem(settings, problem, now)
 
 
-def submissions_in(place: Path, teams: Teams = NO_TEAMS, wanted: Wanted = ANY) -> list[CourseSubmission]:
+def submissions_in(
+    place: Path, teams: Teams = NO_TEAMS, wanted: Wanted = ANY, roster: Roster = NOBODY
+) -> list[CourseSubmission]:
     """The submissions in a folder or a zip archive, by author; notes on stderr which files belong to no author.
 
     Raises:
@@ -145,7 +150,7 @@ def submissions_in(place: Path, teams: Teams = NO_TEAMS, wanted: Wanted = ANY) -
     files = _unwrapped(files_in(place))
     if not any(file.language or file.is_archive for file in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
-    by_author = _by_author(files, teams)
+    by_author = _by_author(files, teams, roster)
     by_team = _by_team(by_author, teams)
     present = sorted(author for authors in by_team.values() for author in authors)
     taken = {file.path for author in present for file in by_author[author]}
@@ -154,7 +159,9 @@ def submissions_in(place: Path, teams: Teams = NO_TEAMS, wanted: Wanted = ANY) -
     names, found = _names(by_author, teams), []
     for author in present:
         team = teams.of(author)
-        mates = [other for other in by_author if team and other != author and teams.of(other) == team]
+        owners = {other: person.owner for other, person in roster.authors.items()}
+        owners |= {other: own[0].owner for other, own in by_author.items() if own[0].owner.id or other not in owners}
+        mates = [(other, owner) for other, owner in owners.items() if team and other != author and team.includes(other)]
         found.append(
             CourseSubmission(
                 author,
@@ -162,26 +169,39 @@ def submissions_in(place: Path, teams: Teams = NO_TEAMS, wanted: Wanted = ANY) -
                 team,
                 tuple(other for other in by_team[teams.name_of(author)] if other != author),
                 names[author],
-                tuple((other, by_author[other][0].owner) for other in mates),
+                tuple(mates),
                 wanted,
+                roster.authors.get(author),
             )
         )
     return found
 
 
-def _by_author(files: Iterable[HandedInFile], teams: Teams) -> dict[str, list[HandedInFile]]:
+def _by_author(files: Iterable[HandedInFile], teams: Teams, roster: Roster) -> dict[str, list[HandedInFile]]:
     """The files that have an owner, by author, in order of name; notes on stderr an author who cannot have the name
     that their file has, since that is what another author's id makes of their name.
     """
     owned = [file for file in files if file.has_owner]
-    authors = authors_of((file.owner for file in owned), _without_member(teams))
+    people = _people({file.owner for file in owned}, roster)
+    others = (file.owner for file in owned if file.owner not in people)
+    authors = authors_of(others, [*_without_member(teams), *roster.authors])
     for owner, author in authors.items():
+        if author in roster.authors:
+            authors[owner] = author = told_apart(owner, author)
         if author not in (owner.author, owner.author_with_id):
             say(f"kernelmark: note: {visible(owner.name)} is graded as {author}, since {owner.author} is somebody else")
+    authors |= {owner: person.author for owner, person in people.items()}
     by_author: dict[str, list[HandedInFile]] = {}
     for file in owned:
         by_author.setdefault(authors[file.owner], []).append(file)
     return {author: _opened(own) for author, own in sorted(by_author.items())}
+
+
+def _people(owners: Collection[Owner], roster: Roster) -> dict[Owner, Person]:
+    """Those whom the roster has; by their name alone, only where no one handed in with the id that they have."""
+    ids = {owner.id for owner in owners} - {""}
+    found = ((owner, roster.of(owner)) for owner in owners)
+    return {owner: one for owner, one in found if one is not None and (owner.id or one.owner.id not in ids)}
 
 
 def _opened(files: list[HandedInFile]) -> list[HandedInFile]:

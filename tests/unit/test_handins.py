@@ -447,7 +447,7 @@ def test_what_refuses_all_is_said_once_and_writes_nothing(
         (("double", "handins", "--changed", "main"), "needs either"),
         (
             ("--changed", "main", "--csv", "marks.csv"),
-            "--csv, --feedback, --file, --list and --handed-in go with HANDINS",
+            "--csv, --feedback, --file, --list, --roster and --handed-in go with HANDINS",
         ),
         (("--changed", "main", "--handed-in", "2020-01-01T00:00Z"), "--handed-in go with HANDINS"),
         (("--changed", "main", "--list"), "needs either --changed BASE or PROBLEM HANDINS"),

@@ -1,0 +1,137 @@
+"""Everyone in a course, as an organizer lists them: `kernelmark grade PROBLEM HANDINS --roster FILE`. Trusted.
+
+The CSV file has a row for each person, and any of the columns `author` (the name on the board), `name` and `id` (as the
+platform has them), `team`, and `extension` (how much longer this person has, or until when).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.errors import UsageError
+from harness.problem import Problem
+from harness.problem.schedule import length
+from kernelmark.course.marks import Marked
+from kernelmark.course.owner import Owner
+from kernelmark.course.report import GradingResult
+from kernelmark.project.settings import name_from
+from kernelmark.text import spreadsheet
+from leaderboard.record.teams import Team, Teams
+
+_COLUMNS = {"author": ("author",), "name": ("name", "full name", "student"), "id": ("id", "identifier", "sid")}
+_PARTICIPANT = "Participant "  # what Moodle's worksheet puts before an id
+
+
+@dataclass(frozen=True)
+class Person:
+    """One row: the name on the board, whom the platform means by it, and what holds for this person alone."""
+
+    author: str
+    owner: Owner
+    team: str = ""
+    extension: timedelta | datetime | None = None
+
+    def handed_in_nothing(self, team: Team | None) -> Marked:
+        """The mark of a person from whom there is no submission."""
+        nothing = GradingResult("", UsageError.exit_code, "handed in nothing", by_author=True)
+        name = team.name if team else ""
+        return Marked(self.author, self.owner.id, self.owner.name, name, None, nothing, f"{self.author}.txt")
+
+    def problem(self, problem: Problem) -> Problem:
+        """The problem with the deadline that this person has."""
+        if self.extension is None or problem.deadline is None:
+            return problem
+        own = self.extension if isinstance(self.extension, datetime) else problem.deadline + self.extension
+        return problem.model_copy(update={"deadline": max(problem.deadline, own)})
+
+
+@dataclass(frozen=True)
+class Roster:
+    """All people; nobody has the author's name or the id of another."""
+
+    people: tuple[Person, ...] = ()
+
+    @cached_property
+    def authors(self) -> dict[str, Person]:
+        """Each person by the name on the board."""
+        return {person.author: person for person in self.people}
+
+    def of(self, owner: Owner) -> Person | None:
+        """Who handed something in: the person with this id, or else the only one with this name, unless both have an
+        id.
+        """
+        if by_id := [person for person in self.people if owner.id and person.owner.id == owner.id]:
+            return by_id[0]
+        names = {owner.author, owner.name.casefold()}
+        named = [one for one in self.people if not (owner.id and one.owner.id) and names & _names(one)]
+        return named[0] if len(named) == 1 else None
+
+    def teams(self, known: Teams) -> Teams:
+        """The teams of the settings, and those that the people are in.
+
+        Raises:
+            UsageError: the two contradict each other.
+        """
+        own: dict[str, list[str]] = {}
+        for person in self.people:
+            if person.team:
+                own.setdefault(person.team, []).append(person.author)
+        try:
+            return Teams({**known.root, **{name: tuple(members) for name, members in own.items()}})
+        except ValidationError as error:
+            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise UsageError("--roster", why, "say the same in [teams] of kernelmark.toml") from None
+
+
+NOBODY = Roster()
+
+
+def read(file: Path, problem: Problem) -> Roster:
+    """The people in a CSV file.
+
+    Raises:
+        UsageError: it cannot be read, has none of the columns that name people, or a row is wrong.
+    """
+    people, seen = list[Person](), set[str]()
+    for where, cells in spreadsheet.read(file):
+        author, name, own_id = (_first(cells, names) for names in _COLUMNS.values())
+        owner = Owner(name or author, own_id.removeprefix(_PARTICIPANT))
+        if not owner.name and not owner.id:
+            raise UsageError(where, "names nobody", "give one of the columns author, name and id")
+        author = name_from(author) or owner.author
+        for one in (author, *([f"the id {owner.id}"] if owner.id else [])):
+            if one in seen:
+                raise UsageError(where, f"names {one} again", "give each person one row, and a name in `author`")
+            seen.add(one)
+        extension = _extension(cells.get("extension", ""), where, problem)
+        people.append(Person(author, owner, name_from(cells.get("team", "")), extension))
+    return Roster(tuple(people))
+
+
+def _first(cells: dict[str, str], names: Sequence[str]) -> str:
+    return next((cells[name] for name in names if cells.get(name)), "")
+
+
+def _names(person: Person) -> set[str]:
+    own = person.owner
+    return {person.author, own.id, own.author, own.name.casefold()} - {""}
+
+
+def _extension(text: str, where: str, problem: Problem) -> timedelta | datetime | None:
+    try:
+        if not text:
+            return None
+        if "-" not in text:
+            return length(text)
+        moment = datetime.fromisoformat(text)
+        zone = problem.deadline.tzinfo if problem.deadline else None
+        return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+    except ValueError:
+        remedy = "write how much longer, like 2d or 1h30m, or until when, like 2027-01-31T23:59:00+01:00"
+        raise UsageError(where, f"{text!r:.80} is no extension", remedy) from None
