@@ -21,6 +21,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.grading import Grading
 from harness.judge.session import Session
+from harness.judge.session.builds import Builds
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed import launcher as replayed_launcher
 from harness.judge.timing.replayed import timing as replayed_timing
@@ -121,10 +122,9 @@ def graded(
             for each in launchers[1:]
         ]
         timing = stack.enter_context(ReplayedTiming("quick", launchers[0], recorded, (), alone))
-        setup = Setup(
-            problem, SUBMISSION, provider=Scripted(runner), device="cpu", effort="quick", on_progress=events.on
-        )
-        return Grading(setup).grade(own, timing)
+        provider = Scripted(runner)
+        setup = Setup(problem, SUBMISSION, provider=provider, device="cpu", effort="quick", on_progress=events.on)
+        return Grading(setup, Builds(provider, "cpu", problem.limits, None)).grade(own, timing)
 
 
 def test_the_runner_is_gone_before_a_call_is_timed(events: Events) -> None:
