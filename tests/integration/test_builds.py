@@ -11,11 +11,11 @@ import pytest
 from harness import judge, sandbox
 from harness.files.kept import Kept
 from harness.judge.timing.device_lock import lock_alone
-from harness.problem import load
+from harness.problem import Problem, load
 from harness.sandbox import Launch
 from harness.submission import Submission
-from harness.verdict import Check, Outcome, SandboxName
-from kernelmark.diagnostics.selftest import PROBLEMS
+from harness.verdict import Check, Outcome, SandboxName, Verdict
+from kernelmark.diagnostics.selftest import HERE, PROBLEMS
 from tests.grading import setup
 
 PROBLEM = load(PROBLEMS / "double")
@@ -41,8 +41,8 @@ extern "C" void twice(const float* x, float* y, int64_t n) { for (int64_t i = 0;
 class Launches:
     """A provider that notes what it launches."""
 
-    def __init__(self, name: str) -> None:
-        self._real = sandbox.provider(name)  # type: ignore[arg-type]
+    def __init__(self, within: str | sandbox.Provider) -> None:
+        self._real = sandbox.provider(within) if isinstance(within, str) else within  # type: ignore[arg-type]
         self.launched: list[Launch] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -63,10 +63,18 @@ def kept(tmp_path: Path) -> Kept:
     return Kept(tmp_path / "kept", 1 << 30)
 
 
+def given_in(provider: Launches, problem: Problem, source: str, language: str = "py", **given: Any) -> judge.Setup:
+    submission = Submission.of(source, language, author="tester")  # type: ignore[arg-type]
+    return dataclasses.replace(setup(problem, submission, **given), provider=provider)
+
+
+def graded_in(provider: Launches, problem: Problem, source: str, language: str = "py", **given: Any) -> Verdict:
+    return judge.grade(given_in(provider, problem, source, language, **{"effort": "quick", **given}))
+
+
 def checked(provider: Launches, kept: Kept | None, source: str, language: str = "py", **limits: float) -> Check:
     problem = PROBLEM.model_copy(update={"limits": PROBLEM.limits.model_copy(update=limits)})
-    submission = Submission.of(source, language, author="tester")  # type: ignore[arg-type]
-    return judge.check(dataclasses.replace(setup(problem, submission, kept=kept), provider=provider))
+    return judge.check(given_in(provider, problem, source, language, kept=kept))
 
 
 @pytest.mark.parametrize("name", SANDBOXES)
@@ -83,6 +91,22 @@ def test_the_same_file_is_built_once_and_graded_twice(
     assert [check.log.strip() for check in checks] == ["built before: True" if language == "py" else ""] * 2
     assert checked(provider, kept, source + "\n", language).outcome is Outcome.ACCEPTED
     assert provider.builds == 2, "another submission shares nothing with it"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", SANDBOXES)
+def test_a_runner_finds_nothing_to_compile_of_an_extension(name: SandboxName, kept: Kept) -> None:
+    """What was unpacked has whole seconds, and what is compiled anew has not."""
+    source = (HERE / "honest/inline_cpp/submission.py").read_text()
+    source += """
+import os
+from pathlib import Path
+made = list((Path(os.environ["XDG_CACHE_HOME"]) / "torch_extensions").rglob("*.so"))
+print(f"compiled here: {[path.name for path in made if path.stat().st_mtime_ns % 10**9]} of {len(made)}", flush=True)
+"""
+    for _ in range(2):
+        check = checked(Launches(name), kept, source)
+        assert (check.outcome, check.log.strip()) == (Outcome.ACCEPTED, "compiled here: [] of 1"), check.message
 
 
 @pytest.mark.bwrap
