@@ -187,7 +187,7 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
         UsageError: Ray's tokens are switched off, or a fleet or another program uses the port.
         HarnessError: it did not start.
     """
-    made = None if has_token() else make_token()
+    made = None if has_token() or find_spec("ray") is None else make_token()
     require_token()
     from ray.util import get_node_ip_address
 
