@@ -11,9 +11,10 @@ It measures in four stages, each in random order, until the time is up; a furthe
 1. the reference: CUPTI's durations in three processes;
 2. of each project the seconds of a verdict in a new process without any cache, and of the next one in the same process
    where there is one, alone on the machine;
-3. the cheats, several at a time, which matters little: a cheat that is believed gains more than others cost it;
-4. ten new processes of each project: the time that it reports of a kernel, and of one that does 1 % more. Several
-   processes start at a time, but the kernel's file lets only one of them go on at a time.
+3. the cheats;
+4. ten new processes of each project: the time that it reports of a kernel, and of one that does 1 % more.
+
+But for the second stage several processes start at a time; the kernel's file lets only one of them go on at a time.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ import torch
 from benchmarks.foreign import keep
 from benchmarks.peers.evaluators import ANEW, EVALUATORS
 from benchmarks.peers.kernels import REPORTED
-from benchmarks.peers.table import page
+from benchmarks.peers.table import PROCESSES, page, ran
 from harness.device import DEVICES
 
 ROOT = Path(__file__).resolve().parents[2]
-REFERENCES, PROCESSES = 3, 10
+REFERENCES = 3
 PAIR = ("add", "slower")
-CHEATS_AT_A_TIME, STARTS_AT_A_TIME = 8, 4
+STARTS_AT_A_TIME = 4
 LIMIT_S = 120.0
 Found = dict[str, Any]
 Task = tuple[str, tuple[str, ...], str, Callable[[Found], None]]  # evaluator, sources, kind, what keeps the answer
@@ -58,7 +59,7 @@ class Bench:
     """What there is so far, and what adds to it."""
 
     def __init__(self, given: argparse.Namespace, out: Path, found: Found) -> None:
-        self.out, self.found, self.pack = out, found, given.pack.resolve()
+        self.out, self.found, self.only, self.pack = out, found, given.only, given.pack.resolve()
         self.scratch, self.until = given.scratch.resolve(), time.monotonic() + given.seconds
         self._writing = threading.Lock()
 
@@ -107,7 +108,7 @@ class Bench:
             "PEERS_GPU_MODE": str(self.pack / "reference-kernels"),
             "POPCORN_SEED": str(random.getrandbits(31)),
             **{name: str(folder / cache) for name, cache in caches.items()},
-            **({"PEERS_TURN": __file__} if kind.startswith("process") else {}),
+            **({} if kind == "alone" else {"PEERS_TURN": __file__}),
         }
 
     def do(self, tasks: Sequence[Task], at_a_time: int) -> None:
@@ -132,18 +133,19 @@ class Bench:
                 raise SystemExit(f"the reference failed: {told['failed']}")
             rows.append(told["told"])
 
-        self.do([("CUPTI", PAIR, "reference", store)] * (REFERENCES - len(rows)), 1)
+        missing = range(len(rows), REFERENCES)
+        self.do([("CUPTI", PAIR, f"reference-{number}", store) for number in missing], STARTS_AT_A_TIME)
 
     def verdicts(self) -> None:
         def store(name: str, told: Found) -> None:
             self.found["peers"][name] = {"alone": told, "cheats": {}, "processes": []}
 
-        missing = [name for name in EVALUATORS if name not in self.found["peers"]]
+        missing = [name for name in self.only if name not in self.found["peers"]]
         self.do([(name, PAIR[: 1 + (name not in ANEW)], "alone", partial(store, name)) for name in missing], 1)
 
     def running(self) -> list[tuple[str, Found]]:
-        """The projects that told what they were asked."""
-        return [(name, peer) for name, peer in self.found["peers"].items() if "failed" not in peer["alone"]]
+        """The projects that took the honest kernel."""
+        return [(name, peer) for name, peer in self.found["peers"].items() if name in self.only and ran(peer)]
 
     def cheats(self) -> None:
         def store(cheats: Found, cheat: str, told: Found) -> None:
@@ -155,7 +157,7 @@ class Bench:
             for cheat in REPORTED
             if cheat not in peer["cheats"]
         ]
-        self.do(missing, CHEATS_AT_A_TIME)
+        self.do(missing, STARTS_AT_A_TIME)
 
     def processes(self) -> None:
         for number in range(PROCESSES):  # a round of all, then the next
@@ -173,6 +175,7 @@ class Bench:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pack", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--only", nargs="+", choices=EVALUATORS, default=list(EVALUATORS))
     parser.add_argument("--seconds", type=float, default=300.0, help="when to begin nothing more")
     parser.add_argument("--out", type=Path, help="is added to; by default in benchmarks/results, by the card's name")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="where to write the page")
@@ -185,11 +188,12 @@ def main() -> None:
     uuid = facts.known().get("device_uuid_sha256")
     if found.setdefault("card", uuid) != uuid:
         raise SystemExit(f"{out} is of another card: all is to be measured on one")
-    found["peers"] = {name: peer for name, peer in found["peers"].items() if "failed" not in peer["alone"]}
+    found["peers"] = {name: peer for name, peer in found["peers"].items() if ran(peer)}
     found |= facts.known() | {"torch": torch.__version__, "cpus": os.cpu_count()}
     found["command"] = "python -m benchmarks.peers --pack FOLDER"
     found["dates"].append(datetime.now(UTC).isoformat(timespec="seconds"))
-    found["versions"] = json.loads((given.pack / "versions.json").read_text())
+    versions = given.pack / "versions.json"
+    found["versions"] = json.loads(versions.read_text()) if versions.exists() else {}
     bench = Bench(given, out, found)
     for stage in (bench.reference, bench.verdicts, bench.cheats, bench.processes):
         stage()

@@ -4,53 +4,108 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.evaluators import EVALUATORS, SIZES
+from benchmarks.peers.evaluators import EVALUATORS, LEAVES, SIZES, STATES
 from benchmarks.peers.kernels import REPORTED
 
 Row = dict[str, Any]
-BELIEVED = 0.9  # of the honest kernel's time
+BELIEVED = 0.5  # of the honest kernel's time: a gain that no other load on the machine explains
+PROCESSES = 10
 NONE = "–"
+PAIRS = (
+    "",
+    "equal, called different",
+    "1 % slower, called different",
+    "equal ones differ by",
+    "slower one's time is larger",
+)
 
 
 def page(found: Row) -> str:
-    """The whole page in Markdown: the template beside this, filled in."""
+    """The page in Markdown: the template beside this, filled in, without the sections that nothing was measured for."""
     peers = {name: found["peers"][name] for name in EVALUATORS if name in found["peers"]}
-    running = {name: peer for name, peer in peers.items() if "failed" not in peer["alone"]}
-    truth = {size: [run["add"]["us"][size] for run in found["reference"]] for size in SIZES}
-    slower = median(run["slower"]["us"]["long"] / run["add"]["us"]["long"] for run in found["reference"])
+    running = {name: peer for name, peer in peers.items() if ran(peer)}
+    truth = references(found)
+    several = max(len(reported(peer)) for peer in running.values()) > 1
+    dirty = [{name: row["us"]["dirty"]["long"] for name, row in run.items()} for run in found["reference"]]
     versions = found["versions"]
-
-    def table(cells: Callable[[Row], list[str]]) -> str:
-        return "\n".join(f"| {name} | " + " | ".join(cells(peer)) + " |" for name, peer in running.items())
-
-    ran = [f"- **{name}** ({versions.get(name, 'this commit')}): {entry(name)}" for name in running]
-    ran += [
-        f"- **{name}** ({versions.get(name, '')}) did not run: `{peer['alone']['failed']}`"
-        for name, peer in peers.items()
-        if name not in running
+    heads = ["", "L2", "seconds, cold", "next", "bias, short", "bias, long", *["spread, long", "processes"] * several]
+    said = [f"- **{name}** ({versions.get(name, 'this commit')}): {entry(name)}" for name in running]
+    said += [
+        f"- **{name}** ({versions[name]}) did not run: `{why(peers[name])}`." for name in peers if name not in running
     ]
-    cheats = [["", *running], [":---", *[":---"] * len(running)]]
-    cheats += [[f"`{cheat}`", *(mark(peer, cheat) for peer in running.values())] for cheat in REPORTED]
+    said += [f"- {each}" for each in [*versions.get("left_out", []), *found.get("notes", []), *left(found, running)]]
+    cheats = [[f"`{cheat}`", *(mark(peer, cheat) for peer in running.values())] for cheat in REPORTED]
     cheats.append(["believed", *(counted(peer) for peer in running.values())])
-    return (Path(__file__).parent / "page.md").read_text().format(
+    text = (Path(__file__).parent / "page.md").read_text().format(
         **{key: found[key] for key in ("device_name", "driver", "torch")},
         date=found["dates"][-1][:10],
-        sizes=" and ".join(f"{n:,} elements ({median(truth[size]):.2f} µs)" for size, n in SIZES.items()),
         calls=sum(run["add"]["calls"] for run in found["reference"]),
         references=len(found["reference"]),
-        bars=" and ".join(f"{max(each) - min(each):.2f} µs ({100 * spread(each):.1f} %)" for each in truth.values()),
-        times=table(lambda peer: times(peer, truth)),
-        slower=f"{100 * (slower - 1):+.1f} %",
-        pairs=table(pairs),
-        cheats="\n".join("| " + " | ".join(row) + " |" for row in cheats),
+        truth=table(["L2", *(f"{size}: {n:,} elements" for size, n in SIZES.items())], stated(truth)),
+        times=table(heads, [[name, *times(name, peer, truth, several)] for name, peer in running.items()]),
+        slower=f"{100 * (median(run['slower'] / run['add'] for run in dirty) - 1):+.1f} %",
+        pairs=table(PAIRS, [[name, *row] for name, peer in running.items() if (row := pairs(peer))]),
+        cheats=table(["", *running], cheats),
         reported="\n".join(f"- `{cheat}`: {where}." for cheat, where in REPORTED.items()),
-        ran="\n".join([*ran, *(f"- {each}" for each in versions.get("left_out", []))]),
+        ran="\n".join(said),
     )  # fmt: skip
+    sections = text.split("\n## ")
+    return "\n## ".join(each for each in sections if "\n\nnothing was measured\n" not in each)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [list(row) for row in rows]
+    if not lines:
+        return "nothing was measured"
+    ruled = [list(heads), [":---", *["---:"] * (len(heads) - 1)], *lines]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in ruled)
+
+
+def ran(peer: Row) -> bool:
+    """Whether an evaluator takes the honest kernel; if it does not, what it refuses says nothing."""
+    return "failed" not in peer["alone"] and all(row["right"] for row in peer["alone"]["told"].values())
+
+
+def why(peer: Row) -> str:
+    """What an evaluator said that does not run."""
+    return str(peer["alone"].get("failed") or [row["said"] for row in peer["alone"]["told"].values()])
+
+
+def left(found: Row, running: Row) -> list[str]:
+    """What is still to be measured, in a sentence."""
+    missing = [name for name in EVALUATORS if name not in found["peers"]]
+    cheats = sum(len(REPORTED) - len(peer["cheats"]) for peer in running.values())
+    processes = sum(PROCESSES - len(peer["processes"]) for peer in running.values())
+    counts = [
+        f"{cheats} cheats",
+        f"{processes} of the new processes, ten for each evaluator, which spreads and pairs need",
+    ]
+    what = [*missing, *(each for each in counts if not each.startswith("0 "))]
+    told = f"Not run yet: {', '.join(what)}. `python -m benchmarks.peers --pack FOLDER` goes on where this stopped."
+    return [told] if what else []
+
+
+def references(found: Row) -> dict[str, dict[str, list[float]]]:
+    """CUPTI's medians by the state of L2 and the size, one for each process, of the states that were measured."""
+    every = [run["add"]["us"] for run in found["reference"]]
+    return {
+        state: {size: [each[state][size] for each in every] for size in SIZES}
+        for state in STATES
+        if all(state in each for each in every)
+    }
+
+
+def stated(truth: dict[str, dict[str, list[float]]]) -> list[list[str]]:
+    """The rows of the reference: medians, and how far the processes are apart."""
+    return [
+        [state, *(f"{median(each):.2f} ± {(max(each) - min(each)) / 2:.2f} µs" for each in sizes.values())]
+        for state, sizes in truth.items()
+    ]
 
 
 def entry(name: str) -> str:
@@ -77,17 +132,21 @@ def reported(peer: Row, size: str = "long") -> list[float]:
     return [run["add"]["us"][size] for run in runs(peer)]
 
 
-def times(peer: Row, truth: dict[str, list[float]]) -> list[str]:
-    """A row of the table of times."""
+def times(name: str, peer: Row, truth: dict[str, dict[str, list[float]]], several: bool) -> list[str]:
+    """A row of the table of times: each bias is against CUPTI with L2 as the evaluator leaves it."""
+    state = LEAVES.get(name, "dirty")
     seconds = [f"{each['seconds']:.1f}" for each in peer["alone"]["told"].values()]
-    seconds += [NONE] * (2 - len(seconds))
-    several = {size: reported(peer, size) for size in SIZES}
-    if not several["long"]:
-        return [*seconds, *[NONE] * 4]
-    right = {size: median(each) for size, each in truth.items()}
-    biases = {size: median(each) - right[size] for size, each in several.items()}
-    far = [f"{bias:+.2f} µs ({100 * bias / right[size]:+.1f} %)" for size, bias in biases.items()]
-    return [*seconds, *far, f"{100 * spread(several['long']):.2f} %", str(len(several["long"]))]
+    cells = [state, *seconds, *[NONE] * (2 - len(seconds))]
+    for size in SIZES:
+        right = truth.get(state, {}).get(size)
+        if right is None or not reported(peer, size):
+            cells.append(NONE)
+            continue
+        bias = median(reported(peer, size)) - median(right)
+        cells.append(f"{bias:+.2f} µs ({100 * bias / median(right):+.1f} %)")
+    if several:
+        cells += [f"{100 * spread(reported(peer)):.2f} %", str(len(reported(peer)))]
+    return cells
 
 
 def differ(one: Row, other: Row, size: str = "long") -> bool | None:
@@ -109,7 +168,7 @@ def pairs(peer: Row) -> list[str]:
     several = runs(peer)
     both = [run for run in several if "slower" in run]
     if not both or len(several) < 2:
-        return [NONE] * 4
+        return []
     equal = [excluded(run["add"]) for run in several]
     slower = [excluded(run["slower"]) for run in both]
     if None in equal:
@@ -137,7 +196,8 @@ def believed(peer: Row, cheat: str) -> bool:
 def mark(peer: Row, cheat: str) -> str:
     if cheat not in peer["cheats"]:
         return "not run"
-    return f"**{gain(peer, cheat):.0%}**" if believed(peer, cheat) else NONE
+    share = gain(peer, cheat)
+    return NONE if share is None else f"**{share:.0%}**" if believed(peer, cheat) else "no gain"
 
 
 def counted(peer: Row) -> str:

@@ -56,23 +56,40 @@ def test_the_slower_one_is_counted_whatever_the_error() -> None:
 
 def test_bias_and_spread_are_of_all_processes() -> None:
     one = peer((told(100), told(101)), (told(104), told(101)), (told(103), told(101)))
-    row = table.times(one, {"short": [1.0, 3.0, 1.5], "long": [100.0, 101.0, 99.0]})
-    assert row == ["3.0", "3.0", "+0.50 µs (+33.3 %)", "+3.00 µs (+3.0 %)", "3.88 %", "3"]
+    truth = {
+        "dirty": {"short": [1.0, 3.0, 1.5], "long": [100.0, 101.0, 99.0]},
+        "clean": {"short": [2.0], "long": [90.0]},
+    }
+    assert table.times("KernelBench", one, truth, several=True) == [
+        "dirty", "3.0", "3.0", "+0.50 µs (+33.3 %)", "+3.00 µs (+3.0 %)", "3.88 %", "3",
+    ]  # fmt: skip
+    # against the state that it leaves, and against none if that was not measured
+    assert table.times("kernelmark", one, truth, several=False)[3:] == ["+0.00 µs (+0.0 %)", "+13.00 µs (+14.4 %)"]
+    assert table.times("do_bench_cudagraph", one, truth, several=False)[3:] == ["–", "–"]
 
 
 @pytest.mark.parametrize(
-    ("row", "believed"),
+    ("row", "mark"),
     [
-        (told(50), True),
-        (told(95), False),
-        (told(50, right=False), False),
-        ({"right": False, "us": {}, "said": "status 1"}, False),
+        (told(40), "**40%**"),
+        (told(60), "no gain"),
+        (told(40, right=False), "–"),
+        ({"right": False, "us": {}, "said": "status 1"}, "–"),
     ],
 )
-def test_a_cheat_is_believed_if_it_is_right_and_gains(row: dict[str, Any], believed: bool) -> None:
+def test_a_cheat_is_believed_if_it_is_right_and_gains(row: dict[str, Any], mark: str) -> None:
     one = peer((told(100), told(101)), stale_output=row)
-    assert table.believed(one, "stale_output") == believed
+    assert table.mark(one, "stale_output") == mark
+    assert table.believed(one, "stale_output") == (mark == "**40%**")
     assert table.mark(one, "by_shape") == "not run"
+
+
+def test_refusals_count_only_where_the_honest_kernel_is_taken(bench: peers.Bench) -> None:
+    stages(bench)
+    bench.found["peers"]["gpu-mode"]["alone"]["told"]["add"] |= {"right": False, "said": "illegal memory access"}
+    text = table.page(bench.found)
+    assert "- **gpu-mode** (f83c) did not run: `['illegal memory access']`." in text
+    assert "gpu-mode |" not in text
 
 
 def test_a_narrower_result_is_believed_if_it_is_called_right() -> None:
@@ -90,6 +107,7 @@ if name == "nvbench":
     sys.exit("no libcuda")
 def row(each):
     us = {"short": 2.0, "long": 101.0 if each == "slower" else 100.0}
+    us = {"dirty": us, "own": us} if name == "CUPTI" else us
     return {"right": True, "us": us, "error_us": {}, "at": time.time(), "calls": 150}
 pathlib.Path(folder, "told").write_text("\\n".join(json.dumps(row(each)) for each in wanted))
 """
@@ -101,8 +119,12 @@ pathlib.Path(folder, "told").write_text("\\n".join(json.dumps(row(each)) for eac
     monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(peers, "PROCESSES", 2)
     (tmp_path / "page.md").touch()
-    given = argparse.Namespace(pack=tmp_path, scratch=tmp_path / "scratch", seconds=100.0)
-    found: dict[str, Any] = {"peers": {}, "dates": ["2026-11-27T12:00"], "versions": {"nvbench": "0.3.0"}}
+    given = argparse.Namespace(only=list(EVALUATORS), pack=tmp_path, scratch=tmp_path / "scratch", seconds=100.0)
+    found: dict[str, Any] = {
+        "peers": {},
+        "dates": ["2026-11-27T12:00"],
+        "versions": {"nvbench": "0.3.0", "gpu-mode": "f83c"},
+    }
     found |= {"device_name": "a card", "driver": "1", "torch": "2"}
     return peers.Bench(given, tmp_path / "out.json", found)
 
@@ -122,9 +144,14 @@ def test_a_run_is_kept_as_it_goes_and_one_that_fails_is_named(bench: peers.Bench
         assert (each["cheats"].keys() == REPORTED.keys()) == (name != "nvbench")
         assert len(each["processes"]) == (0 if name == "nvbench" else 2)
     text = table.page(kept)
-    assert "- **nvbench** (0.3.0) did not run: `status 1: no libcuda`" in text
-    assert "262,144 elements (2.00 µs) and 16,777,216 elements (100.00 µs)" in text
+    assert "- **nvbench** (0.3.0) did not run: `status 1: no libcuda`." in text
+    assert "| own | 2.00 ± 0.00 µs | 100.00 ± 0.00 µs |" in text
     assert "450 calls a size in 3" in text
+    assert "## Equal and slower kernels" in text
+    for each in kept["peers"].values():
+        each["processes"] = []
+    assert "## Equal and slower kernels" not in table.page(kept)  # no pair was measured
+    kept["peers"] = bench.found["peers"]
     before = bench.out.read_text()
     stages(bench)  # nothing is left to do
     assert bench.out.read_text() == before
