@@ -128,6 +128,9 @@ class VerdictFields(NamedTuple):
     outcome: Outcome
     created_at: datetime
     setting: Setting
+    start: int = 0
+    """Where its line begins in the file, and below how many bytes it has; 0 if it was not read from the index."""
+    length: int = 0
 
     @property
     def problem(self) -> ProblemId:

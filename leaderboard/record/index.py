@@ -283,7 +283,7 @@ class _Update:
         )
         moment = (fields.created_at - EPOCH) // MICROSECOND
         day = utc(fields.created_at).date().isoformat()
-        return (*head, None, None, None, *values[2:], moment, day)  # without `seq` and `hash`, which `head` has
+        return (*head, None, None, None, *values[2:-2], moment, day)  # without what `head` has
 
     def _number(self, setting: Setting) -> int:
         """The number of a setting, which many verdicts have in common."""

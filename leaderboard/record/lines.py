@@ -77,11 +77,7 @@ class Lines:
         rows = self._rows("seq, start, length", "AND seq IN (SELECT value FROM json_each(?))", "ORDER BY seq", wanted)
         return [LinePlace(*row) for row in rows]
 
-    def place(self, number: int) -> list[LinePlace]:
-        """Where the line of this number is: one place, or none."""
-        return [LinePlace(*row) for row in self._rows("seq, start, length", "AND seq = ?", "", number)]
-
-    def read(self, places: Iterable[LinePlace]) -> Iterator[Entry]:
+    def read(self, places: Iterable[LinePlace | VerdictFields]) -> Iterator[Entry]:
         """The entries at some places; other processes may write meanwhile.
 
         Raises:
@@ -191,9 +187,9 @@ class Lines:
 
     def made(self, row: Sequence[Any]) -> VerdictFields:
         """The fields of a verdict from a row of their columns."""
-        *same, outcome, created_at, setting = row
+        *same, outcome, created_at, setting, start, length = row
         moment = datetime.fromisoformat(created_at)
-        return VerdictFields._make((*same, _OUTCOMES[outcome], moment, self._settings[setting]))
+        return VerdictFields._make((*same, _OUTCOMES[outcome], moment, self._settings[setting], start, length))
 
     def _concerned(self, events: Events) -> tuple[object, ...]:
         """The values of `_CONCERNED`."""

@@ -14,7 +14,7 @@ _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, formats (bidirectional 
 
 def visible(text: str) -> str:
     """One line of untrusted text with every control, format and line-breaking character written as an escape."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(escaped(c) if unicodedata.category(c) in _INVISIBLE else c for c in text)
 

@@ -124,11 +124,11 @@ def _verdict(lines: Lines, line: VerdictFields) -> Verdict:
     """The whole verdict of a line.
 
     Raises:
-        LedgerError: the ledger was replaced meanwhile, or cannot be read.
+        LedgerError: the ledger was changed meanwhile, or cannot be read.
     """
-    entry = next(lines.read(lines.place(line.seq)), None)
-    if entry is None or entry.hash != line.hash:
-        raise LedgerError(f"{lines.path} was replaced while it was read", "try again")
+    (entry,) = lines.read([line])
+    if entry.hash != line.hash:
+        raise LedgerError(f"{lines.path} was written to in the middle while it was read", "try again")
     return entry.verdict
 
 

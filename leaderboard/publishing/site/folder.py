@@ -77,8 +77,9 @@ def write(folder: Path, memory: Path, pages: Iterable[Page]) -> Written:
         with ExitStack() as opened:
             begun = cache(lambda: opened.enter_context((memory / _BEGUN).open("a", encoding="ascii", buffering=1)))
             for page in pages:
-                if all(_is_current(root, path, page.key, old) for path in page.paths):
-                    new.update((path, old[path]) for path in page.paths)
+                if _is_current(root, page, old):
+                    for path in page.paths:
+                        new[path] = old[path]
                     continue
                 for path in page.paths:
                     begun().write(f"{path}\n")
@@ -111,9 +112,12 @@ def _begun(file: Path) -> list[str]:
     return []
 
 
-def _is_current(root: str, path: str, page_key: str, old: Kept) -> bool:
-    known = old.get(path)
-    return known is not None and known[0] == page_key and _size(root + path) == known[1]
+def _is_current(root: str, page: Page, old: Kept) -> bool:
+    for path in page.paths:
+        known, size, _ = old.get(path, _UNFINISHED)
+        if known != page.key or _size(root + path) != size:
+            return False
+    return True
 
 
 def _size(path: str) -> int:

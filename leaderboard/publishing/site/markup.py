@@ -37,7 +37,6 @@ from leaderboard.text.visible import parameters, visible
 
 HERE = Path(__file__).parent
 _LONGEST = 400  # maximum length of one value, in characters: nothing honest is longer
-_AS_IT_IS = frozenset({Markup, int, float})
 _LEXERS = {language.suffix: language.lexer for language in LANGUAGES.values()}
 _SOURCE_BYTES = 160_000  # maximum size of highlighted HTML: the page's JSON has the whole source
 
@@ -179,11 +178,9 @@ def templates(compiled: Path, **shared: Any) -> Environment:
 
 def _shown(value: Any) -> Any:
     """A value as a template prints it: HTML from this module unchanged, other text made visible and cut."""
-    if type(value) in _AS_IT_IS:  # most of what is printed; a page prints hundreds of values
-        return value
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return visible(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
-    return value
+    if not isinstance(value, str) or isinstance(value, Markup) or (len(value) <= _LONGEST and value.isprintable()):
+        return value  # most of what is printed; a page prints hundreds of values
+    return visible(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
 
 
 def code(text: str) -> Markup:

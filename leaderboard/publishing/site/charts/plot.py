@@ -210,29 +210,25 @@ def _attribute(value: str) -> str:
 def _draw_x(frame: _Frame) -> Iterator[str]:
     top, bottom = _number(frame.top), _number(frame.bottom)
     ticks = sorted((frame.column(value), label) for value, label in frame.x.ticks)
-    drawn = [
-        _element("path", {"class": "guide", "d": "".join(f"M{_number(at)} {top}V{bottom}" for at, _ in ticks)}),
-        _element("path", {"d": f"M{_number(frame.left)} {bottom}H{_number(frame.right)}"}),
-        *(_written(label, at, frame.bottom + 15) for at, label in _apart(ticks)),
-    ]
-    yield _element("g", {"class": "axis x"}, "".join(drawn))
+    guides = "".join([f"M{_number(at)} {top}V{bottom}" for at, _ in ticks])
+    labels = "".join([_written(label, at, frame.bottom + 15) for at, label in _apart(ticks)])
+    line = f"M{_number(frame.left)} {bottom}H{_number(frame.right)}"
+    yield f'<g class="axis x"><path class="guide" d="{guides}" /><path d="{line}" />{labels}</g>'
     if frame.x.title:
         title = _written(frame.x.title, (frame.left + frame.right) / 2, frame.bottom + 34)
-        yield _element("g", {"class": "title"}, title)
+        yield f'<g class="title">{title}</g>'
 
 
 def _draw_y(frame: _Frame) -> Iterator[str]:
     left, right = _number(frame.left), _number(frame.right)
     ticks = [(frame.row(value), label) for value, label in frame.y.ticks]
-    drawn = [
-        _element("path", {"class": "guide", "d": "".join(f"M{left} {_number(at)}H{right}" for at, _ in ticks)}),
-        _element("path", {"d": f"M{left} {_number(frame.top)}V{_number(frame.bottom)}"}),
-        *(_written(label, frame.left - 5, at + 3.5) for at, label in ticks),
-    ]
-    yield _element("g", {"class": "axis y"}, "".join(drawn))
+    guides = "".join([f"M{left} {_number(at)}H{right}" for at, _ in ticks])
+    labels = "".join([_written(label, frame.left - 5, at + 3.5) for at, label in ticks])
+    line = f"M{left} {_number(frame.top)}V{_number(frame.bottom)}"
+    yield f'<g class="axis y"><path class="guide" d="{guides}" /><path d="{line}" />{labels}</g>'
     if frame.y.title:
         title = _written(frame.y.title, -(frame.top + frame.bottom) / 2, 12)
-        yield _element("g", {"class": "title", "transform": "rotate(-90)"}, title)
+        yield f'<g class="title" transform="rotate(-90)">{title}</g>'
 
 
 def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
@@ -246,16 +242,15 @@ def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
 
 
 def _written(text: str, x: float, y: float) -> str:
-    return _element("text", {"x": _number(x), "y": _number(y)}, _text(text))
+    inner = _text(text)
+    head = f'text x="{_number(x)}" y="{_number(y)}"'
+    return f"<{head}>{inner}</text>" if inner else f"<{head} />"
 
 
 def _draw_series(frame: _Frame, series: Series) -> str:
     places = [point and (_number(frame.column(point[0])), _number(frame.row(point[1]))) for point in series.points]
-    drawn = [
-        f'<path d="M{" ".join(f"{x} {y}" for x, y in filter(None, run))}" />'
-        for there, run in groupby(places, key=bool)
-        if there
-    ]
+    runs = (filter(None, run) for there, run in groupby(places, key=bool) if there)
+    drawn = [f'<path d="M{" ".join([f"{x} {y}" for x, y in run])}" />' for run in runs]
     if series.dots:
         drawn += [f'<circle cx="{x}" cy="{y}" r="3" />' for x, y in filter(None, places)]
     return _element("g", {"class": f"s-{series.style}"}, "".join(drawn))
