@@ -38,7 +38,7 @@ from leaderboard.record import chain, fields, pooling
 from leaderboard.record.chain import LinePlace
 from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
 from leaderboard.record.fields import Setting, fields_of
-from leaderboard.record.lines import ACCEPTED, EPOCH, GRADINGS, MICROSECOND, Lines
+from leaderboard.record.lines import ACCEPTED, EPOCH, FAILED, GRADINGS, MICROSECOND, Lines
 from leaderboard.record.pooling import PooledSource, pooled
 from leaderboard.text.units import utc
 
@@ -73,6 +73,7 @@ CREATE TABLE line (
 CREATE INDEX line_run ON line (ledger, run);
 CREATE INDEX line_source ON line (ledger, author, sha256);
 CREATE INDEX line_moment ON line (ledger, moment, run);
+CREATE INDEX line_failed ON line (ledger, author, moment, run) WHERE {FAILED};
 CREATE TABLE source (  -- pooled by {length_prefixed_sha256(*(file.read_bytes() for file in _CODE))}
   ledger INTEGER NOT NULL, author TEXT NOT NULL, sha256 TEXT NOT NULL, newest INTEGER NOT NULL,
   first_at TEXT NOT NULL, first_run TEXT NOT NULL, since INTEGER NOT NULL, gradings TEXT NOT NULL,

@@ -27,6 +27,7 @@ _POOLED = "first_at, first_run, source.since, gradings, pooled_ns, source.low_ns
 EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 ACCEPTED = f"outcome = '{Outcome.ACCEPTED}' AND line.median_ns IS NOT NULL"  # as `VerdictFields.accepted`
+FAILED = f"NOT (outcome = '{Outcome.ACCEPTED}' AND median_ns IS NOT NULL)"
 # The author and the hash of each source that one of these runs, sources and authors is about.
 _CONCERNED = """
   SELECT author, sha256 FROM line INDEXED BY line_run WHERE ledger = ?1 AND run IN (SELECT value FROM json_each(?2))
@@ -168,8 +169,8 @@ class Lines:
 
     def failed(self, author: str, most: int) -> list[VerdictFields]:
         """The newest verdicts of an author that were not accepted, newest first, and no more than `most`."""
-        where, order = f"AND author = ? AND NOT ({ACCEPTED})", "ORDER BY moment DESC, run DESC LIMIT ?"
-        return [*map(self.made, self._rows(_FIELDS, where, order, author, most, by="INDEXED BY line_source"))]
+        where, order = f"AND author = ? AND {FAILED}", "ORDER BY moment DESC, run DESC LIMIT ?"
+        return [*map(self.made, self._rows(_FIELDS, where, order, author, most, by="INDEXED BY line_failed"))]
 
     def of_runs(self, runs: Iterable[str]) -> list[VerdictFields]:
         """The verdicts of these runs, by their whole ids, oldest first."""
