@@ -42,13 +42,18 @@ class HandedInFile:
     read: Callable[[int], bytes]
     """At most so many bytes of it."""
     is_folder: bool = False
+    whose: Owner | None = None
+    """Whose it is, if that is known better than by its name."""
 
     @property
     def owner(self) -> Owner:
-        """Whose it is, by the name of the outermost folder or of the file."""
+        """Whose it is, by the name of the outermost folder or of the file unless it is known better."""
+        if self.whose is not None:
+            return self.whose
         outermost, *inner = self.path.parts
         is_folder = bool(inner) or self.is_folder
-        return Owner.of(outermost if is_folder else self.path.stem, is_folder=is_folder)
+        stem = PurePosixPath(self.path.stem).stem if self.is_text else self.path.stem
+        return Owner.of(outermost if is_folder else stem, is_folder=is_folder)
 
     @property
     def name(self) -> str:
@@ -94,7 +99,8 @@ class HandedInFile:
         except (SubmissionError, OSError, *_DAMAGE):
             return []
         found = [(self.path / member.filename.lstrip("/"), member.filename) for member in members[:_ARCHIVE_FILES]]
-        return [HandedInFile(path, partial(self._member, name)) for path, name in found if not _ignored(path)]
+        every = [HandedInFile(path, partial(self._member, name), whose=self.whose) for path, name in found]
+        return [file for file in every if not _ignored(file.path)]
 
     def _opened(self) -> zipfile.ZipFile:
         content = self.read(_ARCHIVE_BYTES + 1)
@@ -108,18 +114,22 @@ class HandedInFile:
 
 
 def files_in(place: Path) -> list[HandedInFile]:
-    """The files and the empty folders in a folder or a zip archive.
+    """The files and the empty folders in a folder or a zip archive; of hidden ones, only the folders `.git` of clones.
 
     Raises:
         UsageError: it is neither, cannot be read, or holds too many files.
     """
-    files = [file for file in _files(place) if not _ignored(file.path)]
+    files = [file for file in _files(place) if not _ignored(file.path) or _is_clone(file)]
     full = {folder for file in files for folder in file.path.parents}
     return [file for file in files if not file.is_folder or file.path not in full]
 
 
 def _ignored(path: PurePosixPath) -> bool:
     return any(part.startswith(".") or part in _TOOLS for part in path.parts)
+
+
+def _is_clone(file: HandedInFile) -> bool:
+    return file.is_folder and file.path.name == ".git" and not _ignored(file.path.parent)
 
 
 def _files(place: Path) -> Iterator[HandedInFile]:
@@ -133,7 +143,7 @@ def _files(place: Path) -> Iterator[HandedInFile]:
     except (OSError, *_DAMAGE) as error:
         why = getattr(error, "strerror", None) or "is not a zip archive"
         raise UsageError(str(place), f"cannot be read ({why})", "name a folder, or a zip archive") from None
-    members = [member for member in members if not _ignored(PurePosixPath(member.filename))]
+    members = [one for one in members if not _ignored(path := PurePosixPath(one.filename)) or path.name == ".git"]
     if len(members) > _MOST_FILES:
         raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
     for member in members:
@@ -145,6 +155,8 @@ def _files(place: Path) -> Iterator[HandedInFile]:
 def _in_folder(folder: Path) -> Iterator[HandedInFile]:
     try:
         for inner, folders, names in outside.walked(folder, most=_MOST_FILES, deepest=_DEEPEST):
+            if ".git" in folders:
+                yield HandedInFile(PurePosixPath((inner / ".git").relative_to(folder)), partial(_content, inner), True)
             folders[:] = [name for name in folders if not _ignored(PurePosixPath(name))]
             if inner != folder:
                 yield HandedInFile(PurePosixPath(inner.relative_to(folder)), partial(_content, inner), is_folder=True)

@@ -1,7 +1,8 @@
 """Whose submission a folder or file is, by its name on a learning platform or elsewhere.
 
 `submissions` and `moments` ask. Trusted, over names that strangers chose. Moodle and Canvas append the owner's id, and
-Canvas whether it came late: `Ada Lovelace_31415_assignsubmission_file`, `lovelaceada_LATE_31415_92653_softmax.py`.
+Canvas whether it came late: `Ada Lovelace_31415_assignsubmission_file`, `lovelaceada_LATE_31415_92653_softmax.py`. On
+Blackboard the account follows the assignment: `Homework 1_ada_attempt_2026-11-30-23-50-11_softmax.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from kernelmark.project.settings import name_from
 
 _MOODLE = re.compile(r"(?P<late>)_(?P<id>\d+)_assignsubmission_", re.ASCII)
 _CANVAS = re.compile(r"(?P<late>_LATE)?_(?P<id>\d+)_\d+_", re.ASCII)  # the owner's id, the file's id, the file's name
+# The account after the assignment, when it was handed in, and the file's name, which the text of an attempt lacks.
+_BLACKBOARD = re.compile(r"_(?P<id>[^_]+)_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_|\.txt$|$)", re.ASCII)
 _LONGEST_FILE = 255  # bytes in the name of a file
 
 
@@ -44,13 +47,15 @@ class Owner:
         if is_folder and moodle:
             found = moodle[-1]
         else:
-            matches = [*moodle, *([canvas] if canvas else [])]
+            matches = [*moodle, *(one for one in (canvas, _BLACKBOARD.search(text)) if one)]
             if not matches:
                 return cls(text)
             found = min(matches, key=lambda match: match.start())
             ids = dict.fromkeys([found["id"], *(match["id"] for match in moodle)])
             if len(ids) > 1:
                 return cls(text, ids=tuple(ids))
+        if found.re is _BLACKBOARD:
+            return cls(found["id"], found["id"])
         return cls(text[: found.start()], found["id"], bool(found["late"]), found.re is _MOODLE)
 
     @property
@@ -76,9 +81,15 @@ class Owner:
 
 def own_name(text: str) -> str:
     """The name that a student gave a file, without what a platform put before it."""
-    matches = [found for pattern in (_MOODLE, _CANVAS) if (found := pattern.search(text))]
+    matches = [found for pattern in (_MOODLE, _CANVAS, _BLACKBOARD) if (found := pattern.search(text))]
     first = min(matches, key=lambda match: match.start(), default=None)
     return text if first is None else text[first.end() :].removeprefix("file_") or text
+
+
+def attempt(text: str) -> str:
+    """When a file was handed in on Blackboard, by its name; "" if it is from elsewhere."""
+    found = _BLACKBOARD.search(text)
+    return found["when"] if found else ""
 
 
 def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Owner, str]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from harness.errors import SubmissionError, UsageError
 from harness.languages import known
@@ -25,6 +25,7 @@ from harness.problem.schedule import Delay
 from harness.submission import Submission
 from kernelmark.course.files import HandedInFile, files_in
 from kernelmark.course.kernel import ANY, ChosenKernel, Wanted, chosen, listed
+from kernelmark.course.layouts import arranged
 from kernelmark.course.marks import Marked
 from kernelmark.course.owner import Owner, authors_of, told_apart
 from kernelmark.course.report import GradingResult
@@ -35,6 +36,7 @@ from kernelmark.text.terminal import say, visible
 from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
 _ARCHIVES = 4  # archives of one author that are opened
+_SHOWN = 3  # folders that a message names
 Moments = Callable[["CourseSubmission"], datetime | None]
 """When a submission was handed in; None if that is not known.
 
@@ -147,7 +149,8 @@ def submissions_in(
     Raises:
         UsageError: it is neither, cannot be read, or holds no kernel.
     """
-    files = _unwrapped(files_in(place))
+    files, roster = arranged(files_in(place), place.name, roster, teams)
+    teams = roster.teams(teams)
     if not any(file.language or file.is_archive for file in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
     by_author = _by_author(files, teams, roster)
@@ -174,7 +177,22 @@ def submissions_in(
                 roster.authors.get(author),
             )
         )
+    _refuse_unknown(found)
     return found
+
+
+def _refuse_unknown(submissions: Sequence[CourseSubmission]) -> None:
+    """Refuse folders of folders, if it is of none known which kernel in them is meant: they are of several authors."""
+    folders = set[str]()
+    for each in submissions:
+        folders = {file.path.parts[1] for file in each.files if file.language and len(file.path.parts) > 2}
+        with suppress(UsageError):
+            if each.owner.id or len(folders) < 2 or each.chosen:
+                return
+    if len(submissions) > 1:
+        some = visible(", ".join(sorted(folders)[:_SHOWN]))
+        what = f"{submissions[-1].author} holds several folders with kernels ({some}), and so do the others"
+        raise UsageError("the layout is not known", what, "name a folder that has one folder for each author")
 
 
 def _by_author(files: Iterable[HandedInFile], teams: Teams, roster: Roster) -> dict[str, list[HandedInFile]]:
@@ -246,19 +264,3 @@ def marked(submitted: CourseSubmission, delay: Delay | None, graded: GradingResu
         owner = submitted.known_as(author)
         file = owner.feedback_file or f"{author}.txt"
         yield Marked(author, owner.id, owner.name, team, delay, graded, file, submitted.remarks)
-
-
-def _unwrapped(files: list[HandedInFile]) -> list[HandedInFile]:
-    """The files without the one folder that an archive often holds everything in."""
-    tops = {file.path.parts[0] for file in files if len(file.path.parts) > 1 or file.language or file.is_archive}
-    wrapper = next(iter(tops), "")
-    if len(tops) != 1 or Owner.of(wrapper, is_folder=True).id:
-        return files
-    inside = [
-        replace(file, path=file.path.relative_to(wrapper))
-        for file in files
-        if file.path.parents[-2:-1] == (PurePosixPath(wrapper),)
-    ]
-    if sum(bool(file.language) or file.is_archive for file in inside) < 2 and not any(file.owner.id for file in inside):
-        return files  # an author's own folder
-    return inside + [file for file in files if file.path.parts[0] != wrapper]
