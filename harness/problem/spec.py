@@ -307,6 +307,14 @@ class Limits(Spec):
     output_bytes: Whole = Field(default=_MIB, gt=0, description="what it may print")
 
 
+class HandInSpec(Spec):
+    """What organizers expect of the files that are handed in."""
+
+    file: str = Field(
+        pattern=r"[^/]+\.(py|cu|cpp)$", description="what a course calls the kernel's file, of several: kernel.py"
+    )
+
+
 class ProblemFile(Schedule):
     """A `problem.toml`, key by key; the schedule is one of its parts."""
 
@@ -331,6 +339,7 @@ class ProblemFile(Schedule):
     visibility: Literal["public", "after_deadline", "never"] = Field(
         default="public", description="when submitted sources may be shown"
     )
+    submission: HandInSpec | None = Field(default=None, description="what organizers expect of the files of a course")
 
 
 def json_schema() -> dict[str, Any]:

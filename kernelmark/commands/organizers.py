@@ -220,7 +220,8 @@ _OF_COURSE = ("handed_in", "file", "roster", "only_list")
 @click.option(
     "--file",
     metavar="NAME",
-    help="Which of an author's files is the kernel. [default: the only one, or the one that defines the entry]",
+    help="Which of an author's files is the kernel. [default: the one that the problem's file names, or else the "
+    "only one, or the one that defines the entry]",
 )
 @click.option(
     "--roster",

@@ -124,7 +124,7 @@ def of_course(
     terms: Terms, problem: str, place: Path, *, handed_in: str | None, file: str | None, roster: Path | None
 ) -> CourseBatch:
     """The submissions to a problem that are in a folder or an archive; `handed_in` says when, as an organizer gives it,
-    `file` how the kernel's file should be called, and `roster` who is in the course.
+    `file` how the kernel's file should be called (by default as the problem says), and `roster` who is in the course.
 
     They are exempt from the limits a day, since an organizer wants them graded.
 
@@ -142,11 +142,12 @@ def of_course(
     def own(submitted: CourseSubmission) -> Problem:
         return submitted.person.problem(loaded) if submitted.person else loaded
 
-    if file is not None:
+    file = file or (loaded.submission.file if loaded.submission else "")
+    if file:
         language_of(PurePath(file))
     people = rosters.read(roster, loaded) if roster is not None else rosters.NOBODY
     teams = people.teams(settings.teams)
-    submissions = submissions_in(place, teams, Wanted(loaded.entry, file or ""), people)
+    submissions = submissions_in(place, teams, Wanted(loaded.entry, file), people)
     for submitted in submissions:
         for remark in submitted.remarks:
             say(f"kernelmark: note: {submitted.author}: {remark}")

@@ -122,15 +122,15 @@ def _used(kernel: HandedInFile, source: bytes, files: Sequence[HandedInFile]) ->
     near = {name: file for name, file in near.items() if name.rpartition(".")[2] in suffixes}
     used, waiting = dict[str, bytes](), [source]
     while waiting and len(used) <= MAX_BESIDE:  # one more is refused
-        text = waiting.pop()
-        for name in [name for name in near if name not in used and _mentions(text, name)]:
+        for name in _mentioned(waiting.pop()) & near.keys() - used.keys():
             used[name], _ = _text(near[name])
             waiting.append(used[name])
     return used
 
 
-def _mentions(source: bytes, name: str) -> bool:
-    stem, _, suffix = name.encode(errors="surrogateescape").rpartition(b".")
-    line = rb"(?:from|import)\b.*\b%b\b" if suffix == b"py" else rb'#[ \t]*include[ \t]*[<"](?:.*/)?%b\.%b[>"]'
-    words = (re.escape(stem),) if suffix == b"py" else (re.escape(stem), re.escape(suffix))
-    return re.search(rb"^[ \t]*" + line % words, source, re.MULTILINE) is not None
+def _mentioned(source: bytes) -> set[str]:
+    """The names of the files that a source may include or import."""
+    text = source.decode()
+    imports = " ".join(re.findall(r"^[ \t]*(?:from|import)\b(.*)", text, re.MULTILINE))
+    includes = re.findall(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^<>"\n]*)', text, re.MULTILINE)
+    return {f"{word}.py" for word in re.findall(r"\w+", imports)} | {path.rpartition("/")[2] for path in includes}

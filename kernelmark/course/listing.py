@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError
-from harness.problem.schedule import shown
 from kernelmark.course.submissions import CourseSubmission
 from kernelmark.text.terminal import columns, counted, print_as, visible
-from leaderboard.record.teams import shown as named
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
     from kernelmark.course.marks import Marked
 
-_NOTHING: dict[str, Any] = {"file": "", "beside": [], "handed_in": "", "late_days": None, "gradable": False}
 _HEAD = ("author", "id", "name", "kernel", "handed in", "note")
 
 
 def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], absent: Sequence[Marked], form: str) -> None:
     """Print who was found, as whom, with which file and when, why a submission cannot be graded, and who is absent."""
     found = [_document(each, delay) for each, delay in submitted]
-    rows = [_row(each, delay, document) for (each, delay), document in zip(submitted, found, strict=True)]
     left = sum(not document["gradable"] for document in found)
-    total = f"{counted(len(rows), 'submission')}, {left} without a kernel"
+    nothing: dict[str, Any] = {"file": "", "beside": [], "handed_in": "", "late_days": None, "gradable": False}
     for one in absent:
-        rows.append((visible(one.author), visible(one.id), visible(one.name), "", "", one.graded.message))
         known = {"author": one.author, "id": one.id, "name": one.name, "team": one.team}
-        found.append({**_NOTHING, **known, "note": one.graded.message})
-    lines = [*columns(rows, head=_HEAD, prose=True), "", total]
-    print_as(form, found, lines)
+        found.append({**known, **nothing, "note": one.graded.message})
+    total = f"{counted(len(submitted), 'submission')}, {left} of which cannot be graded"
+    print_as(form, found, [*columns([_row(one) for one in found], head=_HEAD, prose=True), "", total])
 
 
 def _document(submitted: CourseSubmission, delay: Delay | None) -> dict[str, Any]:
@@ -54,10 +48,8 @@ def _document(submitted: CourseSubmission, delay: Delay | None) -> dict[str, Any
     }
 
 
-def _row(submitted: CourseSubmission, delay: Delay | None, document: dict[str, Any]) -> tuple[str, ...]:
-    path = PurePosixPath(submitted.path)
-    within = str(path.relative_to(path.parts[0])) if len(path.parts) > 1 else path.name
-    file = " with ".join(filter(None, (within, ", ".join(document["beside"]))))
-    when = "" if delay is None else shown(delay.handed_in) + (f", {delay}" if delay.days else "")
-    cells = (named(submitted.author, submitted.team), document["id"], document["name"], file, when, document["note"])
-    return tuple(map(visible, cells))
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
+    team = f"{one['team']} ({one['author']})" if one["team"] else one["author"]
+    file = " with ".join(filter(None, (one["file"].partition("/")[2] or one["file"], ", ".join(one["beside"]))))
+    late = f", {counted(one['late_days'], 'day')} late" if one["late_days"] else ""
+    return tuple(map(visible, (team, one["id"], one["name"], file, one["handed_in"] + late, one["note"])))

@@ -572,5 +572,17 @@ def test_who_handed_in_what_is_listed_and_nothing_is_graded(closed: Path, course
     assert "K.cpp with tiles.h" in shown
     unknown = course.command("grade", "double", str(closed), "--list", "--format", "json").out
     assert {one["handed_in"] for one in json.loads(unknown)} == {""}
-    assert shown.splitlines()[-1] == "5 submissions, 1 without a kernel"
+    assert shown.splitlines()[-1] == "5 submissions, 1 of which cannot be graded"
     assert not (course.folder / "leaderboard").exists()
+
+
+def test_the_problem_names_the_file_and_the_option_goes_before_it(course: Course) -> None:
+    toml = course.folder / "problems/double/problem.toml"
+    toml.write_text('submission = { file = "a.py" }\n' + toml.read_text())
+    place = folder(course.folder, {f"{top}/{name}": KERNEL for top in ("ada", "bob") for name in ("a.py", "b.py")})
+    for name, given in (("a.py", ()), ("b.py", ("--file", "b.py"))):
+        fake = course.judge(accepted(), accepted())
+        assert course.grade(place, "--no-record", *given).code == 0
+        assert [submission.name for _, submission, *_ in fake.asked] == [name] * 2
+    said = course.grade(place, "--file", "a.txt")
+    assert (said.code, "unknown language '.txt'" in said.err) == (2, True)

@@ -132,6 +132,7 @@ def test_when_and_to_whom_are_no_part_of_the_question(tmp_path: Path, good: Prob
         (
             "deadline = 2030-01-01T00:00:00Z # moved\n",
             'tags = []\nvisibility="never"\n',
+            'submission = { file = "kernel.cu" }\n',
             RULES.replace("\n", "\r\n"),
             f'{RULES}grace = "1h30m"\nlate = {{ days = 2, penalty_per_day = 0.3 }}\n',
         )
