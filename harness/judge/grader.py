@@ -6,13 +6,9 @@ Trusted. The sandboxes start before torch is imported, and boot meanwhile.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import importlib.util
-import os
 import secrets
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -24,6 +20,7 @@ from harness.judge.session.builds import Turn
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
+from harness.judge.torch_import import import_torch
 from harness.submission import Submission
 from harness.verdict import Check, Stage, Verdict
 
@@ -245,9 +242,7 @@ class Grader:
         """
         sessions = self._started(replayed=replayed)
         sessions.start_all()
-        _load_torch_libraries()
-        import harness.judge.grading  # noqa: F401  # and with it torch
-
+        import_torch()
         return sessions.runner()
 
     def _fresh(self) -> Session:
@@ -281,16 +276,3 @@ class Grader:
         others = waiting_before(self._setup.device)
         queue = f", and {others} {'waits' if others == 1 else 'wait'} before this one" if others else ""
         return f"waiting: another grading is {doing} this {self._device.name}{queue}"
-
-
-def _load_torch_libraries() -> None:
-    """Load the libraries of torch; what is missing, the import of torch explains.
-
-    The import itself would keep Python's lock for as long as the loader takes, and the threads that start the sandboxes
-    would wait: on two cores a container then started 0.3 s later.
-    """
-    torch = importlib.util.find_spec("torch")
-    if torch is not None and torch.origin is not None:
-        load = ctypes.CDLL(None).dlopen
-        load.restype = ctypes.c_void_p
-        load(os.fsencode(Path(torch.origin).parent / "lib" / "libtorch.so"), os.RTLD_NOW)

@@ -70,7 +70,6 @@ class Docker:
             SandboxError: the daemon refused, a host path is missing, or there is no such GPU.
         """
         with _translated(), contextlib.ExitStack() as undone:
-            _ = self._swept
             uid = uids.take(self._uids)
             undone.callback(uids.release, uid)
             created: str = self._api.create_container(
@@ -89,6 +88,7 @@ class Docker:
             try:
                 self._api.start(created)
                 container.watch()
+                _ = self._swept
             except BaseException:
                 container.close()
                 raise
@@ -108,12 +108,17 @@ class Docker:
         return docker.from_env(timeout=DAEMON_S).api
 
     @cached_property
-    def _gpu_way(self) -> gpu.Way:
-        return gpu.way_for_docker(self._api.info())
+    def _daemon(self) -> dict[str, Any]:
+        described: dict[str, Any] = self._api.info()
+        return described
 
     @cached_property
+    def _gpu_way(self) -> gpu.Way:
+        return gpu.way_for_docker(self._daemon)
+
+    @property
     def _uids(self) -> range:
-        return uids.among(self._api.info())
+        return uids.among(self._daemon)
 
     @cached_property
     def _swept(self) -> bool:

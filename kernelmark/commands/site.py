@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import http.server
 import threading
 import time
 from datetime import UTC, datetime
@@ -19,6 +18,8 @@ from kernelmark.commands.options import load_settings
 from kernelmark.text.terminal import say, visible
 
 if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
     from kernelmark.project.settings import Settings
 
 
@@ -93,26 +94,27 @@ def _build(settings: Settings, out: Path) -> datetime | None:
     return min((moment for moment in closings if moment is not None and moment >= made_from.now), default=None)
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without logging requests, and keeps browsers from caching old pages."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that http.server gives it
-        pass
-
-    def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-cache")
-        super().end_headers()
-
-
-def _begin(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
+def _begin(folder: Path, port: int) -> ThreadingHTTPServer:
     """Serve a folder on 127.0.0.1 in threads of this process, until the server is shut down.
 
     Raises:
         UsageError: the port cannot be used.
     """
-    handler = functools.partial(_Quiet, directory=str(folder))
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    class Quiet(SimpleHTTPRequestHandler):
+        """Serves files without logging requests, and keeps browsers from caching old pages."""
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that http.server gives it
+            pass
+
+        def end_headers(self) -> None:
+            self.send_header("Cache-Control", "no-cache")
+            super().end_headers()
+
+    handler = functools.partial(Quiet, directory=str(folder))
     try:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:
         raise UsageError(f"port {port}", f"cannot be used ({error.strerror})", "name another with --port") from error
     threading.Thread(target=server.serve_forever, daemon=True).start()

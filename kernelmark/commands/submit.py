@@ -127,7 +127,6 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
     --watch, that of the last check.
     """
     from kernelmark.authoring import debugging
-    from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
     if watch and given["file"] == "-":
@@ -138,6 +137,8 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
         on_failure = None if dump is None else lambda failed: written.append(debugging.dump(failed, dump))
         with Reporter() as reporter:
             result = job.check(reporter.report, on_failure, only, fail_fast=fail_fast)
+        from kernelmark.text import show
+
         if written and given["file"] == "-":
             say(f"wrote {counted(len(written), 'failed test')} to {dump}")
         elif written:
@@ -187,7 +188,6 @@ def _source(file: str, language: str | None, author: str) -> Path | Submission:
 
 def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:
     from kernelmark.grading import recorder
-    from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
     remark = recorder.admit(job, late) if record else None
@@ -195,6 +195,8 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
         _say_whose(job)
     with Reporter(usual_s=lambda: recorder.usual_s(job)) as reporter:
         result = job.grade(reporter.report)
+    from kernelmark.text import show  # not needed any earlier
+
     table, recorded = None, False
     try:
         if record:

@@ -62,8 +62,8 @@ assert "OPENBLAS_NUM_THREADS" not in os.environ
 LOADED = """
 import sys
 from pathlib import Path
-from harness.judge.grader import _load_torch_libraries
-_load_torch_libraries()
+from harness.judge.torch_import import _load_libraries
+_load_libraries()
 mapped = "libtorch_cpu" in Path("/proc/self/maps").read_text()
 print(mapped, "torch" in sys.modules)
 import torch

@@ -26,6 +26,7 @@ from harness.device import DEVICES
 from harness.errors import HarnessError, ProblemError
 from harness.judge import Grader, Progress
 from harness.judge.timing.overall import KnownTimes, known_speedups, no_baseline
+from harness.judge.torch_import import import_torch
 from harness.kinds import DeviceKind
 from harness.problem import Problem
 from harness.sandbox import Provider, ending
@@ -307,8 +308,7 @@ def main() -> NoReturn:
         answers.flush()
 
     device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
-    import harness.judge.grading  # noqa: F401  # and with it torch, before the first job waits for it
-
+    import_torch()  # before the first job waits for it
     worker = Worker(arguments.root, device, arguments.slots, send, judges=arguments.judges)
     worker.use_own_cpus()
     try:
