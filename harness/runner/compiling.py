@@ -15,6 +15,7 @@ from harness.languages.language import Compiler
 from harness.wire import commands
 
 _LOG_LIMIT = 8_000
+_MOST_BYTES = 24 << 20  # of what is kept; an archive is a little larger
 
 
 class CompileError(Exception):
@@ -59,8 +60,14 @@ def content_of(descriptor: int) -> bytes:
 
 
 def packed() -> bytes:
-    """All that is in HOME, as an archive. Times are whole seconds there, so that ninja finds nothing newer."""
-    content = io.BytesIO()
+    """All that is in HOME, as an archive, unless it is too large to be kept: then nothing.
+
+    Times are whole seconds there, so that ninja finds nothing newer.
+    """
+    content, used = io.BytesIO(), 0
+    for path in Path.home().rglob("*"):
+        if (used := used + path.lstat().st_size) > _MOST_BYTES:
+            return b""
     with tarfile.open(fileobj=content, mode="w", format=tarfile.GNU_FORMAT) as archive:
         archive.add(Path.home(), "", filter=lambda entry: entry if entry.isreg() or entry.isdir() else None)
     return content.getvalue()

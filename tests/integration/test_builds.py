@@ -160,6 +160,20 @@ def test_what_fails_without_a_device_is_graded_all_the_same(fails: str, kept: Ke
 
 
 @pytest.mark.bwrap
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        "(Path.home() / 'large').write_bytes(bytes(100 << 20))",
+        "from harness.runner import compiling; compiling.packed = lambda: os._exit(3)",
+    ],
+)
+def test_what_cannot_be_kept_is_built_again_by_the_runner(leaves: str, kept: Kept) -> None:
+    check = checked(Launches("bwrap"), kept, f"{BUILDS}\nif alone:\n    {leaves}\n{CALL}")
+    assert (check.outcome, check.log.strip()) == (Outcome.ACCEPTED, "built before: False"), check.message
+    assert kept.sizes() == [32], "nothing, with its digest"
+
+
+@pytest.mark.bwrap
 def test_a_build_that_does_not_end_is_a_timeout(kept: Kept) -> None:
     check = checked(Launches("bwrap"), kept, f"{BUILDS}\nwhile alone:\n    pass\n{CALL}", build_s=8.0)
     assert (check.outcome, check.message) == (Outcome.TIMEOUT, "gave no answer within 8 s, while building")

@@ -94,7 +94,7 @@ class Builds:
             session.close()
 
     def _left_by(self, handover: Handover) -> bytes:
-        """What a build of it leaves in a new sandbox; nothing if that is too large.
+        """What a build of it leaves in a new sandbox; nothing if that is too large, or is not handed over.
 
         Raises:
             SubmissionFault: it failed; `survives` if a compiler refused it.
@@ -111,8 +111,12 @@ class Builds:
             except SubmissionFault as fault:
                 fault.printed = session.output.text()
                 raise
-            offer = session.ask(commands.Pack(), replies.Profiled, limit=limit, doing="building")
-            return dict(documents(session, offer, limit, "building", [])).get("objects", b"")
+            try:
+                offer = session.ask(commands.Pack(), replies.Profiled, limit=limit, doing="packing")
+                return dict(documents(session, offer, limit, "packing", [])).get("objects", b"")
+            except SubmissionFault as fault:  # it was built, and may be right
+                _log.debug("nothing was left by the build: %s", fault.message)
+                return b""
 
     def _key(self, handover: Handover) -> str:
         """By all that decides what is built: the submission, how, by what, for what, and by which runner."""
