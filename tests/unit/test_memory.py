@@ -48,7 +48,7 @@ def test_the_fast_check_decides_the_same_in_blocks_of_any_size(
     assert passes_fast_check(got, truth, tolerance)
     for place in (0, 499, 999):
         wrong = got.clone().view(-1)
-        wrong[place] = -150
+        wrong[place] = 150 if wrong[place] == -150 else -150  # of int32 one in some hundred elements is drawn as -150
         assert not passes_fast_check(wrong.view(shape), truth, tolerance)
         if kind is not torch.int32:
             wrong[place] = float("nan")
