@@ -24,7 +24,18 @@ _OTHERS = (
     "kernelmark/diagnostics/selftest/honest/",
     "harness/sandbox/bwrap.py",
 )
-FOREIGN = {*("--default-stream", "--privileged", "--quiet", "--resources", "--seccomp", "--unshallow", "--unshare-all")}
+FOREIGN = {
+    "--default-stream",
+    "--force-reinstall",
+    "--index-url",
+    "--privileged",
+    "--quiet",
+    "--resources",
+    "--seccomp",
+    "--to",
+    "--unshallow",
+    "--unshare-all",
+}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*\b")
 _COMMAND = re.compile(r"`((?:kernelmark|submit) [^`]*)`")
 _PLACEHOLDER = re.compile(r"\b(FILE|PROBLEM|SLUG)\b")
