@@ -187,7 +187,7 @@ def main() -> None:
     found: Found = json.loads(out.read_text()) if out.exists() else {"peers": {}, "dates": []}
     uuid = facts.known().get("device_uuid_sha256")
     if found.setdefault("card", uuid) != uuid:
-        raise SystemExit(f"{out} is of another card: all is to be measured on one")
+        raise SystemExit(f"{out} is of another card, and all is to be measured on one: give another --out")
     found["peers"] = {name: peer for name, peer in found["peers"].items() if ran(peer)}
     found |= facts.known() | {"torch": torch.__version__, "cpus": os.cpu_count()}
     found["command"] = "python -m benchmarks.peers --pack FOLDER"
