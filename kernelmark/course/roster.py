@@ -18,7 +18,7 @@ from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import length
 from kernelmark.course.marks import Marked
-from kernelmark.course.owner import Owner
+from kernelmark.course.owner import Owner, authors_of
 from kernelmark.course.report import GradingResult
 from kernelmark.project.settings import name_from
 from kernelmark.text import spreadsheet
@@ -98,13 +98,15 @@ def read(file: Path, problem: Problem) -> Roster:
     Raises:
         UsageError: it cannot be read, has none of the columns that name people, or a row is wrong.
     """
-    people, seen = list[Person](), set[str]()
+    people, seen, rows = list[Person](), set[str](), list[tuple[str, dict[str, str], str, Owner]]()
     for where, cells in spreadsheet.read(file):
         author, name, own_id = (_first(cells, names) for names in _COLUMNS.values())
-        owner = Owner(name or author, own_id.removeprefix(_PARTICIPANT))
+        rows.append((where, cells, name_from(author), Owner(name or author, own_id.removeprefix(_PARTICIPANT))))
+    authors = authors_of(owner for *_, owner in rows)
+    for where, cells, author, owner in rows:
         if not owner.name and not owner.id:
             raise UsageError(where, "names nobody", "give one of the columns author, name and id")
-        author = name_from(author) or owner.author
+        author = author or authors[owner]
         for one in (author, *([f"the id {owner.id}"] if owner.id else [])):
             if one in seen:
                 raise UsageError(where, f"names {one} again", "give each person one row, and a name in `author`")
