@@ -35,8 +35,9 @@ def launch(_):
     raise SandboxError("torch is imported" if "torch" in sys.modules else "waited in vain")
 
 assert "torch" not in sys.modules
-provider = SimpleNamespace(name="process", launch=launch, image_digest=lambda: None)
-setup = Setup(load(PROBLEMS / "double"), Submission.of("", "py", author="a"), provider=provider, device="cpu")
+provider = SimpleNamespace(name=sys.argv[1], launch=launch, image_digest=lambda: None)
+submission = Submission.of("// no code", sys.argv[2], author="a")
+setup = Setup(load(PROBLEMS / "double"), submission, provider=provider, device="cpu")
 with Grader(setup) as grader:
     try:
         grader.check()
@@ -71,12 +72,14 @@ print(float(torch.ones(2, 2).mm(torch.ones(2, 2)).sum()))
 """
 
 
-def _printed(script: str) -> str:
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+def _printed(script: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_torch_is_imported_while_the_sandbox_is_launched() -> None:
-    assert _printed(BESIDE).startswith("torch is imported")
+@pytest.mark.parametrize(("sandbox", "language"), [("process", "py"), ("docker", "cpp")], ids=["no build", "a build"])
+def test_torch_is_imported_while_the_sandboxes_are_launched(sandbox: str, language: str) -> None:
+    assert _printed(BESIDE, sandbox, language).startswith("torch is imported")
 
 
 def test_the_libraries_of_torch_are_loaded_before_its_import() -> None:
