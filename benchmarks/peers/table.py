@@ -86,8 +86,8 @@ def left(found: Row, running: Row) -> list[str]:
         f"{processes} of the new processes, ten for each evaluator, which spreads and pairs need",
     ]
     what = [*missing, *(each for each in counts if not each.startswith("0 "))]
-    told = f"Not run yet: {', '.join(what)}. `python -m benchmarks.peers --pack FOLDER` goes on where this stopped, on the same card."
-    return [told] if what else []
+    on = "`python -m benchmarks.peers --pack FOLDER` goes on where this stopped, on the same card."
+    return [f"Not run yet: {', '.join(what)}. {on}"] if what else []
 
 
 def references(found: Row) -> dict[str, dict[str, list[float]]]:
