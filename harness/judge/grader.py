@@ -72,7 +72,7 @@ class Grader:
         return list(filter(self._builds.concerns, given))
 
     def _build_beside(self, *, replayed: bool) -> None:
-        """Build while the runner starts and torch is imported here, and before this grading holds what others wait for."""
+        """Build while the runner starts and torch is imported, and before this grading holds what others wait for."""
         if self._compiled():
             self._started(replayed=replayed).start_all()
             threading.Thread(target=import_torch).start()  # an error comes again where torch is needed
