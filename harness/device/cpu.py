@@ -42,6 +42,9 @@ class CpuDevice:
     def architecture(self) -> str:
         return "sm_90"
 
+    def properties(self) -> dict[str, int | float | str]:
+        return {}
+
     def free_bytes(self) -> int:
         return 0
 

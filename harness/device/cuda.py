@@ -56,6 +56,13 @@ class CudaDevice:
         major, minor = torch.cuda.get_device_capability()
         return f"sm_{major}{minor}"
 
+    def properties(self) -> dict[str, int | float | str]:
+        import torch
+
+        found = torch.cuda.get_device_properties(torch.cuda.current_device())
+        values = {name: getattr(found, name) for name in dir(found) if not name.startswith("_")}
+        return {name: value for name, value in values.items() if isinstance(value, int | float | str)}
+
     def free_bytes(self) -> int:
         import torch
 

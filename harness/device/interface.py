@@ -106,6 +106,10 @@ class JudgeDevice(Protocol):
         """The compiler's name for the device's architecture; without a GPU, that of the boards that we publish."""
         ...
 
+    def properties(self) -> dict[str, int | float | str]:
+        """What torch tells submissions of it, as far as it is numbers or texts; of a CPU nothing."""
+        ...
+
     def free_bytes(self) -> int:
         """How much memory of its own is free; 0 where it has none but the host's."""
         ...

@@ -6,6 +6,7 @@ runner. torch is imported for Python, and to report an error.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from contextlib import suppress
@@ -15,6 +16,7 @@ from harness.runner import compiling
 from harness.wire import commands, frame, replies
 
 _REFUSED = "Error building extension"  # as torch begins the message of a compiler's error
+_LACKING = "cannot find -l"  # as the linker says of the driver's library, which is where a GPU is
 
 
 def serve(judge: socket.socket) -> None:
@@ -65,7 +67,8 @@ def _built(command: commands.Build) -> replies.Reply:
             compiling.compile_source(command, compiler)
     except BaseException as error:  # noqa: BLE001  # a process boundary: the submission may raise anything
         with suppress(BaseException):
-            if isinstance(error, compiling.CompileError) or _REFUSED in str(error):
+            text = str(error)
+            if isinstance(error, compiling.CompileError) or (_REFUSED in text and _LACKING not in text):
                 from harness.runner import faults
 
                 return faults.describe(error, building=True)
@@ -78,7 +81,6 @@ def _import(command: commands.Build) -> None:
     from harness.runner.build import import_python
     from harness.runner.devices import RunnerCpu
 
-    if os.environ["KERNELMARK_DEVICE"] == "cuda":
-        major, minor = divmod(int(command.architecture.removeprefix("sm_")), 10)
-        pretend({"name": "GPU", "major": major, "minor": minor})
+    if properties := json.loads(os.environ["KERNELMARK_BUILDS"]):  # of the GPU, which is not here
+        pretend(properties)
     import_python(compiling.source_path(), command, RunnerCpu())

@@ -151,7 +151,15 @@ def test_what_a_compiler_refuses_is_not_built_again(source: str, language: str, 
 
 
 @pytest.mark.bwrap
-@pytest.mark.parametrize("fails", ["raise RuntimeError('no GPU')", "os._exit(3)", "os.kill(os.getpid(), 11)"])
+@pytest.mark.parametrize(
+    "fails",
+    [
+        "raise RuntimeError('no GPU')",
+        "raise RuntimeError(\"Error building extension 'x': [3/3] c++\\n/usr/bin/ld: cannot find -lcuda\")",
+        "os._exit(3)",
+        "os.kill(os.getpid(), 11)",
+    ],
+)
 def test_what_fails_without_a_device_is_graded_all_the_same(fails: str, kept: Kept) -> None:
     provider = Launches("bwrap")
     check = checked(provider, kept, f"{BUILDS}\nif alone:\n    {fails}\n{CALL}")

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
 
+from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.files.kept import Kept
 from harness.judge.session.conversation import Session
@@ -123,7 +124,13 @@ class Builds:
         build, hashed = handover.build, hashlib.sha256()
         parts: list[object] = [build.language, build.architecture, build.line_info, handover.source]
         parts += [part for file in sorted(handover.beside.items()) for part in file]
-        parts += [self._device, self._provider.name, self._provider.image_digest(), *_tools()]
+        parts += [
+            self._device,
+            DEVICES[self._device].properties(),
+            self._provider.name,
+            self._provider.image_digest(),
+            *_tools(),
+        ]
         for part in parts:
             content = part if isinstance(part, bytes) else str(part).encode()
             hashed.update(b"%d:%b" % (len(content), content))

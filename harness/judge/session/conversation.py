@@ -8,6 +8,7 @@ Trusted; nothing that arrives is evaluated. No torch is imported, so that the sa
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import secrets
@@ -117,7 +118,7 @@ class Session:
                     **device.runner_environment,
                     **(_WATCHED if watcher else {}),
                     **({"KERNELMARK_RECORDS": "1"} if records else {}),
-                    **({"KERNELMARK_BUILDS": "1"} if builds else {}),
+                    **({"KERNELMARK_BUILDS": json.dumps(device.properties())} if builds else {}),
                 },
                 watcher=watcher,
                 role=self._role,
