@@ -14,7 +14,7 @@ _NOT_INHERITED = ("KERNELMARK_", "GIT_", "RAY_")
 def environment() -> dict[str, str]:
     """Without settings; the packages are those of this interpreter, and so of this checkout."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
-    return {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return {**kept, "KERNELMARK_RESIDENT": "false", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def kernelmark(

@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     os.environ["XDG_CACHE_HOME"] = cache = tempfile.mkdtemp(prefix="cache-")
     config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))
+    os.environ["KERNELMARK_RESIDENT"] = "false"  # none outlives the tests; those that test it start their own
     if (worker := os.environ.get("PYTEST_XDIST_WORKER")) is None:
         return
     threads = max(1, len(os.sched_getaffinity(0)) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))

@@ -37,6 +37,7 @@ class Grader:
         self._sessions: Sessions | None = None
         self._builds = Builds(setup.provider, setup.device, setup.problem.limits, setup.kept)
         self._has_built = False
+        self._ahead: Sessions | None = None
         self._last: Grading | None = None
         self._lock, self._closed = threading.RLock(), False
         warm_context(setup.device)
@@ -87,6 +88,10 @@ class Grader:
         if not self._device.on_host:
             self._started(replayed=self._replays).start_all()
 
+    def adopt(self, ahead: Sessions) -> None:
+        """Use these sandboxes, which started ahead, if they are what the grading needs; they end with it."""
+        self._ahead = ahead
+
     def wait(self) -> None:
         """Wait until the sandboxes that `start` began are up, with torch imported.
 
@@ -107,9 +112,10 @@ class Grader:
 
     def _end(self) -> None:
         with self._lock:  # the second to come waits until the first has ended them
-            sessions, self._sessions = self._sessions, None
-            if sessions is not None:
-                sessions.close()
+            held, self._sessions, self._ahead = (self._sessions, self._ahead), None, None
+            for sessions in held:
+                if sessions is not None:
+                    sessions.close()
             if self._last is not None:
                 self._last.close()
         if not self._setup.keeps_memory:
@@ -233,6 +239,9 @@ class Grader:
                 self._sessions = Sessions(
                     self._setup.provider, self._setup.device, limits, baselines=baselines, replayed=replayed
                 )
+                if self._ahead is not None and self._ahead.are_as(self._sessions):
+                    self._sessions, self._ahead = self._ahead, None
+                    self._sessions.wake()
             return self._sessions
 
     def _runner(self, *, replayed: bool) -> Session:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import select
 import socket
 import sys
 from pathlib import Path
@@ -22,6 +23,8 @@ def main(address: str) -> None:
     frame.send(judge, 0, replies.Hello(protocol=protocol.PROTOCOL, python=platform.python_version()))
     from harness.launcher.serve import LauncherServer
 
+    if os.environ.pop("KERNELMARK_AHEAD", None) is not None:  # until its job comes there is no context
+        select.select([judge], [], [])
     server = LauncherServer(judge)
     token, _, [output] = frame.receive_command(judge)
     os.dup2(output, 1)

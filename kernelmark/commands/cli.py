@@ -59,14 +59,19 @@ def calibrate(form: str, device: str | None) -> None:
 @click.command()
 @form_option
 @click.option("-v", "--verbose", is_flag=True, help="Show each check, also of what is well.")
-def doctor(form: str, verbose: bool) -> int:
+@click.option("--end-resident", is_flag=True, help="End the resident worker that waits in this project, and no more.")
+def doctor(form: str, verbose: bool, end_resident: bool) -> int:
     """Report what this machine needs before it can grade, and how to get it.
 
     Exit status: 0 if it can grade, 7 if it cannot.
     """
     from kernelmark.diagnostics import doctor as examination
 
-    findings = list(examination.examine(load_settings()))
+    settings = load_settings()
+    if end_resident:
+        say(examination.end_resident(settings))
+        return 0
+    findings = list(examination.examine(settings))
     print_as(form, [finding._asdict() for finding in findings], examination.lines(findings, everything=verbose))
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 

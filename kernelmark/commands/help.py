@@ -76,7 +76,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kernelmark init my-course --course",
     ),
     "cache": ("kernelmark cache", "kernelmark cache --empty"),
-    "doctor": ("kernelmark doctor", "kernelmark doctor -v"),
+    "doctor": ("kernelmark doctor", "kernelmark doctor -v", "kernelmark doctor --end-resident"),
     "fleet": ("kernelmark fleet start", "kernelmark fleet status"),
     "fleet join": ("kernelmark fleet join fleet.address",),
 }

@@ -36,6 +36,7 @@ def _graded(command: F) -> F:
         form_option,
         sandbox_option("How to isolate it."),
         device_option("Where to run it."),
+        click.option("--here", is_flag=True, help="Grade in this process, and leave no worker for the next command."),
         click.option("--language", type=click.Choice(list(LANGUAGES)), help="What stdin holds, where FILE is `-`."),
         beside_option,
         click.option(
@@ -82,7 +83,7 @@ def _timed(command: F) -> F:
     is_flag=True,
     help="After an accepted grading, profile the largest case as `kernelmark profile` does, and keep it with the run.",
 )
-def submit(no_record: bool, late: str | None, profile: bool, form: str, **given: Any) -> int:
+def submit(no_record: bool, late: str | None, profile: bool, form: str, here: bool, **given: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
 
     Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
@@ -90,18 +91,18 @@ def submit(no_record: bool, late: str | None, profile: bool, form: str, **given:
     """
     if profile and no_record:
         raise UsageError("--profile", "keeps the profile with the recorded run", "use `kernelmark profile` instead")
-    return _whole_grading(_job(given), form, record=not no_record, late=late, profile=profile)
+    return _whole_grading(_job(given), form, here=here, record=not no_record, late=late, profile=profile)
 
 
 @click.command()
 @_graded
 @_timed
-def bench(form: str, **given: Any) -> int:
+def bench(form: str, here: bool, **given: Any) -> int:
     """Grade FILE on PROBLEM, and record nothing.
 
     Exit status: as for `submit`.
     """
-    return _whole_grading(_job(given), form, record=False)
+    return _whole_grading(_job(given), form, here=here, record=False)
 
 
 @click.command()
@@ -120,13 +121,16 @@ def bench(form: str, **given: Any) -> int:
 )
 @click.option("--fail-fast", is_flag=True, help="End at the first test that fails.")
 @click.option("--watch", is_flag=True, help="Check again whenever FILE or a file given --with is saved, until Ctrl-C.")
-def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, watch: bool, **given: Any) -> int:
+def check(
+    form: str, here: bool, dump: Path | None, only: Sequence[str], fail_fast: bool, watch: bool, **given: Any
+) -> int:
     """Build FILE, or stdin if it is `-`, and run the tests of PROBLEM, without times.
 
     Exit status: as for `submit`, and 9 for an incomplete check: not all tests ran, and those that did are right. With
     --watch, that of the last check.
     """
     from kernelmark.authoring import debugging
+    from kernelmark.grading.resident.command import CommandJudge
     from kernelmark.text.progress import Reporter
 
     if watch and given["file"] == "-":
@@ -134,9 +138,10 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
 
     def once() -> int:
         job, written = _job(dict(given)), list[Path]()
+        judge = CommandJudge(job, here=here)
         on_failure = None if dump is None else lambda failed: written.append(debugging.dump(failed, dump))
         with Reporter() as reporter:
-            result = job.check(reporter.report, on_failure, only, fail_fast=fail_fast)
+            result = judge.check(reporter.report, on_failure, only, fail_fast=fail_fast)
         from kernelmark.text import show
 
         if written and given["file"] == "-":
@@ -154,6 +159,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
         else:
             print_lines(show.check(result, for_gpus=job.tests_for_gpus))
             print_compilation(job, result)
+        judge.leave_one(result)
         return result.outcome.exit_code
 
     return _repeated([Path(str(given["file"])), *given["beside"]], once) if watch else once()
@@ -186,15 +192,19 @@ def _source(file: str, language: str | None, author: str) -> Path | Submission:
     return Submission.of(source, language, author=author, name=f"stdin.{language}")
 
 
-def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:
+def _whole_grading(
+    job: PreparedJob, form: str, *, here: bool, record: bool, late: str | None = None, profile: bool = False
+) -> int:
     from kernelmark.grading import recorder
+    from kernelmark.grading.resident.command import CommandJudge
     from kernelmark.text.progress import Reporter
 
     remark = recorder.admit(job, late) if record else None
     if record:
         _say_whose(job)
+    judge = CommandJudge(job, here=here)
     with Reporter(usual_s=lambda: recorder.usual_s(job)) as reporter:
-        result = job.grade(reporter.report)
+        result = judge.grade(reporter.report)
     from kernelmark.text import show  # not needed any earlier
 
     table, recorded = None, False
@@ -213,6 +223,7 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
             print_compilation(job, result)
     if profile and result.score is not None:
         say(_profiled(job, result))
+    judge.leave_one(result)
     return result.outcome.exit_code
 
 

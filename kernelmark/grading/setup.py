@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness import judge
 from harness.device import DEVICES
@@ -137,8 +137,9 @@ class PreparedJob:
         except HarnessError as error:
             return Compilation(DEVICES["cpu"].architecture(), unknown=str(error))
 
-    def grader(self, run: str, provider: Provider, on_progress: OnProgress = ignore) -> Grader:
-        """The judge's part of a grading in a process that grades many; `run` is the verdict's id. Nothing is started.
+    def grader(self, run: str, provider: Provider, on_progress: OnProgress = ignore, **how: Any) -> Grader:
+        """The judge's part of a grading in a process that grades many; `run` is the verdict's id, and `how` has more of
+        `Setup`. Nothing is started.
 
         Raises:
             UsageError: the problem has no case for the device, or a baseline is not there.
@@ -146,7 +147,7 @@ class PreparedJob:
         """
         setup = self.setup(on_progress, provider)
         kernels, calibrations = find_baselines(self.settings, self.problem, setup.device), stored(self.settings)
-        return Grader(replace(setup, baselines=kernels, calibrations=calibrations, run=run, keeps_memory=True))
+        return Grader(replace(setup, baselines=kernels, calibrations=calibrations, run=run, keeps_memory=True, **how))
 
     def setup(self, on_progress: OnProgress, provider: Provider | None = None) -> Setup:
         """What the judge is given, in the sandbox of the settings or in this one; without baselines."""

@@ -61,6 +61,8 @@ class Settings(BaseModel):
     effort: Effort = "default"
     baselines: tuple[str, ...] = ("auto",)
     """Names of kernels in `reference/<slug>/` to alternate with, "auto" (`eager` on a GPU, none on a CPU) or "none"."""
+    resident: bool = True
+    """Whether `submit`, `check` and `bench` use and leave a resident worker, where the sandbox allows it."""
     image: str = "kernelmark-runner:latest"
     docker_binds: tuple[Path, ...] = ()
     docker_python: str = "python3"

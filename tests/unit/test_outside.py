@@ -139,7 +139,7 @@ def test_nothing_but_a_document_error_leaves_a_reader(parse: Callable[[bytes], o
 # Their own package's files, the kernel's, what they wrote themselves, or code that is graded.
 OPENS_ITS_OWN = re.compile(
     r"harness/(runner|importer|launcher|debug|device|judge|sandbox)/|"
-    r"kernelmark/(diagnostics/(selftest|doctor)/|grading/fleet/|authoring/(skeleton|init|rendering))|"
+    r"kernelmark/(diagnostics/(selftest|doctor)/|grading/(fleet/|resident/key)|authoring/(skeleton|init|rendering))|"
     r"kernelmark/record/site\.py|leaderboard/record/(durable|index)\.py|"
     r"leaderboard/publishing/site/(accuracy/|build|folder)|"
     r"harness/(files/(outside|kept)|shared/document)\.py"

@@ -20,7 +20,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
@@ -79,6 +79,7 @@ class Session:
         records: bool = False,
         builds: bool = False,
         role: Role = "runner",
+        ahead: bool = False,
     ) -> Self:
         """Launch a sandbox; `handshake` waits until it is up.
 
@@ -87,6 +88,7 @@ class Session:
             records: the runner will be asked to record its calls.
             builds: the runner will be asked to build alone, and gets no GPU.
             role: which program runs in the sandbox.
+            ahead: it may wait long for its job, and takes no memory of the device before `handshake`.
 
         Raises:
             SandboxError: it could not be launched; nothing is left of it.
@@ -95,18 +97,18 @@ class Session:
         try:
             session._watched = watcher is not None
             path = session_folder.listen(session._listener, session._folder)
-            session._launch(provider, path, watcher, records, builds)
+            session._launch(provider, path, watcher, {"RECORDS": records, "BUILDS": builds, "AHEAD": ahead})
         except BaseException:
             session.close()
             raise
         return session
 
-    def _launch(self, provider: Provider, path: Path, watcher: Watcher | None, records: bool, builds: bool) -> None:
+    def _launch(self, provider: Provider, path: Path, watcher: Watcher | None, asked: Mapping[str, bool]) -> None:
         limits, device = self._limits, self._device
         self._sandbox = provider.launch(
             Launch(
                 socket=path,
-                device="cpu" if builds else device.kind,
+                device="cpu" if asked["BUILDS"] else device.kind,
                 gpu_index=device.index(),
                 memory_bytes=limits.memory_bytes,
                 processes=limits.processes,
@@ -117,8 +119,8 @@ class Session:
                     "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
                     **device.runner_environment,
                     **(_WATCHED if watcher else {}),
-                    **({"KERNELMARK_RECORDS": "1"} if records else {}),
-                    **({"KERNELMARK_BUILDS": json.dumps(device.properties())} if builds else {}),
+                    **{f"KERNELMARK_{name}": "1" for name, wanted in asked.items() if wanted},
+                    **({"KERNELMARK_BUILDS": json.dumps(device.properties())} if asked["BUILDS"] else {}),
                 },
                 watcher=watcher,
                 role=self._role,

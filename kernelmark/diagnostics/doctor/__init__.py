@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernelmark.diagnostics.doctor import machine, packages, project, sandboxes
+from kernelmark.diagnostics.doctor import machine, packages, project, resident, sandboxes
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
+from kernelmark.diagnostics.doctor.resident import end_resident
 from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import Line, counted
 
-__all__ = ["Diagnostic", "can_grade", "examine", "lines"]
+__all__ = ["Diagnostic", "can_grade", "end_resident", "examine", "lines"]
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 _NAMED = 6  # parts of one thing that are named, not counted
 
@@ -33,6 +34,7 @@ def examine(settings: Settings) -> Iterator[Diagnostic]:
     yield machine.compiler("nvcc", ".cu", needed=bool(devices))
     yield machine.compiler("g++", ".cpp", needed=True)
     yield from sandboxes.usable(settings, cuda_is_here=bool(devices))
+    yield resident.waits(settings)
     yield machine.calibration(settings, devices)
     yield machine.free_space(Path(tempfile.gettempdir()))
     yield machine.sealing()

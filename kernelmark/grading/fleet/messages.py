@@ -13,10 +13,11 @@ from pydantic import BaseModel, ConfigDict
 
 from harness import errors
 from harness.errors import HarnessError, KernelmarkError, UsageError
-from harness.kinds import Effort, SandboxName
+from harness.judge import Progress
+from harness.kinds import Effort
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
-from kernelmark.project.settings import DeviceChoice
+from kernelmark.project.settings import DeviceChoice, SandboxChoice
 from kernelmark.text.terminal import unexpected
 
 AHEAD = 4
@@ -52,9 +53,12 @@ class JobRequest(Message):
     effort: Effort
     baselines: tuple[str, ...]
     device: DeviceChoice
-    sandbox: SandboxName
+    sandbox: SandboxChoice
     timed: bool = True
     """Whether to time it after the tests."""
+    only: tuple[str, ...] = ()
+    """As in `harness.judge.Setup`, for a job that is not timed; and so is the next."""
+    fail_fast: bool = False
 
 
 class WorkerReady(Message):
@@ -64,6 +68,13 @@ class WorkerReady(Message):
     """The name of its device."""
     slots: int
     """How many jobs it works on at a time; it starts the sandboxes of those that it has beyond them."""
+
+
+class JobProgress(Message):
+    """A step of a job; a resident worker alone reports them."""
+
+    run: str
+    step: Progress
 
 
 class JobAnswer(Message):

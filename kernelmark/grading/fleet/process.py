@@ -19,7 +19,7 @@ from kernelmark.grading.fleet.shares import divided, near
 from kernelmark.project.choice import cuda_is_here, visible_gpus
 from kernelmark.project.settings import DeviceChoice
 
-_PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
+PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
 _START_S, _END_S = 120.0, 60.0
 # glibc keeps what each thread has freed: of 40 small jobs a worker kept 800 MiB without this, and 480 with it.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
@@ -34,7 +34,7 @@ class WorkerProcess:
         slots: int,
         environment: Mapping[str, str],
         cpus: Sequence[int] = (),
-        program: Sequence[str] = _PROGRAM,
+        program: Sequence[str] = PROGRAM,
         *,
         judges: int = 1,
     ) -> None:

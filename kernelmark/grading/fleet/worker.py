@@ -1,6 +1,7 @@
 """A worker: a judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
 
-Called as `python -m kernelmark.grading.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout.
+Called as `python -m kernelmark.grading.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout. With
+`--resident PLAN` it waits for one job of a command at a socket (`kernelmark.grading.resident`), and ends with it.
 Trusted. torch is imported once. A job's sandboxes start as soon as it arrives, while others are graded. Tests run side
 by side; whatever is timed has the device to itself (`harness.judge.timing.device_lock`).
 """
@@ -10,21 +11,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import math
 import os
 import secrets
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from harness.arena import free_deferred
 from harness.device import DEVICES
-from harness.errors import HarnessError, ProblemError
+from harness.errors import HarnessError, KernelmarkError, ProblemError
 from harness.judge import Grader, Progress
+from harness.judge.session import Sessions
 from harness.judge.timing.overall import KnownTimes, known_speedups, no_baseline
 from harness.judge.torch_import import import_torch
 from harness.kinds import DeviceKind
@@ -33,8 +37,9 @@ from harness.sandbox import Provider, ending
 from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Verdict
-from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerReady
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobProgress, JobRequest, Message, WorkerReady
 from kernelmark.grading.fleet.shares import Room, Share, sandboxes_in
+from kernelmark.grading.resident.standby import Plan, Standby
 from kernelmark.grading.setup import PreparedJob, twice
 from kernelmark.project.choice import choose_provider, cuda_is_here
 from kernelmark.project.problems import find_baselines, find_problem
@@ -71,7 +76,11 @@ class Watchdog:
 
 
 class Worker:
-    """Grades requests in threads. `answer` is called from them, one at a time."""
+    """Grades requests in threads. `answer` is called from them, one at a time.
+
+    One with `report` has one job, which it grades as a command does by itself, among no others, telling it each step;
+    perhaps in sandboxes that were started `ahead`.
+    """
 
     def __init__(
         self,
@@ -81,10 +90,13 @@ class Worker:
         answer: Callable[[JobAnswer], None],
         watchdog: Watchdog | None = None,
         judges: int = 1,
+        report: Callable[[JobProgress], None] | None = None,
+        ahead: Sessions | None = None,
     ) -> None:
+        self._report, self._ahead = report, ahead
         self._root, self._device, self._answer = root, device, answer
         self._watchdog = watchdog or Watchdog()
-        self._cpus = None if DEVICES[device].on_host else Share.of(os.sched_getaffinity(0))
+        self._cpus = None if DEVICES[device].on_host or report else Share.of(os.sched_getaffinity(0))
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
         # A start takes one processor for some seconds. If all began at once, the first would be up no sooner than the
         # last.
@@ -92,7 +104,7 @@ class Worker:
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
         # As many compilers at a time. They wait for nothing else, and have no place among those that are graded.
         self._compilers = Room(len(cpus))
-        self._room = Room(sandboxes_in(DEVICES[device].free_bytes(), judges))
+        self._room = Room(math.inf if report else sandboxes_in(DEVICES[device].free_bytes(), judges))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
         self._providers: dict[SandboxChoice, Provider] = {}
@@ -115,10 +127,12 @@ class Worker:
         with self._lock:
             self._stopped = True
             self._watchdog.stop()
-            graders = list(self._graders)
+            graders, ahead = list(self._graders), self._ahead
         with ThreadPoolExecutor(len(graders) + 1) as ending:  # each takes as long as its containers
             for _ in ending.map(lambda grader: grader.close(), graders):
                 pass
+        if ahead is not None:
+            ahead.close()
 
     def _work(self, request: JobRequest) -> None:
         try:
@@ -142,14 +156,16 @@ class Worker:
         else:
             self._watchdog.stop()
 
-    def _progressed(self, _: Progress) -> None:
+    def _progressed(self, run: str, step: Progress) -> None:
         with self._lock:
             self._happened()
+            if self._report is not None and not self._stopped:
+                self._report(JobProgress(run=run, step=step))
 
     def _graded(self, request: JobRequest) -> JobAnswer:
         settings, job = self._prepared(request)
         if not request.timed:
-            return JobAnswer(run=request.run, check=twice(lambda _: self._checked(job, request.run)))
+            return JobAnswer(run=request.run, check=twice(lambda _: self._checked(job, request)))
         verdict = self._verdict(job, request.run)
         if request.effort == "screen":
             verdict = self._compared(settings, job, verdict)
@@ -170,14 +186,17 @@ class Worker:
             found |= {"speedups": speedups, "doubts": (*verdict.doubts, *doubts)}
         return verdict.model_copy(update=found)
 
-    def _checked(self, job: PreparedJob, run: str) -> Check:
-        with self._grader(job, run) as grader:
-            grader.build(self._compilers.take)
+    def _checked(self, job: PreparedJob, request: JobRequest) -> Check:
+        with self._grader(job, request.run, only=request.only, fail_fast=request.fail_fast) as grader:
+            if self._report is None:
+                grader.build(self._compilers.take)
             with self._turn():
                 return grader.check()
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
         """Grade among others; and again with the device to itself if we failed, or others may have had its memory."""
+        if self._report is not None:
+            return twice(lambda _: self._by_itself(job, run))
         return twice(lambda again: self._once(job, run, alone=again))
 
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict | None:
@@ -193,12 +212,19 @@ class Worker:
                     lacked = grader.memory_was_short or _lacked_memory(verdict)
                     return None if lacked and not alone else verdict
 
+    def _by_itself(self, job: PreparedJob, run: str) -> Verdict:
+        with self._grader(job, run) as grader:
+            return grader.grade()
+
     @contextlib.contextmanager
-    def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:
+    def _grader(self, job: PreparedJob, run: str, **how: Any) -> Iterator[Grader]:
         """A job's grader, which `stop` closes."""
-        grader = job.grader(run, self._provider(job.settings), self._progressed)
+        grader = job.grader(run, self._provider(job.settings), partial(self._progressed, run), **how)
         with self._lock:
             self._refuse_if_stopped()
+            if self._ahead is not None:
+                grader.adopt(self._ahead)
+                self._ahead = None
             self._watchdog.expect(job.problem)
             self._graders.add(grader)
         try:
@@ -289,37 +315,66 @@ def _lacked_memory(verdict: Verdict) -> bool:
 
 
 def main() -> NoReturn:
-    """Answer requests until stdin ends or SIGTERM comes; then end all sandboxes."""
+    """Answer requests until they end or SIGTERM comes; then end all sandboxes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("root", type=Path)
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--judges", type=int, default=1, help="how many workers this device has")
     parser.add_argument("--cpus", help="the processors to use, such as 0,1,2,3; by default all")
+    parser.add_argument("--resident", type=Plan.model_validate_json, help="wait for one job of a command")
     arguments = parser.parse_args()
     if arguments.cpus:
         os.sched_setaffinity(0, map(int, arguments.cpus.split(",")))
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever else prints does not get between the answers
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the dispatcher gets it, too, and decides
     signal.signal(signal.SIGTERM, _end_of_requests)
-
-    def send(message: WorkerReady | JobAnswer) -> None:
-        answers.write(message.line())
-        answers.flush()
-
-    device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
-    import_torch()  # before the first job waits for it
-    worker = Worker(arguments.root, device, arguments.slots, send, judges=arguments.judges)
-    worker.use_own_cpus()
-    try:
-        send(WorkerReady(device=DEVICES[device].facts().device_name, slots=arguments.slots))
-        for line in requests:
-            worker.take(JobRequest.model_validate_json(line))
-    except (_EndOfRequests, BrokenPipeError):
-        pass
-    worker.stop()
+    if arguments.resident is not None:
+        _answer_a_command(arguments.root, arguments.resident)
+    else:
+        _answer_a_dispatcher(arguments.root, arguments.slots, arguments.judges)
     ending.wait()
     os._exit(0)
+
+
+def _answer_a_dispatcher(root: Path, slots: int, judges: int) -> None:
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever else prints does not get between the answers
+    device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
+    import_torch()  # before the first job waits for it
+    send = partial(_send, answers)
+    worker = Worker(root, device, slots, send, judges=judges)
+    worker.use_own_cpus()
+    _answer(worker, requests, send, WorkerReady(device=DEVICES[device].facts().device_name, slots=slots))
+
+
+def _answer_a_command(root: Path, plan: Plan) -> None:
+    standby = Standby(plan)
+    connection = None
+    with contextlib.suppress(_EndOfRequests, KernelmarkError):
+        connection = standby.wait(root)
+    if connection is None:
+        if standby.sandboxes is not None:
+            standby.sandboxes.close()
+        return
+    send = partial(_send, connection.makefile("wb"))
+    worker = Worker(root, plan.device, 1, send, report=send, ahead=standby.sandboxes)
+    _answer(worker, connection.makefile("rb"), send, WorkerReady(device="", slots=1))
+
+
+def _answer(worker: Worker, requests: Iterable[bytes], send: Callable[[WorkerReady], None], ready: WorkerReady) -> None:
+    """Answer requests until they end, then end all sandboxes."""
+    try:
+        send(ready)
+        for line in requests:
+            worker.take(JobRequest.model_validate_json(line))
+    except (_EndOfRequests, OSError):
+        pass
+    worker.stop()
+
+
+def _send(to: BinaryIO, message: Message) -> None:
+    with contextlib.suppress(OSError):  # nobody waits for it any more, and the requests end
+        to.write(message.line())
+        to.flush()
 
 
 class _Stopped(Exception):
