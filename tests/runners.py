@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,9 @@ class Scripted:
 
     def image_digest(self) -> str | None:
         return None
+
+    def shows(self, path: Path) -> bool:
+        return False
 
     def launch(self, launch: Launch) -> _Sandbox:
         script = Script(launch, self._act, self._on_hello)
