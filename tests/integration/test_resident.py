@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -132,6 +133,17 @@ def gone(pid: int) -> int | None:
     return 0 if state == "Z" else None
 
 
+def workers(root: Path) -> list[int]:
+    """The process ids of the resident workers of this project that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if os.fsencode(root) in words and b"--resident" in words:
+                found.append(int(path.parent.name))
+    return found
+
+
 @pytest.fixture(params=SANDBOXES)
 def resident(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Resident]:
     monkeypatch.delenv("CI", raising=False)
@@ -146,7 +158,9 @@ def resident(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
         spec.write_text(spec.read_text().replace("call_s = 10.0", "call_s = 900.0"))
         project = Resident(tmp_path, request.param)
         yield project
-        place.waiting(project.where, end=True)
+        for pid in workers(tmp_path):  # one that a command has just left may not listen yet
+            os.kill(pid, signal.SIGTERM)
+            until(lambda pid=pid: gone(pid))  # type: ignore[misc]
 
 
 def fields(found: object) -> object:
