@@ -98,7 +98,8 @@ class Judge:
     def _belongs(self, process: Path) -> str:
         """They carry the launch's token, or are in the control group of its container."""
         with suppress(OSError):
-            if process.name == str(os.getpid()) or (process / "exe").readlink().name.startswith("containerd-shim"):
+            daemons = (process / "exe").readlink().name.startswith("containerd-shim")
+            if daemons or (process / "cmdline").read_bytes().startswith(b"runc\0") or process.name == str(os.getpid()):
                 return ""
         held = b""
         for name in ("cmdline", "environ", "cgroup"):

@@ -19,21 +19,7 @@ from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from tests.unit.conftest import recorded
-from tests.workers import (
-    LOST,
-    Act,
-    FakeWorker,
-    answered,
-    batch,
-    graded,
-    held,
-    job,
-    keys,
-    lost_times,
-    request,
-    soon,
-    until,
-)
+from tests.workers import LOST, Act, FakeWorker, answered, batch, graded, held, job, keys, lost_times, soon, until
 
 pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
 
@@ -282,24 +268,6 @@ def test_the_worker_with_the_most_room_gets_the_next_job() -> None:
         large.close()
         waiting.result(10)
     results.close()  # type: ignore[attr-defined]
-
-
-OWN = Submission.of("# 0\n", "py", author="ada")
-
-
-def test_of_two_with_as_much_room_the_one_that_knows_the_problem_gets_the_job() -> None:
-    """It has timed the problem's baselines."""
-    workers = [FakeWorker(name="one"), FakeWorker(name="other")]
-    pool = WorkerPool(workers)
-    pool.hand_over(request(OWN, "0" * 16), lambda *_: None)
-    workers[0].act = held
-    pool.hand_over(request(OWN, "1" * 16), lambda *_: None)
-    pool.hand_over(request(OWN, "2" * 16, problem="half"), lambda *_: None)
-    workers[0].answer(workers[0].handed[-1])
-    for run, problem in enumerate(("half", "double", "half"), 3):
-        pool.hand_over(request(OWN, f"{run:016x}", problem=problem), lambda *_: None)
-        workers[0].answer(workers[0].handed[-1]) if problem == "double" else None
-    assert [[each.problem for each in worker.handed] for worker in workers] == [["double"] * 3, ["half"] * 3]
 
 
 def test_a_closed_fleet_ends_its_batches_and_begins_no_other() -> None:

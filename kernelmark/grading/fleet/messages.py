@@ -113,7 +113,7 @@ class JobAnswer(Message):
 
 
 class WorkerHandle(Protocol):
-    """A judge of a device, from the dispatcher's side."""
+    """One device's judge, from the dispatcher's side."""
 
     slots: int
     """How many jobs it works on at a time."""

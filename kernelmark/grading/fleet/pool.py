@@ -19,7 +19,6 @@ class WorkerPool:
     def __init__(self, workers: Sequence[WorkerHandle] = ()) -> None:
         self._workers, self._lock = list(workers), threading.Condition()
         self._runs: dict[str, WorkerHandle] = {}
-        self._known: dict[str, set[int]] = {}
         self._done: Counter[str] = Counter()
         self._closed = False
 
@@ -63,13 +62,7 @@ class WorkerPool:
             if request.run in self._runs:
                 raise UsageError("run", f"another job with the id {request.run} is being graded", "give each its own")
             load = Counter(map(id, self._runs.values()))
-            known = self._known.setdefault(request.problem, set())  # by whom baselines may have been timed before
-
-            def order(candidate: WorkerHandle) -> tuple[float, bool]:
-                return load[id(candidate)] / candidate.slots, id(candidate) not in known
-
-            worker = min(self._workers, key=order)
-            known.add(id(worker))
+            worker = min(self._workers, key=lambda candidate: load[id(candidate)] / candidate.slots)
             self._runs[request.run] = worker
 
         def left(answer: Future[JobAnswer]) -> None:

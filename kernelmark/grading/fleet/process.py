@@ -1,4 +1,4 @@
-"""The workers of this machine, some for each GPU or one for its CPU, as the dispatcher sees them. Trusted; no torch."""
+"""The workers of this machine, one for each GPU or one for its CPU, as the dispatcher sees them. Trusted; no torch."""
 
 from __future__ import annotations
 
@@ -35,11 +35,8 @@ class WorkerProcess:
         environment: Mapping[str, str],
         cpus: Sequence[int] = (),
         program: Sequence[str] = PROGRAM,
-        *,
-        judges: int = 1,
     ) -> None:
-        """`judges`: how many workers its device has."""
-        self._command = [*program, str(root), "--slots", str(slots), "--judges", str(judges)]
+        self._command = [*program, str(root), "--slots", str(slots)]
         if cpus:
             self._command += ["--cpus", ",".join(map(str, cpus))]
         self._environment = {**_ENVIRONMENT, **environment}
@@ -50,7 +47,6 @@ class WorkerProcess:
         self._reader: threading.Thread | None = None
         self._closed = False
         self.slots, self.device = slots, ""
-        self.gpu = environment.get("CUDA_VISIBLE_DEVICES", "")
 
     def start(self) -> None:
         """Begin to start the process, if it is not there."""
@@ -156,32 +152,23 @@ class WorkerProcess:
 
 
 _MOST_SLOTS = 16  # each has a context on the GPU, of half a gigabyte, and its tensors
-# Python runs one thread of a process at a time: a worker of sixteen slots kept one processor busy, whatever waited.
-_CPUS_OF_A_WORKER, _MOST_WORKERS = 8, 4
 
 
 def local_workers(
-    root: Path,
-    device: DeviceChoice,
-    slots: int | None,
-    environment: Mapping[str, str] = os.environ,
-    devices: int | None = None,
+    root: Path, device: DeviceChoice, slots: int | None, environment: Mapping[str, str] = os.environ
 ) -> list[WorkerProcess]:
-    """Workers that are not started yet; `slots` is the number of jobs that each device has at a time.
-
-    A GPU has several where there are processors for them; a lock keeps them apart while anything is timed.
-    """
-    gpus = visible_gpus()[:devices] if device != "cpu" and cuda_is_here() else []
+    """Workers that are not started yet; `slots` is the number of jobs that each works on at a time."""
+    gpus = visible_gpus() if device != "cpu" and cuda_is_here() else []
     if not gpus:
         # Only one submission at a time is timed on a CPU, and other tests would disturb its times.
         return [WorkerProcess(root, slots or 1, {**environment, "CUDA_VISIBLE_DEVICES": ""})]
     parts = divided([near(gpu.pci_address) for gpu in gpus])
-    workers = []
-    for gpu, cpus in zip(gpus, parts, strict=True):
-        mine = slots or max(1, min(_MOST_SLOTS, len(cpus)))
-        judges = max(1, min(mine, len(cpus) // _CPUS_OF_A_WORKER, _MOST_WORKERS))
-        its = {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid}
-        for number, own in enumerate(divided([set(cpus)] * judges)):
-            share = mine // judges + (number < mine % judges)
-            workers.append(WorkerProcess(root, share, its, own, judges=judges))
-    return workers
+    return [
+        WorkerProcess(
+            root,
+            slots or max(1, min(_MOST_SLOTS, len(cpus))),
+            {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid},
+            cpus,
+        )
+        for gpu, cpus in zip(gpus, parts, strict=True)
+    ]

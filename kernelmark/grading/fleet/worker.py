@@ -1,4 +1,4 @@
-"""A worker: a judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
+"""A worker: the judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
 
 Called as `python -m kernelmark.grading.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout. With
 `--resident PLAN` it waits for one job of a command at a socket (`kernelmark.grading.resident`), and ends with it.
@@ -89,7 +89,6 @@ class Worker:
         slots: int,
         answer: Callable[[JobAnswer], None],
         watchdog: Watchdog | None = None,
-        judges: int = 1,
         report: Callable[[JobProgress], None] | None = None,
         ahead: Sessions | None = None,
     ) -> None:
@@ -104,7 +103,7 @@ class Worker:
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
         # As many compilers at a time. They wait for nothing else, and have no place among those that are graded.
         self._compilers = Room(len(cpus))
-        self._room = Room(math.inf if report else sandboxes_in(DEVICES[device].free_bytes(), judges))
+        self._room = Room(math.inf if report else sandboxes_in(DEVICES[device].free_bytes()))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
         self._providers: dict[SandboxChoice, Provider] = {}
@@ -319,7 +318,6 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser()
     parser.add_argument("root", type=Path)
     parser.add_argument("--slots", type=int, required=True)
-    parser.add_argument("--judges", type=int, default=1, help="how many workers this device has")
     parser.add_argument("--cpus", help="the processors to use, such as 0,1,2,3; by default all")
     parser.add_argument("--resident", type=Plan.model_validate_json, help="wait for one job of a command")
     arguments = parser.parse_args()
@@ -330,18 +328,18 @@ def main() -> NoReturn:
     if arguments.resident is not None:
         _answer_a_command(arguments.root, arguments.resident)
     else:
-        _answer_a_dispatcher(arguments.root, arguments.slots, arguments.judges)
+        _answer_a_dispatcher(arguments.root, arguments.slots)
     ending.wait()
     os._exit(0)
 
 
-def _answer_a_dispatcher(root: Path, slots: int, judges: int) -> None:
+def _answer_a_dispatcher(root: Path, slots: int) -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else prints does not get between the answers
     device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
     import_torch()  # before the first job waits for it
     send = partial(_send, answers)
-    worker = Worker(root, device, slots, send, judges=judges)
+    worker = Worker(root, device, slots, send)
     worker.use_own_cpus()
     _answer(worker, requests, send, WorkerReady(device=DEVICES[device].facts().device_name, slots=slots))
 
