@@ -61,8 +61,11 @@ class Settings(BaseModel):
     effort: Effort = "default"
     baselines: tuple[str, ...] = ("auto",)
     """Names of kernels in `reference/<slug>/` to alternate with, "auto" (`eager` on a GPU, none on a CPU) or "none"."""
-    resident: bool = True
-    """Whether `submit`, `check` and `bench` use and leave a resident worker, where the sandbox allows it."""
+    resident: bool | None = None
+    """Whether `submit`, `check` and `bench` use and leave a resident worker, where the sandbox allows it.
+
+    None: on a CPU only.
+    """
     image: str = "kernelmark-runner:latest"
     docker_binds: tuple[Path, ...] = ()
     docker_python: str = "python3"

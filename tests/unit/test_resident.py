@@ -240,8 +240,9 @@ def test_where_it_is_off(monkeypatch: pytest.MonkeyPatch, variable: str, value: 
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("KERNELMARK_DEBUG", raising=False)
     monkeypatch.setenv(variable, value)
-    assert off(Settings()) == why
-    assert off(Settings(resident=False)) == "the setting `resident` is false"
+    assert off(Settings(), "cpu") == off(Settings(resident=True), "cuda") == why
+    assert off(Settings(resident=False), "cpu") == "the setting `resident` is false"
+    assert off(Settings(), "cuda") == "on a GPU only the setting `resident = true` turns it on"
 
 
 def test_doctor_says_whether_one_waits_and_ends_it(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
 from kernelmark.grading.resident import place
 from kernelmark.grading.resident.command import off
+from kernelmark.project.choice import cuda_is_here
 from kernelmark.project.settings import Settings
 
 
 def waits(settings: Settings) -> Diagnostic:
     """Whether one waits in this project."""
-    if why := off(settings):
+    on_gpu = settings.device != "cpu" and cuda_is_here()
+    if why := off(settings, "cuda" if on_gpu else "cpu"):
         return Diagnostic("ok", "resident", f"off, because {why}")
     where = place.socket_of(settings.root)
     if where is None:

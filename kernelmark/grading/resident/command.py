@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from harness.device import DEVICES
+from harness.kinds import DeviceKind
 from harness.verdict import Check, Verdict
 from kernelmark.grading.fleet.messages import JobAnswer, JobProgress, JobRequest, WorkerReady
 from kernelmark.grading.fleet.process import PROGRAM
@@ -36,9 +37,11 @@ _READY_S = 60.0  # until it has started, on a busy machine
 _MESSAGE: TypeAdapter[JobAnswer | JobProgress] = TypeAdapter(JobAnswer | JobProgress)
 
 
-def off(settings: Settings) -> str:
+def off(settings: Settings, device: DeviceKind) -> str:
     """Why commands use no resident worker, whatever the sandbox; empty if they do."""
-    if not settings.resident:
+    if settings.resident is None and not DEVICES[device].on_host:  # nobody has tried it there
+        return "on a GPU only the setting `resident = true` turns it on"
+    if settings.resident is False:
         return "the setting `resident` is false"
     if os.environ.get("CI") == "true":
         return "CI=true"
@@ -50,7 +53,7 @@ class CommandJudge:
 
     def __init__(self, job: PreparedJob, *, here: bool) -> None:
         self._job, self._environment = job, dict(os.environ)
-        self._place = None if here or off(job.settings) else place.socket_of(job.settings.root)
+        self._place = None if here or off(job.settings, job.device) else place.socket_of(job.settings.root)
         self._key = (key_of(job) if self._place is not None else None) or ""
 
     def check(
