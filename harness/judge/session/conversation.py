@@ -8,7 +8,6 @@ Trusted; nothing that arrives is evaluated. No torch is imported, so that the sa
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import secrets
@@ -20,8 +19,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
@@ -30,11 +28,12 @@ from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
 from harness.judge.session.fault import SubmissionFault
 from harness.judge.session.handover import Handover
+from harness.judge.session.launching import launch_of
 from harness.judge.session.memory_file import memory_file
 from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits
-from harness.sandbox import CLOSE_S, Launch, Provider, Role, Sandbox, Watcher
+from harness.sandbox import CLOSE_S, Provider, Role, Sandbox, Watcher
 from harness.sandbox.ending import end
 from harness.verdict import DeviceKind, Outcome
 from harness.wire import checks, commands, frame, protocol, replies
@@ -44,8 +43,6 @@ R = TypeVar("R", bound=replies.Reply)
 _START_S = 120.0  # torch's import on a busy machine; never charged to the submission
 _POLL_S = 0.05
 _BATCH_S = 0.1  # most batches take a fifth of this
-# One allocation per tensor, so that a watcher sees where each one ends.
-_WATCHED = {"KERNELMARK_WATCHED": "1", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 _DEATH_S = 3.0  # from the end of the connection to the end of the process
 _log = logging.getLogger("kernelmark")
 
@@ -97,35 +94,12 @@ class Session:
         try:
             session._watched = watcher is not None
             path = session_folder.listen(session._listener, session._folder)
-            session._launch(provider, path, watcher, {"RECORDS": records, "BUILDS": builds, "AHEAD": ahead})
+            asked = {"RECORDS": records, "BUILDS": builds, "AHEAD": ahead}
+            session._sandbox = provider.launch(launch_of(path, session._device, limits, role, watcher, asked))
         except BaseException:
             session.close()
             raise
         return session
-
-    def _launch(self, provider: Provider, path: Path, watcher: Watcher | None, asked: Mapping[str, bool]) -> None:
-        limits, device = self._limits, self._device
-        self._sandbox = provider.launch(
-            Launch(
-                socket=path,
-                device="cpu" if asked["BUILDS"] else device.kind,
-                gpu_index=device.index(),
-                memory_bytes=limits.memory_bytes,
-                processes=limits.processes,
-                disk_bytes=limits.disk_bytes,
-                environment={
-                    "KERNELMARK_DEVICE": device.kind,
-                    # NumPy's BLAS starts a thread per core on import, and crashes with SIGSEGV if that is refused.
-                    "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
-                    **device.runner_environment,
-                    **(_WATCHED if watcher else {}),
-                    **{f"KERNELMARK_{name}": "1" for name, wanted in asked.items() if wanted},
-                    **({"KERNELMARK_BUILDS": json.dumps(device.properties())} if asked["BUILDS"] else {}),
-                },
-                watcher=watcher,
-                role=self._role,
-            )
-        )
 
     def __enter__(self) -> Self:
         return self
