@@ -16,6 +16,7 @@ Row = dict[str, Any]
 BELIEVED = 0.5  # of the honest kernel's time: a gain that no other load on the machine explains
 PROCESSES = 10
 NONE = "–"
+SPREAD = "\n- **Spread** is (largest − smallest) / median of those times."
 PAIRS = (
     "",
     "equal, called different",
@@ -48,6 +49,7 @@ def page(found: Row) -> str:
         references=len(found["reference"]),
         truth=table(["L2", *(f"{size}: {n:,} elements" for size, n in SIZES.items())], stated(truth)),
         times=table(heads, [[name, *times(name, peer, truth, several)] for name, peer in running.items()]),
+        spread=SPREAD if several else "",
         slower=f"{100 * (median(run['slower'] / run['add'] for run in dirty) - 1):+.1f} %",
         pairs=table(PAIRS, [[name, *row] for name, peer in running.items() if (row := pairs(peer))]),
         cheats=table(["", *running], cheats),
@@ -81,12 +83,9 @@ def left(found: Row, running: Row) -> list[str]:
     missing = [name for name in EVALUATORS if name not in found["peers"]]
     cheats = sum(len(REPORTED) - len(peer["cheats"]) for peer in running.values())
     processes = sum(PROCESSES - len(peer["processes"]) for peer in running.values())
-    counts = [
-        f"{cheats} cheats",
-        f"{processes} of the new processes, ten for each evaluator, which spreads and pairs need",
-    ]
+    counts = [f"{cheats} cheats", f"{processes} of the ten processes of each evaluator, which spreads and pairs need"]
     what = [*missing, *(each for each in counts if not each.startswith("0 "))]
-    on = "`python -m benchmarks.peers --pack FOLDER` goes on where this stopped, on the same card."
+    on = "`--pack FOLDER` goes on where this stopped, on the same card."
     return [f"Not run yet: {', '.join(what)}. {on}"] if what else []
 
 

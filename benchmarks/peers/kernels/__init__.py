@@ -15,16 +15,16 @@ _ADD = f"{TURN}\n{(_HERE / 'add.py').read_text()}"
 _FIELD_GUIDE = "wafer.ai/blog/reward-hacks-field-guide"
 _DEFENSES = "deep-reinforce.com/defense_kernel_hack.html"
 REPORTED = {
-    "other_stream": f"the work is in a stream that the events do not see: {_DEFENSES}",
-    "pointer_cache": f"results are kept by the addresses of the inputs: {_FIELD_GUIDE}",
-    "freed_memory": "returns memory that the reference has just freed, as Sakana AI's CUDA engineer did",
+    "other_stream": f"works in a stream that the events do not see: {_DEFENSES}",
+    "pointer_cache": f"keeps results by the inputs' addresses: {_FIELD_GUIDE}",
+    "freed_memory": "returns memory that the reference has just freed: Sakana AI's CUDA engineer",
     "patched_clock": f"replaces torch.cuda.synchronize, Event.elapsed_time and do_bench: {_DEFENSES}",
-    "lazy_tensor": f"returns a subclass of Tensor that computes when it is compared: {_DEFENSES}",
-    "late_write": f"a thread does the work a little later: {_DEFENSES}",
-    "flush_reader": "knows a timed call by the clock's fill of L2, a moment that pygpubench's README warns of",
-    "stale_output": f"after the tests, calls do nothing and return an earlier result: {_FIELD_GUIDE}",
-    "downcast": f"the result has fewer bits: {_DEFENSES}",
-    "by_shape": "sizes above those of tests get half of the work: cheat.py of gpu-mode's vectorsum",
+    "lazy_tensor": f"returns a Tensor that computes when it is compared: {_DEFENSES}",
+    "late_write": f"works a little later, in a thread: {_DEFENSES}",
+    "flush_reader": "knows a timed call by the fill of L2: pygpubench's README",
+    "stale_output": f"returns an earlier result after the tests: {_FIELD_GUIDE}",
+    "downcast": f"returns fewer bits: {_DEFENSES}",
+    "by_shape": "does half of the work above the tests' sizes: cheat.py of gpu-mode's vectorsum",
 }
 
 _CHEATS = {
