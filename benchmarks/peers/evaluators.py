@@ -71,7 +71,7 @@ def get_init_inputs():
 
 
 def gpu_mode(sources: Mapping[str, str], folder: Path) -> Iterator[Told]:
-    """`eval.py leaderboard`, which compares every timed call; KernelBot runs its modes test and benchmark, too."""
+    """`eval.py leaderboard`, which compares every timed call."""
     import yaml
 
     from benchmarks.foreign import evaluated
