@@ -83,7 +83,7 @@ def left(found: Row, running: Row) -> list[str]:
     missing = [name for name in EVALUATORS if name not in found["peers"]]
     cheats = sum(len(REPORTED) - len(peer["cheats"]) for peer in running.values())
     processes = sum(PROCESSES - len(peer["processes"]) for peer in running.values())
-    counts = [f"{cheats} cheats", f"{processes} of the ten processes of each evaluator, which spreads and pairs need"]
+    counts = [f"{cheats} cheats", f"{processes} of the new processes (ten an evaluator), which spreads and pairs need"]
     what = [*missing, *(each for each in counts if not each.startswith("0 "))]
     on = "`--pack FOLDER` goes on where this stopped, on the same card."
     return [f"Not run yet: {', '.join(what)}. {on}"] if what else []
