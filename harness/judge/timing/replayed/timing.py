@@ -233,7 +233,7 @@ class ReplayedTiming:
     def _try(self, case: GradedCase, recorded: RecordedCall) -> None:
         with scratch_for([recorded], case.device) as scratch, ExitStack() as stack:
             try:
-                player = Player(self._launcher, recorded, case, scratch)  # releases the memory of the previous case
+                player = Player(self._launcher, recorded, case, scratch)
             except SubmissionFault as fault:
                 raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
             stack.callback(player.unload)  # before a baseline is recorded
