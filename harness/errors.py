@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar
 
+_NAMED = 10  # known words that a remedy lists
 _VERB = re.compile(
     "(are|branched|cannot|changed|comes|could|defines|differs|does|ended|excludes|exists|fails|goes|handed|has|have|"
     r"holds|is|keeps|must|names|needs|raised|returned|runs|says|takes|times|uses|waits|was|were|with)\b"
@@ -83,8 +84,9 @@ def said(subject: str, what: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A remedy for an unknown word: the nearest known one; if none is near, `otherwise`, by default all of them."""
+    """A remedy for an unknown word: the nearest known one; if none is near, `otherwise`, by default the first ten."""
     names = list(known)
     if close := difflib.get_close_matches(word, names, n=1):
         return f"did you mean `{close[0]}`?"
-    return otherwise or f"known: {', '.join(f'`{name}`' for name in names) or 'none'}"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return otherwise or f"known: {', '.join(f'`{name}`' for name in names[:_NAMED]) or 'none'}{more}"

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", metavar="[RUN]...", nargs=-1, shell_complete=complete.runs)
 @click.option("--top", type=click.IntRange(min=1), help="Audit this many top authors of each board of this device.")
-@click.option("--problem", metavar="PROBLEM", help="With --top: only this problem's boards.")
+@click.option(
+    "--problem", metavar="PROBLEM", shell_complete=complete.problems, help="With --top: only this problem's boards."
+)
 @click.option("--no-record", is_flag=True, help="Print what the tools report, and append nothing.")
 @click.option("--self-test", is_flag=True, help="Try every known attack here instead, and every honest kernel.")
 @click.option("--only", multiple=True, metavar="TEXT", help="With --self-test: this case or surface, or `honest`.")

@@ -119,4 +119,4 @@ def _line(found: Imported) -> str:
     roles = [tensor.role for tensor in found.problem.tensors]
     size = f"{counted(roles.count('input'), 'input')}, {counted(roles.count('output'), 'output')}"
     remarks = "".join(f"; {visible(remark)}" for remark in found.remarks)
-    return f"imported  {name}  as {visible(os.path.relpath(found.folder))}  ({size}{remarks})"
+    return f"imported  {name}  as {visible(os.path.relpath(found.problem.directory))}  ({size}{remarks})"

@@ -197,7 +197,7 @@ _OF_COURSE = ("handed_in", "file", "roster", "only_list")
 
 
 @click.command()
-@click.argument("problem", required=False)
+@click.argument("problem", required=False, shell_complete=complete.problems)
 @click.argument("handins", required=False, type=click.Path(path_type=Path))
 @click.option("--changed", "base", metavar="BASE", help="Grade the submissions that changed since this commit.")
 @click.option(

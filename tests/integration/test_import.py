@@ -286,10 +286,29 @@ def test_code_that_nobody_read_does_not_run_unisolated_by_default(tmp_path: Path
     [
         (["gpu-mode", "nowhere"], "nowhere is not a folder; name the folder of a checkout"),
         (["gpu-mode", "."], "holds no such problem"),
-        (["kernelbench", str(FOREIGN / "KernelBench"), "9/9"], "9/9: no such problem"),
+        (["kernelbench", str(FOREIGN / "KernelBench"), "9/9"], "left out  kernelbench 9/9: no such problem"),
     ],
 )
 def test_a_wrong_path_or_name_is_said_at_once(tmp_path: Path, arguments: list[str], said: str) -> None:
     ran = kernelmark(tmp_path, "import", *arguments, "--sandbox", "process")
-    assert said in ran.stderr
+    assert said in ran.stdout + ran.stderr
     assert ran.returncode == 2
+
+
+def test_a_wrong_name_stops_only_itself(tmp_path: Path) -> None:
+    ran = kernelmark(
+        tmp_path,
+        "import",
+        "kernelbench",
+        str(FOREIGN / "KernelBench"),
+        "9/9",
+        "1/1",
+        "--sandbox",
+        "process",
+        "--device",
+        "cpu",
+    )
+    left_out, imported, total = ran.stdout.splitlines()
+    assert left_out.startswith("left out  kernelbench 9/9: no such problem")
+    assert imported.startswith("imported  kernelbench 1/1")
+    assert (total, ran.returncode) == ("1 imported, 1 left out", 0)

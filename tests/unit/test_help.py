@@ -54,6 +54,7 @@ def test_every_command_is_in_one_section_and_submit_says_its_version(run: Comman
         (["bench", "double", "kernel.py", "--baseline"], "", ["eager", "none"]),
         (["profile", "double", "kernel.py", "--baseline"], "e", ["eager"]),
         (["board"], "nothing", ["nothing"]),
+        (["grade"], "dou", ["double"]),
     ],
 )
 def test_the_shell_completes_what_the_project_has(

@@ -8,6 +8,7 @@ import re
 import time
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -322,9 +323,13 @@ def test_problems_are_chosen_by_name_or_group() -> None:
         ("1/3 Values",): ["1/3"],
         ("small",): small,
     }.items():
-        assert [found.name for found in chosen(candidates, names, FOREIGN)] == expected, names
-    with pytest.raises(UsageError, match="did you mean `1/3`"):
-        chosen(candidates, ("1/33",), FOREIGN)
+        picked, unknown = chosen(candidates, names, FOREIGN)
+        assert ([found.name for found in picked], unknown) == (expected, {}), names
+    picked, unknown = chosen(candidates, ("1/33", "1/2", "zzz"), FOREIGN)
+    assert [found.name for found in picked] == ["1/2"], "a bad name stops only itself"
+    assert unknown["1/33"] == "no such problem; did you mean `1/3`?"
+    _, many = chosen([replace(candidates[0], name=f"a/{number}") for number in range(12)], ("zzz",), FOREIGN)
+    assert many["zzz"].endswith("`a/8`, `a/9` and 2 more"), "ten at most are named"
     with pytest.raises(UsageError, match="holds no such problem"):
         chosen([], (), FOREIGN)
     assert kernelbench.candidates(FOREIGN / "KernelBench")[1] == Candidate(

@@ -33,7 +33,6 @@ class Imported:
 
     form: ForeignForm
     label: str
-    folder: Path
     problem: Problem | None = None
     reason: str = ""
     remarks: tuple[str, ...] = ()
@@ -55,15 +54,17 @@ class Importer:
     limit_s: float = LIMIT_S
 
     def all(self, form: ForeignForm, root: Path, names: Sequence[str], jobs: int) -> Iterator[Imported]:
-        """Import the problems with these names (all without names), `jobs` at a time, in their order.
+        """Import the problems with these names (all without names), `jobs` at a time, in their order; first those names
+        that no problem has, with that reason.
 
         Raises:
-            UsageError: there is no such checkout, or no such problem.
+            UsageError: there is no such checkout, or no problem in it.
             SandboxError: a sandbox did not start.
         """
         if not root.is_dir():
             raise UsageError(str(root), "is not a folder", "name the folder of a checkout")
-        candidates = chosen(_FORMS[form].candidates(root), names, root)
+        candidates, unknown = chosen(_FORMS[form].candidates(root), names, root)
+        yield from (Imported(form, name, reason=reason) for name, reason in unknown.items())
         owners = {candidate.slug: candidate for candidate in reversed(candidates)}
         stop = threading.Event()
         with ThreadPoolExecutor(jobs) as pool:
@@ -88,15 +89,15 @@ class Importer:
             answer = check(ask(self.provider, self.device, stated, self.limit_s), len(stated.cases))
             problem = folders.write(folder, stated, draft(stated, answer), root, self.project, force=self.force)
         except NotImportedError as error:
-            return Imported(form, label, folder, reason=str(error))
+            return Imported(form, label, reason=str(error))
         except KernelmarkError:
             raise
         except Exception as error:  # noqa: BLE001  # untrusted files and an untrusted answer, of one problem of many
             why = f"its files, or what it answers, describe no problem ({type(error).__name__})"
-            return Imported(form, label, folder, reason=why)
+            return Imported(form, label, reason=why)
         lacking = baselines.write(problem, self.reference / problem.slug) if self.reference else ""
         remarks = (*_known(answer, form), *([f"no baseline: {lacking}"] if lacking else []))
-        return Imported(form, label, folder, problem=problem, remarks=remarks)
+        return Imported(form, label, problem=problem, remarks=remarks)
 
 
 def _known(answer: Answer, form: ForeignForm) -> Iterator[str]:

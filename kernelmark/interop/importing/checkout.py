@@ -118,19 +118,20 @@ def slug_of(*parts: str) -> str:
     return words[:64].strip("_")
 
 
-def chosen(candidates: list[Candidate], names: Sequence[str], where: Path) -> list[Candidate]:
-    """Those with the names, or in the groups that are named: `pmpp_v2`, `1`; all without names.
+def chosen(candidates: list[Candidate], names: Sequence[str], where: Path) -> tuple[list[Candidate], dict[str, str]]:
+    """Those with the names, or in the groups that are named: `pmpp_v2`, `1`; all without names. Then the names that
+    nothing has, each with what is said about it.
 
     Raises:
-        UsageError: nothing has one of the names.
+        UsageError: the checkout holds no problem.
     """
     if not candidates:
         raise UsageError(str(where), "holds no such problem", "name the folder of a checkout")
-    picked: dict[Candidate, None] = {}
+    picked, unknown = dict[Candidate, None](), dict[str, str]()
     for name in names:
         matching = [candidate for candidate in candidates if name in candidate.names]
         if not matching:
             known = [candidate.name for candidate in candidates]
-            raise UsageError(f"{name:.100}", "no such problem", nearest(name, known))
+            unknown[f"{name:.100}"] = f"no such problem; {nearest(name, known)}"
         picked |= dict.fromkeys(matching)
-    return [*picked] if names else candidates
+    return [*picked] if names else candidates, unknown
