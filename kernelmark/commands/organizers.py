@@ -214,8 +214,8 @@ _OF_COURSE = ("handed_in", "file", "roster", "only_list")
 @click.option(
     "--handed-in",
     metavar="WHEN",
-    help="When HANDINS were handed in: a moment such as 2027-01-31T23:59:00+01:00, or a CSV file with the columns "
-    "author and handed_in. [default: now, until the deadline]",
+    help="When HANDINS were handed in: a moment such as 2027-01-31T23:59:00+01:00, or a CSV file: the sheet of Moodle "
+    "or Gradescope, or the columns author and handed_in. [default: now, until the deadline]",
 )
 @click.option(
     "--file",

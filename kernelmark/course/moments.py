@@ -1,24 +1,36 @@
 """When submissions were handed in, as an organizer says it: `kernelmark grade PROBLEM HANDINS --handed-in WHEN`.
 
 Trusted. The times of files and of an archive's members do not count: the author of a file sets its time. A table of
-moments comes from the organizer, who has them from the learning platform.
+moments comes from the organizer: a CSV file of their own, an older `marks.csv`, or the platform's own sheet, such as
+Moodle's grading worksheet. A moment without an offset is one in the deadline's time zone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from harness.errors import UsageError
 from harness.problem import Problem
-from harness.problem.schedule import Delay
+from harness.problem.schedule import Delay, shown
 from kernelmark.course.owner import Owner
+from kernelmark.course.roster import whose
 from kernelmark.course.submissions import CourseSubmission, Moments
 from kernelmark.text import spreadsheet
+from kernelmark.text.terminal import say
 
 _OPTION = "--handed-in"
-_COLUMNS = ("author", "handed_in")
+# How the column with the moments is called by us, Moodle, Gradescope, and Canvas (in its reports, and in its interface
+# for programs: the gradebook that it exports has no moments).
+_COLUMNS = ("handed_in", "last modified (submission)", "submission time", "submission date", "submitted_at")
+_ByKey = dict[str, list[datetime]]
+_NOTHING = {"", "-"}  # what stands there for someone who handed in nothing
+# As Gradescope writes a moment, and Moodle in English, in that of the United States, and with 24 hours.
+_FORMS = (
+    "%Y-%m-%d %H:%M:%S %z", "%A, %d %B %Y, %I:%M %p", "%A, %B %d, %Y, %I:%M %p", "%A, %d %B %Y, %H:%M",
+)  # fmt: skip
 _ELSE = "record all as late (--late NAME), or grade without recording (--no-record)"
 
 
@@ -40,8 +52,9 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
         return lambda submitted: known
     with suppress(OSError, ValueError):  # a text that no file can be called
         if Path(given).is_file():
-            return _by_table(Path(given), now)
-    moment = _moment(given, _OPTION, now)
+            return _by_table(Path(given), problem, now)
+    moment = _moment(given, _OPTION, problem, now)
+    _say_zone(_OPTION, [given], problem)
     if needed and problem.closed(moment):
         what = f"takes no more submissions, {problem.schedule_at(moment)}"
         raise UsageError(f"problem {problem.slug}", what, f"give an earlier {_OPTION}, {_ELSE}")
@@ -64,15 +77,17 @@ def delay(problem: Problem, submitted: CourseSubmission, moments: Moments) -> De
     return None if moment is None else problem.delay(moment)
 
 
-def _by_table(file: Path, now: datetime) -> Moments:
-    by_id, by_name = _table(file, now)
+def _by_table(file: Path, problem: Problem, now: datetime) -> Moments:
+    by_id, by_name = _table(file, problem, now)
 
     def of_one(submitted: CourseSubmission) -> datetime:
-        named = [by_id[submitted.owner.id]] if submitted.owner.id in by_id else []
+        named = by_id.get(submitted.owner.id, [])
+        named = named[:] if len(named) == 1 else []
         for name in () if named else dict.fromkeys(submitted.names):
             named += by_name.get(name, [])
         if not named:
-            raise UsageError(str(file), f"has no row for {submitted.author}", f"add one, or grade without {_OPTION}")
+            what = f"has no moment for {submitted.author}"
+            raise UsageError(str(file), what, f"add a row, or grade without {_OPTION}")
         if len(named) > 1:
             raise UsageError(str(file), f"has {len(named)} rows for {submitted.author}", "leave one")
         return named[0]
@@ -80,34 +95,72 @@ def _by_table(file: Path, now: datetime) -> Moments:
     return of_one
 
 
-def _table(file: Path, now: datetime) -> tuple[dict[str, datetime], dict[str, list[datetime]]]:
-    """The moments in a CSV file, which may have other columns as well: by the id in an author's name, as the platform
-    writes it, and by the name without.
+def _table(file: Path, problem: Problem, now: datetime) -> tuple[_ByKey, _ByKey]:
+    """The moments in a CSV file, which may have other columns as well: by the ids that the platform has, in columns or
+    in an author's name as it writes it, and by the name without.
     """
-    by_id, by_name, seen = dict[str, datetime](), dict[str, list[datetime]](), set[tuple[str, str]]()
-    for where, cells in spreadsheet.read(file, _COLUMNS):
-        owner = Owner.of(cells["author"])
+    by_id, by_name, seen = _ByKey(), _ByKey(), set[tuple[str, str]]()
+    rows = spreadsheet.read(file)
+    column = next((name for name in _COLUMNS if rows and name in rows[0].cells), "")
+    if not column or (column == _COLUMNS[0] and "author" not in rows[0].cells):
+        missing = "author" if column else _COLUMNS[0]
+        remedy = "it needs author and handed_in, or to be a sheet of Moodle, Gradescope or Canvas with moments"
+        raise UsageError(str(file), f"has no column {missing!r}", remedy)
+    texts = []
+    for where, cells in rows:
+        text = cells[column]
+        if text in _NOTHING and (column != _COLUMNS[0] or cells.get("file") == ""):
+            continue  # who handed in nothing
+        author, known = whose(cells)
+        owner = Owner.of(author or known.name or known.id)
+        ids = {owner.id, known.id, cells.get("email", "")} - {""}
         name = Owner(owner.name).author
-        if (owner.id, name) in seen:
+        if (owner.id or known.id, name) in seen:
             remedy = "leave one row for each author, of two with this name as marks.csv names them"
             raise UsageError(where, f"names {owner.name or owner.author} again", remedy)
-        seen.add((owner.id, name))
-        moment = _moment(cells["handed_in"], where, now)
+        seen.add((owner.id or known.id, name))
+        moment = _moment(text, where, problem, now)
+        texts.append(text)
         by_name.setdefault(name, []).append(moment)
-        if owner.id:
-            by_id[owner.id] = moment
+        for each in ids:
+            by_id.setdefault(each, []).append(moment)
+    _say_zone(str(file), texts, problem)
     return by_id, by_name
 
 
-def _moment(text: str, where: str, now: datetime) -> datetime:
+def _say_zone(where: str, texts: Sequence[str], problem: Problem) -> None:
+    """Say on stderr how moments without an offset were read."""
+    if problem.deadline is not None and any(_parsed(text).tzinfo is None for text in texts):
+        offset = shown(problem.deadline).rpartition(" ")[2]
+        say(f"kernelmark: note: {where} has moments without an offset; they count as {offset}, as the deadline's")
+
+
+def _moment(text: str, where: str, problem: Problem, now: datetime) -> datetime:
     try:
-        moment = datetime.fromisoformat(text.strip())
+        moment = _parsed(text)
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None or moment.year < 1970:
+        moment = datetime.min
+    if moment.tzinfo is None and problem.deadline is not None:
+        moment = moment.replace(tzinfo=problem.deadline.tzinfo)
+    if moment.tzinfo is None or moment.year < 1970:
         what = "is not a date and time with its offset" if text.strip() else "has no moment"
         named = f"{text.strip()!r:.80} {what}" if text.strip() else what
         raise UsageError(where, named, "write it like 2027-01-31T23:59:00+01:00, or name a CSV file")
     if moment > now:
         raise UsageError(where, f"{text.strip()} is in the future", "say when it was handed in")
     return moment
+
+
+def _parsed(text: str) -> datetime:
+    """A moment as people and platforms write it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    text = text.strip().removesuffix(" UTC") + ("+00:00" if text.strip().endswith(" UTC") else "")
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    for form in _FORMS:
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    raise ValueError

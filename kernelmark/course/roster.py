@@ -7,7 +7,7 @@ platform has them), `team`, and `extension` (how much longer this person has, or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,8 @@ from kernelmark.project.settings import name_from
 from kernelmark.text import spreadsheet
 from leaderboard.record.teams import Team, Teams
 
-_COLUMNS = {"author": ("author",), "name": ("name", "full name", "student"), "id": ("id", "identifier", "sid")}
+_NAMES = ("name", "full name", "student", "student name", "user name")
+_IDS = ("id", "identifier", "sid", "user id", "user_id")
 _PARTICIPANT = "Participant "  # what Moodle's worksheet puts before an id
 
 
@@ -69,7 +70,7 @@ class Roster:
         if by_id := [person for person in self.people if owner.id and person.owner.id == owner.id]:
             return by_id[0]
         names = {owner.author, owner.name.casefold()}
-        named = [one for one in self.people if not (owner.id and one.owner.id) and names & _names(one)]
+        named = [one for one in self.people if not (owner.id and one.owner.id) and names & _known_as(one)]
         return named[0] if len(named) == 1 else None
 
     def teams(self, known: Teams) -> Teams:
@@ -100,8 +101,8 @@ def read(file: Path, problem: Problem) -> Roster:
     """
     people, seen, rows = list[Person](), set[str](), list[tuple[str, dict[str, str], str, Owner]]()
     for where, cells in spreadsheet.read(file):
-        author, name, own_id = (_first(cells, names) for names in _COLUMNS.values())
-        rows.append((where, cells, name_from(author), Owner(name or author, own_id.removeprefix(_PARTICIPANT))))
+        author, owner = whose(cells)
+        rows.append((where, cells, name_from(author), replace(owner, name=owner.name or author)))
     authors = authors_of(owner for *_, owner in rows)
     for where, cells, author, owner in rows:
         if not owner.name and not owner.id:
@@ -116,11 +117,17 @@ def read(file: Path, problem: Problem) -> Roster:
     return Roster(tuple(people))
 
 
+def whose(cells: dict[str, str]) -> tuple[str, Owner]:
+    """Whom a row is about: the name on the board, if it says so, and the name and the id as the platform has them."""
+    name = _first(cells, _NAMES) or f"{cells.get('first name', '')} {cells.get('last name', '')}".strip()
+    return cells.get("author", ""), Owner(name, _first(cells, _IDS).removeprefix(_PARTICIPANT))
+
+
 def _first(cells: dict[str, str], names: Sequence[str]) -> str:
     return next((cells[name] for name in names if cells.get(name)), "")
 
 
-def _names(person: Person) -> set[str]:
+def _known_as(person: Person) -> set[str]:
     own = person.owner
     return {person.author, own.id, own.author, own.name.casefold()} - {""}
 

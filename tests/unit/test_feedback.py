@@ -77,7 +77,7 @@ def test_a_table_of_marks_has_every_time_and_says_why_there_is_no_rank(ranks: bo
          "ada handed in 2 kernels (a.py, b.py); leave one"),
         (UsageError("problem p", "takes no more submissions", "record it as late (--late NAME)"), TOO_LATE,
          "it was handed in too late"),
-        (UsageError("/srv/in.csv", "has no row for ada", "grade without --handed-in"), None,
+        (UsageError("/srv/in.csv", "has no moment for ada", "grade without --handed-in"), None,
          "not because of what you handed in; ask whoever grades it"),
         (HarnessError("bwrap did not start", "run `kernelmark doctor`"), None,
          "not because of what you handed in; ask whoever grades it"),

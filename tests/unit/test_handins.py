@@ -8,7 +8,7 @@ import json
 import random
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
@@ -385,7 +385,7 @@ def test_a_table_of_moments_names_authors_in_any_of_their_forms(closed: Path, co
     [
         (None, "", "problem double: its deadline has passed (closed since "),
         ("2999-01-01T00:00:00+00:00", "", "is in the future; say when it was handed in"),
-        ("2026-01-01T00:00:00", "", "'2026-01-01T00:00:00' is not a date and time with its offset; write it like"),
+        ("2026-01-32T00:00:00", "", "'2026-01-32T00:00:00' is not a date and time with its offset; write it like"),
         ("0001-01-01T00:00:00Z", "", "'0001-01-01T00:00:00Z' is not a date and time with its offset"),
         ("x" * 5000, "", "is not a date and time with its offset"),
         ("in.csv", "author,when\n", "in.csv has no column 'handed_in'; it needs author and handed_in"),
@@ -403,6 +403,41 @@ def test_when_it_was_handed_in_must_be_said_plainly(
     assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
     assert line in said.err
     assert not (course.folder / "leaderboard").exists()
+
+
+SHEETS = {
+    "Moodle": "Identifier;Full name;Status;Last modified (submission);Grade\r\n"
+    "Participant 31415;Ada;Submitted for grading;{first:%A, %d %B %Y, %I:%M %p};\r\n"
+    "Participant 7;Bob;Submitted for grading - late;{second:%A, %B %d, %Y, %I:%M %p};\r\n"
+    "Participant 8;Cyd;No submission;-;\r\n",
+    "Gradescope": "First Name,Last Name,SID,Email,Status,Submission Time,Lateness (H:M:S)\n"
+    "Ada,L,31415,ada@x.org,Graded,{first:%Y-%m-%d %H:%M:%S} +0200,00:00:00\n"
+    "Bob,B,,7,Graded,{second:%Y-%m-%d %H:%M:%S} +0200,30:00:00\nCyd,C,8,,Missing,,\n",
+    "Canvas": "user_id\tuser name\tsubmitted_at\n31415\tL, Ada\t{first:%Y-%m-%dT%H:%M:%S}\n"
+    "7\tB, Bob\t{second:%Y-%m-%d %H:%M:%S}\n8\tC, Cyd\t\n",
+}
+
+
+@pytest.mark.parametrize("platform", SHEETS)
+def test_a_platforms_own_sheet_says_when(closed: Path, course: Course, platform: str) -> None:
+    toml = course.folder / "problems/double/problem.toml"
+    zone = timezone(timedelta(hours=2))
+    deadline = DEADLINE.astimezone(zone)
+    toml.write_text(toml.read_text().replace(DEADLINE.isoformat(), deadline.isoformat()))
+    first, second = deadline - timedelta(minutes=5), deadline + timedelta(hours=30)
+    sheet = SHEETS[platform].format(first=first, second=second)
+    (course.folder / "sheet.csv").write_text(sheet, encoding="utf-8-sig", newline="")
+    place = folder(course.folder, {f"more/{name}{MOODLE}/k.py": KERNEL for name in ("Ada_31415", "Bob_7", "Cyd_8")})
+    course.judge(accepted(author="Ada"), accepted(author="Bob", run="1" * 16))
+    said = course.grade(place / "more", "--handed-in", "sheet.csv")
+    assert [(row["author"], row["outcome"], row["factor"]) for row in course.marks()] == [
+        ("Ada", "accepted", "1"),
+        ("Bob", "accepted", "0.8"),
+        ("Cyd", "not graded", ""),
+    ]
+    assert "sheet.csv has no moment for Cyd; add a row, or grade without --handed-in" in course.marks()[2]["message"]
+    note = "note: sheet.csv has moments without an offset; they count as UTC+02:00, as the deadline's"
+    assert (note in said.err) == (platform != "Gradescope")
 
 
 def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(closed: Path, course: Course) -> None:
