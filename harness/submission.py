@@ -77,6 +77,11 @@ class Submission(BaseModel):
         return length_prefixed_sha256(b"kernelmark submission", self.language.encode(), self.source, *beside)
 
     @property
+    def stem(self) -> str:
+        """The name without suffixes; a baseline is known by it."""
+        return self.name.partition(".")[0]
+
+    @property
     def size_bytes(self) -> int:
         """The size of all files together."""
         return len(self.source) + sum(len(content) for _, content in self.beside)

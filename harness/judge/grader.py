@@ -62,8 +62,9 @@ class Grader:
         for submission in compiled:
             self._refuse_if_closed()
             setup.on_progress(Progress(Stage.BUILD, 0, 1, submission.name))
-            case = setup.problem.tests[0].drawn(secrets.SystemRandom())  # its sizes do not matter
-            handover = Handover.of(setup.problem, submission, [setup.problem.resolve(case)], setup.device)
+            problem = setup.problem if submission is setup.submission else setup.problem.of_baseline(submission.stem)
+            case = problem.tests[0].drawn(secrets.SystemRandom())  # its sizes do not matter
+            handover = Handover.of(problem, submission, [problem.resolve(case)], setup.device)
             self._builds.build(handover, turn)
 
     def _compiled(self) -> list[Submission]:
@@ -172,7 +173,7 @@ class Grader:
             from harness.judge.timing.rounds.timing import RoundsTiming, Turn
 
             beside, _ = self._started(replayed=False).others()
-            paired = [Baseline(kernel, own) for kernel, own in zip(setup.baselines, beside, strict=True)]
+            paired = list(map(Baseline, self._baseline_labels, setup.baselines, beside))
             turn = Turn(setup.device, self._waits_to_be_timed, self._fresh, held)
             timing = RoundsTiming(setup.effort, turn, paired, setup.calibrations, why)
             return self._grading().grade(session, timing)
@@ -205,7 +206,7 @@ class Grader:
                 with lock_alone(setup.device, self._waits):
                     yield
 
-            recorded = list(map(ReplayedBaseline, setup.baselines, beside, others))
+            recorded = list(map(ReplayedBaseline, self._baseline_labels, setup.baselines, beside, others))
             timing = ReplayedTiming(setup.effort, launcher, recorded, setup.calibrations, while_timed)
             return self._grading().grade(runner, stack.enter_context(timing))
 
@@ -219,6 +220,10 @@ class Grader:
     def memory_was_short(self) -> bool:
         """Whether the submission failed while the device had next to no free memory, which others may have had."""
         return self._last is not None and self._last.memory_was_short
+
+    @property
+    def _baseline_labels(self) -> list[str]:
+        return [self._setup.problem.baseline_label(kernel.stem) for kernel in self._setup.baselines]
 
     def _grading(self) -> Grading:
         from harness.judge.grading import Grading

@@ -28,7 +28,6 @@ from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
 from harness.problem import ResolvedCase
 from harness.problem.signature import prototypes
-from harness.submission import Submission
 from harness.verdict import (
     CaseResult,
     Check,
@@ -85,9 +84,7 @@ class Grading:
         self._all = len(tested)
         self._benchmarks = timed
         self._memory = DeviceMemory(setup.device)  # makes the judge's CUDA context while the runner makes its own
-        self._to_time = Benchmarks(
-            setup.problem, setup.device, self._benchmarks, self._handover, self._enter, self._recorded
-        )
+        self._to_time = Benchmarks(setup.problem, setup.device, timed, builds, self._enter, self._recorded)
         self._correctness = Correctness(setup.on_failure)
         self._stage = Stage.BUILD
         self._build_log = self._traceback = ""
@@ -246,7 +243,7 @@ class Grading:
 
     def _build(self, session: Session) -> None:
         self._enter(Stage.BUILD, 0, 1, self._submission.name)
-        built = session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
+        built = session.hand_over(self._handover(), self._problem.limits.build_s)
         self._build_log = built.log
         self._compile_ahead(session)
         if not self._runs_here:
@@ -327,7 +324,7 @@ class Grading:
         try:
             with Session.start(self._setup.provider, self._setup.device, self._problem.limits) as session:
                 session.handshake()
-                session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
+                session.hand_over(self._handover(), self._problem.limits.build_s)
                 return self._correctness.who_wrote_to_an_input(session, case)
         except (SubmissionFault, HarnessError):
             return None  # the diagnosis is optional; the outcome stands without it
@@ -347,9 +344,9 @@ class Grading:
             return ""
         return f"; is it declared as {prototypes(self._problem, self._submission.language)[case.resolved.symbol]}?"
 
-    def _handover(self, submission: Submission) -> Handover:
+    def _handover(self) -> Handover:
         cases = [test.resolved for test in self._tests + self._hidden + self._benchmarks]
-        return self._builds.added(Handover.of(self._problem, submission, cases, self._setup.device))
+        return self._builds.added(Handover.of(self._problem, self._submission, cases, self._setup.device))
 
     def _checked(self, session: Session, outcome: Outcome, message: str) -> Check:
         printed = session.output.text()

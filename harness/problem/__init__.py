@@ -4,9 +4,10 @@ Everything re-exported here is cheap to import. `harness.problem.reference` and 
 are imported by name where they are used.
 """
 
+from harness.problem.fill_spec import Fill
 from harness.problem.load import load
 from harness.problem.problem import Problem
 from harness.problem.resolve import ResolvedCase, ResolvedTensor
-from harness.problem.spec import Case, Fill, Limits, Tolerance
+from harness.problem.spec import Case, Limits, Tolerance
 
 __all__ = ["Case", "Fill", "Limits", "Problem", "ResolvedCase", "ResolvedTensor", "Tolerance", "load"]

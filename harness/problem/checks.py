@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from harness.errors import nearest
+from harness.errors import ProblemError, nearest
+from harness.problem.another import another
 from harness.problem.dtypes import DTYPES
 from harness.problem.key import ProblemKey, case_key, file_key
 from harness.problem.resolve import resolve_case
 from harness.problem.signature import forms
-from harness.problem.spec import Case, ProblemSpec
+from harness.problem.spec import BaselineSpec, Case, ProblemSpec
 from harness.shared.call import Form, numbered
 from harness.shared.call import names as form_names
 from harness.shared.call import parameters as form_parameters
@@ -43,9 +44,28 @@ def check(problem: ProblemSpec) -> None:
         _check_case(problem, case)
         for extreme in case.extremes():
             resolve_case(problem, extreme, case)
+    for number, baseline in enumerate(problem.baselines):
+        _check_baseline(problem, baseline, file.at("baselines", number))
     _check_kinds(problem)
     _check_devices(problem, file)
     _check_used(problem, file)
+
+
+def _check_baseline(problem: ProblemSpec, baseline: BaselineSpec, key: ProblemKey) -> None:
+    """What it computes has an output, fills that need no reference, and a size in every benchmark."""
+    if baseline.name in [other.name for other in problem.baselines if other is not baseline]:
+        key.at("name").refuse(f"is {baseline.name!r}, as is another's", "every baseline needs a name of its own")
+    for spec in baseline.tensors:
+        if spec.fill.kind == "generated":
+            key.at("tensors").refuse(f"has `{spec.name}` generated", "`generate` makes the problem's tensors only")
+    computed = another(problem, baseline)
+    _check_names(computed, key)
+    for case in computed.tests + computed.benchmarks:
+        try:
+            for extreme in case.extremes():
+                resolve_case(computed, extreme, case)
+        except ProblemError as error:
+            key.refuse(f"does not suit case {case.name!r}: {error.what}", error.remedy)
 
 
 def _check_schedule(problem: ProblemSpec, file: ProblemKey) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from harness.errors import HarnessError
 from harness.problem.elements import EIGHT_BITS, FLOAT4, SCALE, info, pack_float4, parts
-from harness.problem.spec import Fill
+from harness.problem.fill_spec import Fill
 from harness.shared.carrier import assign
 
 _PIECE = 1 << 22

@@ -29,6 +29,7 @@ from harness.shared.document import DocumentError, parse_toml
 
 _RULES = ("tags", "visibility", "submission", *Schedule.model_fields)  # rules of the competition, not part of the task
 _RULE = re.compile(rf"({'|'.join(_RULES)})[ \t]*=[^\r\n]*(\r?\n|\Z)".encode())
+_BASELINES = re.compile(rb"(?<=\n)(\r?\n)*\[\[baselines\]\].*\Z", re.DOTALL)
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 
 
@@ -101,7 +102,10 @@ def _sha256(directory: Path, toml: bytes, data: Mapping[str, Any]) -> str:
     """The hash of the task, without its private cases."""
     # Foreign files are named in problem.toml, with their hashes.
     reference = b"" if "foreign" in data else _read(directory / "reference.py")
-    return length_prefixed_sha256(_question(directory / "problem.toml", toml, data), reference)
+    path = directory / "problem.toml"
+    if "baselines" in data:  # what is compared with is no part of the task
+        toml, data = _without_baselines(path, toml, data)
+    return length_prefixed_sha256(_question(path, toml, data), reference)
 
 
 def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateFile]) -> Problem:
@@ -161,6 +165,17 @@ def _private_tests(file: _PrivateFile) -> list[Case]:
         raise ProblemError(str(file.path), "key `benchmarks` is in a private file", remedy)
     tests = validated(PrivateFile, data, file.path).tests
     return [case.model_copy(update={"hidden": True}) for case in tests]
+
+
+def _without_baselines(path: Path, toml: bytes, data: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
+    """The file as it was before baselines were added at its end."""
+    shorter = _BASELINES.sub(b"", toml)
+    expected = {key: value for key, value in data.items() if key != "baselines"}
+    if _parse(path, shorter) != expected:
+        raise ProblemError(
+            str(path), "key `baselines` is not at the end", "move `[[baselines]]` below all other tables"
+        )
+    return shorter, expected
 
 
 def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:

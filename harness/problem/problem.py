@@ -11,6 +11,7 @@ from pydantic import model_validator
 from harness.errors import ProblemError
 from harness.files import outside
 from harness.kinds import DeviceKind
+from harness.problem.another import another
 from harness.problem.checks import check
 from harness.problem.dtypes import DTYPES
 from harness.problem.resolve import ResolvedCase, ResolvedTensor, resolve_case
@@ -62,6 +63,17 @@ class Problem(ProblemSpec):
             return any(DTYPES[name].rounds for name in chosen)
 
         return [spec.name for spec in self.tensors if spec.role != "input" and not rounds(spec.dtype)]
+
+    def of_baseline(self, kernel: str) -> Problem:
+        """What the baseline in the file of this name, without its suffix, computes: the problem, unless `[[baselines]]`
+        says otherwise. Then it is the same cases with that kernel's arguments; nothing decides about its answers.
+        """
+        found = next((spec for spec in self.baselines if spec.name == kernel), None)
+        return another(self, found) if found else self
+
+    def baseline_label(self, kernel: str) -> str:
+        """The name of a baseline in verdicts and tables: it says so if the kernel computes something else."""
+        return kernel if self.of_baseline(kernel) is self else f"{kernel} (another computation)"
 
     def resolve(self, case: Case) -> ResolvedCase:
         """Compute the sizes, dtypes, fills, scalars and costs of a case whose sizes have been drawn.

@@ -210,6 +210,14 @@ class Reference:
         raise ProblemError(f"{self._path}:{line}", what, remedy)
 
 
+class NoReference(Reference):
+    """In the place of a reference, for a baseline that computes something else: its answers are not judged."""
+
+    def __init__(self) -> None:
+        self._compare = self._generate = None
+        self.weights_seed = secrets.randbits(62)
+
+
 class _FullPrecision:
     """No TF32 while a reference computes in float32, since its error would otherwise let TF32 submissions pass.
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import elements_key
+from harness.problem.fill_spec import Fill
 from harness.problem.key import ProblemKey, case_key
 from harness.problem.signature import forms, symbol
-from harness.problem.spec import Case, Fill, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
+from harness.problem.spec import Case, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
 from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms, settled
 
 MAX_ELEMENTS = 2**40

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from harness.problem.expression import parse
+from harness.problem.fill_spec import Fill
 from harness.problem.foreign_files import ForeignReference
-from harness.problem.keys import Bound, CaseName, Devices, Expression, Flag, Name, Option, Real, Spec, Tag, Whole
+from harness.problem.keys import CaseName, Devices, Expression, Flag, Name, Option, Real, Spec, Tag, Whole
 from harness.problem.schedule import Schedule
 from harness.shared.call import Form, Style
 from harness.shared.call import check as check_form
@@ -31,91 +31,6 @@ Precision = Literal["float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "
 _SUM_ULPS = 2.5
 _GIB = 1 << 30
 _MIB = 1 << 20
-_USED_BY_KIND: dict[str, set[str]] = {
-    "normal": {"mean", "scale"},
-    "uniform": {"low", "high"},
-    "integers": {"low", "high"},
-    "choice": {"values"},
-    "powers": {"low", "high"},
-    "zeros": set(),
-    "generated": set(),
-}
-
-
-class Fill(Spec):
-    """How a tensor gets its elements. Unless `generate` makes them, every element is drawn by itself."""
-
-    kind: Literal["normal", "uniform", "integers", "choice", "powers", "zeros", "generated"] = Field(
-        description="the distribution; generated: `generate` in reference.py makes the tensor"
-    )
-    mean: Real = Field(default=0.0, description="normal: the mean")
-    scale: Real = Field(default=1.0, gt=0, description="normal: the standard deviation")
-    low: Bound = Field(
-        default=0, description="uniform, integers: the least value; powers: the least exponent; or an expression"
-    )
-    high: Bound = Field(
-        default=1,
-        description="uniform: above every value; integers: the greatest; powers: the greatest exponent; "
-        "or an expression",
-    )
-    values: tuple[Whole | Real, ...] = Field(
-        default=(), max_length=256, description="choice: what is drawn from, each as likely as the others"
-    )
-    neg_inf: Real = Field(default=0.0, ge=0, le=1, description="the fraction of the elements replaced by -inf")
-
-    @model_validator(mode="after")
-    def _only_what_the_kind_uses(self) -> Self:
-        used = _USED_BY_KIND[self.kind] | ({"kind"} if self.kind == "generated" else {"kind", "neg_inf"})
-        for key in sorted(self.model_fields_set - used):
-            raise ValueError(f"kind {self.kind!r} does not use `{key}`")
-        if self.kind == "choice" and not self.values:
-            raise ValueError("kind 'choice' needs `values`")
-        for bound in (self.low, self.high):
-            if isinstance(bound, str):
-                parse(bound, real=self.kind == "uniform")
-            elif self.kind in ("integers", "powers") and bound != int(bound):
-                raise ValueError(f"kind {self.kind!r} needs whole numbers for `low` and `high`")
-        if not (isinstance(self.low, str) or isinstance(self.high, str)):
-            self._check_order(self.low, self.high)
-        return self
-
-    def _check_order(self, low: float, high: float) -> None:
-        if self.kind == "uniform" and not low < high:
-            raise ValueError("`low` must be below `high`")
-        if self.kind in ("integers", "powers") and low > high:
-            raise ValueError("`low` must not be above `high`")
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """`low` and `high` as numbers, in a resolved case."""
-        if isinstance(self.low, str) or isinstance(self.high, str):
-            raise TypeError("the bounds are expressions: resolve the case first")
-        return self.low, self.high
-
-    @property
-    def extent(self) -> tuple[float, float]:
-        """The least and the greatest value to expect, in a resolved case."""
-        match self.kind:
-            case "zeros":
-                return 0, 0
-            case "choice":
-                return min(self.values), max(self.values)
-            case "powers":
-                low, high = (2.0**exponent if exponent < 1024 else math.inf for exponent in self.bounds)
-                return low, high
-            case "normal":
-                # Eight standard deviations: one element in 10¹⁵ is beyond, so no input overflows to infinity.
-                return self.mean - 8 * self.scale, self.mean + 8 * self.scale
-        return self.bounds
-
-    def bounded(self, low: float, high: float) -> Fill:
-        """The same fill with the values of its expressions.
-
-        Raises:
-            ValueError: they are in the wrong order.
-        """
-        self._check_order(low, high)
-        return self.model_copy(update={"low": low, "high": high})
 
 
 class TensorSpec(Spec):
@@ -229,6 +144,16 @@ class Cost(Spec):
     flops: Expression = Field(description="floating-point operations")
 
 
+class BaselineSpec(Spec):
+    """A kernel in the problem's reference folder that computes something else: it is timed, and nothing is checked."""
+
+    name: Name = Field(description="its file in reference/<slug>/, without the suffix")
+    kind: Literal["dense"] = Field(description="dense: what the problem replaces, of the same sizes in a plain dtype")
+    entry: Name = Field(description="the function that the file defines")
+    tensors: tuple[TensorSpec, ...] = Field(min_length=1, description="its arguments, over the problem's parameters")
+    scalars: tuple[ScalarSpec, ...] = Field(default=(), description="numbers passed after the tensors")
+
+
 class Tolerance(Spec):
     """How far from the truth an answer may be: max(factor × the honest reference's own error, ulps × eps)."""
 
@@ -328,6 +253,9 @@ class ProblemFile(Schedule):
     cost: Cost = Field(description="minimum bytes and operations")
     tolerance: Tolerance = Field(default=Tolerance(), description="the error budget")
     limits: Limits = Field(default=Limits(), description="what a submission may use")
+    baselines: tuple[BaselineSpec, ...] = Field(
+        default=(), description="kernels to compare with that compute something else; at the end of the file"
+    )
     tests: tuple[Case, ...] = Field(min_length=1, description="graded for correctness")
     benchmarks: tuple[Case, ...] = Field(min_length=1, description="graded for speed")
     timing: Literal["replayed", "calls"] = Field(
@@ -385,6 +313,8 @@ class ProblemSpec(ProblemFile):
         description="over problem.toml, less tags, visibility and schedule, reference.py, and private files",
     )
     private: Private | None = None
+    has_reference: bool = Field(default=True, exclude=True)
+    """False for what a baseline computes in the problem's place."""
 
     @property
     def private_tests(self) -> tuple[Case, ...]:

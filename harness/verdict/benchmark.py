@@ -101,7 +101,7 @@ class LaunchedKernel(Record):
 class PairedBaseline(Record):
     """One of the organizers' kernels, whose rounds or replayed calls alternated with the submission's."""
 
-    name: str
+    name: str = Field(description="of its file; with `(another computation)` if it does not compute what is asked")
     sha256: Sha256
     rounds: tuple[TimedRound, ...] = ()
     calls: ReplayedCalls | None = None

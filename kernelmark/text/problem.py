@@ -16,7 +16,8 @@ from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
     from harness.problem import Case, Problem
-    from harness.problem.spec import Fill, TensorSpec
+    from harness.problem.fill_spec import Fill
+    from harness.problem.spec import TensorSpec
 
 WIDTH = 80
 _VALUES = 8  # values of a choice that are shown

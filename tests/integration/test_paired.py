@@ -17,6 +17,7 @@ from kernelmark import grade
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.calibrations import store
 from kernelmark.project.settings import Settings
+from kernelmark.text import show
 
 HERE = Path(__file__).parent
 FAULTS = HERE / "faults"
@@ -66,6 +67,34 @@ def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speed
     assert doubt.code == "no_baseline"
     assert "wrong" in doubt.text
     assert verdict.requested_baselines == ("eager", "wrong")
+
+
+DENSE = """
+[[baselines]]
+name = "dense"
+kind = "dense"
+entry = "tripled"
+tensors = [
+    { name = "a", role = "input", shape = ["n"], dtype = "float64" },
+    { name = "b", role = "output", shape = ["n"], dtype = "float64" },
+]
+"""
+
+
+def test_a_baseline_that_computes_something_else_is_timed_and_says_so(project: Path) -> None:
+    problem = project / "own" / "scale"
+    shutil.copytree(PROBLEMS / "scale", problem)
+    with (problem / "problem.toml").open("a") as toml:
+        toml.write(DENSE)
+    (project / "kernelmark.toml").write_text('problems = "own"\n')
+    (project / "reference" / "scale" / "dense.py").write_text("def tripled(a, b):\n    b.copy_(a * 3)\n")
+    verdict = graded("dense", "eager")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    label = "dense (another computation)"
+    assert (verdict.requested_baselines, verdict.doubts) == ((label, "eager"), ())
+    assert [speedup.baseline for speedup in verdict.speedups] == [label, "eager"]
+    assert [baseline.name for baseline in verdict.benchmarks[0].baselines] == [label, "eager"]
+    assert f"× {label}" in "\n".join(map(str, show.verdict(verdict)))
 
 
 @pytest.mark.full

@@ -29,6 +29,7 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession
 from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 from harness.problem import Problem, load
+from harness.problem.spec import BaselineSpec
 from harness.recording.file import pack
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
@@ -93,6 +94,7 @@ def graded(
     problem: Problem = DOUBLE,
     baseline: bool = False,
     beside: Act | None = None,
+    file: str = "eager.py",
 ) -> Verdict:
     """Grade as `harness.judge` does on a GPU, but for the GPU; `beside` is the baseline's runner, if it is another."""
 
@@ -118,7 +120,12 @@ def graded(
         ]
         other = beside or runner
         recorded = [
-            ReplayedBaseline(Submission.of("", "py", author="o", name="eager.py"), session(other, "runner"), each)
+            ReplayedBaseline(
+                problem.baseline_label(file.removesuffix(".py")),
+                Submission.of("", "py", author="o", name=file),
+                session(other, "runner"),
+                each,
+            )
             for each in launchers[1:]
         ]
         timing = stack.enter_context(ReplayedTiming("quick", launchers[0], recorded, (), alone))
@@ -177,6 +184,39 @@ def test_baselines_are_replayed_in_alternation(events: Events) -> None:
     [paired] = case.baselines
     assert (paired.name, paired.time_ns, paired.speedup.median) == ("eager", 5_000, pytest.approx(1))
     assert [(s.baseline, s.ratio.median) for s in verdict.speedups] == [("eager", pytest.approx(1))]
+
+
+def test_a_baseline_that_computes_something_else_gets_inputs_of_its_own(events: Events) -> None:
+    """Its launcher writes nothing, and its arenas are of other sizes."""
+    dense = BaselineSpec.model_validate(
+        {
+            "name": "dense",
+            "kind": "dense",
+            "entry": "other",
+            "tensors": [
+                {"name": "a", "role": "input", "shape": ["2 * n"], "dtype": "float64"},
+                {"name": "b", "role": "output", "shape": ["n"], "dtype": "float64"},
+            ],
+        }
+    )
+    honest, launchers, sizes = launching(events), list[Script](), list[tuple[int, int]]()
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if script not in launchers:
+            launchers.append(script)
+        if body["kind"] == "Replay" and launchers.index(script) == 1:
+            sizes.append(tuple(os.fstat(arena).st_size for arena in script.arenas()))
+            script.reply(token, "Replayed", device_ns=20_000, event_ns=23_000, span_ns=40_000, nodes_ns=[20_000])
+            return
+        honest(script, token, body)
+
+    problem = DOUBLE.model_copy(update={"baselines": (dense,)})
+    verdict = graded(events, launcher=act, problem=problem, baseline=True, file="dense.py")
+    assert (verdict.outcome, verdict.doubts) == (Outcome.ACCEPTED, ()), verdict.message
+    [paired] = verdict.benchmarks[0].baselines
+    assert paired.name == "dense (another computation)"
+    assert paired.speedup.median == pytest.approx(4)
+    assert all(inputs >= 16_000_000 and outputs >= 8_000_000 for inputs, outputs in sizes)
 
 
 def test_what_a_baseline_writes_is_not_the_submissions(events: Events) -> None:

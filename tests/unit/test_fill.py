@@ -9,7 +9,7 @@ from harness.device import DEVICES
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import numbers
 from harness.problem.fill import fill
-from harness.problem.spec import Fill
+from harness.problem.fill_spec import Fill
 
 _FLOATS = [name for name, info in DTYPES.items() if info.family == "float"]
 _COMPUTED = [name for name in DTYPES if DTYPES[name].family in ("float", "complex", "packed")]

@@ -160,6 +160,63 @@ def test_a_rule_that_is_no_line_of_its_own_is_refused(tmp_path: Path, old: str, 
             read(directory)
 
 
+DENSE = """
+[[baselines]]
+name = "dense"
+kind = "dense"
+entry = "plain"
+
+[[baselines.tensors]]
+name = "a"
+role = "input"
+shape = ["rows", "cols"]
+dtype = "float16"
+
+[[baselines.tensors]]
+name = "b"
+role = "output"
+shape = ["rows"]
+dtype = "dtype"
+"""
+
+
+def test_what_is_compared_with_is_no_part_of_the_question(tmp_path: Path, good: Problem) -> None:
+    problem = load(_write(tmp_path / "compared", GOOD + DENSE))
+    assert problem.sha256 == identify(problem.directory) == good.sha256
+    assert problem.of_baseline("eager") is problem
+    assert problem.baseline_label("eager") == "eager"
+    plain = problem.of_baseline("dense")
+    assert problem.baseline_label("dense") == "dense (another computation)"
+    [large] = plain.benchmarks
+    resolved = plain.resolve(large)
+    assert (plain.entry, resolved.symbol) == ("plain", "plain_bfloat16")
+    assert [(t.name, t.shape, t.dtype) for t in resolved.tensors] == [
+        ("a", (200, 50), "float16"),
+        ("b", (200,), "bfloat16"),
+    ]
+    moved = _write(tmp_path / "moved", GOOD.replace("[cost]", f"{DENSE}\n[cost]"))
+    for read in (load, identify):
+        with pytest.raises(ProblemError, match="key `baselines` is not at the end; move "):
+            read(moved)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('"dense"\nentry', '"sparse"\nentry', "`baselines[0].kind`: should be 'dense'; it is 'sparse'"),
+        ('["rows"]', '["row"]', "`baselines[0]` does not suit case 'small': key `tensors[1].shape[0]` has no value"),
+        ('"a"', '"rows"', "`baselines[0].tensors[0].name` is 'rows', as is `baselines[0].parameters[0]`"),
+        ('"float16"', '"float16"\nfill = { kind = "generated" }', "`baselines[0].tensors` has `a` generated;"),
+        ("\n[[base", DENSE + "\n[[base", "`baselines[0].name` is 'dense', as is another's; every baseline needs"),
+    ],
+)
+def test_a_bad_baseline_gets_one_line(tmp_path: Path, old: str, new: str, line: str) -> None:
+    assert old in DENSE
+    with pytest.raises(ProblemError) as caught:
+        load(_write(tmp_path / "bad", GOOD + DENSE.replace(old, new, 1)))
+    assert f"problem.toml: key {line}" in str(caught.value)
+
+
 def test_a_case_resolves(good: Problem) -> None:
     case = good.resolve(good.tests[0])
     assert case.symbol == "scale_rows_float32"

@@ -16,7 +16,8 @@ from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.lists import Tensors
-from harness.problem.reference import Reference
+from harness.problem.reference import NoReference, Reference
+from harness.submission import Submission
 from harness.verdict import DeviceKind
 from harness.wire import commands, replies
 
@@ -98,6 +99,14 @@ class GradedCase:
             values=values,
             judged=judged,
         )
+
+    def of_baseline(self, kernel: Submission) -> GradedCase:
+        """The case as this baseline computes it."""
+        problem = self.problem.of_baseline(kernel.stem)
+        if problem is self.problem:
+            return self
+        [same] = [case for case in problem.benchmarks if case.name == self.name]
+        return GradedCase(problem, NoReference(), self.device, problem.resolve(same))
 
     @property
     def generate(self) -> Generate | None:

@@ -29,7 +29,7 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.foreign_files import foreign_files
 from harness.problem.lists import flatten, grouped
-from harness.problem.reference import Reference
+from harness.problem.reference import NoReference, Reference
 from harness.problem.returned import Value
 from harness.sandbox import Provider
 from harness.shared.carrier import assign
@@ -218,4 +218,6 @@ def load_reference(problem: Problem, provider: Provider, device: DeviceKind) -> 
     Raises:
         ProblemError: as for `Reference.load`.
     """
+    if not problem.has_reference:
+        return NoReference()
     return Oracle(problem, provider, device) if problem.foreign else Reference.load(problem)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import Builds, Handover, Session, SubmissionFault
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage
@@ -23,8 +23,7 @@ class Benchmarks:
     problem: Problem
     device: DeviceKind
     cases: Sequence[GradedCase]
-    handover: Callable[[Submission], Handover]
-    """What builds a submission, or a baseline, for all cases of the grading."""
+    builds: Builds
     on_stage: Callable[[Stage, int, int, str], None]
     on_recorded: Callable[[Session], None]
     """Called when all cases are recorded: nothing more is asked of the session for timing."""
@@ -33,13 +32,15 @@ class Benchmarks:
         """Report that case `done` is about to begin in a stage."""
         self.on_stage(stage, done, len(self.cases), label)
 
-    def hand_over(self, session: Session, submission: Submission) -> replies.Built:
-        """Let a session's runner build a submission, or a baseline.
+    def hand_over(self, session: Session, baseline: Submission) -> replies.Built:
+        """Let a session's runner build a baseline.
 
         Raises:
             SubmissionFault: it cannot be built.
         """
-        return session.hand_over(self.handover(submission), self.problem.limits.build_s)
+        problem, cases = self.problem.of_baseline(baseline.stem), [case.of_baseline(baseline) for case in self.cases]
+        handover = Handover.of(problem, baseline, [case.resolved for case in cases], self.device)
+        return session.hand_over(self.builds.added(handover), self.problem.limits.build_s)
 
     @contextlib.contextmanager
     def of(self, case: GradedCase) -> Iterator[None]:

@@ -17,7 +17,6 @@ from harness.judge.setup import ignore
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.profiling.stacks import collapse, stacks_of
-from harness.submission import Submission
 from harness.verdict import DeviceKind, Verdict
 from kernelmark.diagnostics.profiling.views import KernelProfile, Part, kernel_profile, parts
 from kernelmark.diagnostics.profiling.views import parts as parts_of
@@ -70,9 +69,10 @@ def profile(
     if verdict is not None and verdict.score is None:
         return CaseProfile(found.slug, benchmark.name, verdict, ())
     provider = choose_provider(settings)
-    kernels: list[Submission] = [given.submission, *find_baselines(settings, found, device)]
+    kernels = [(given.submission, job.problem)]
+    kernels += [(each, job.problem.of_baseline(each.stem)) for each in find_baselines(settings, found, device)]
     wanted = parts or parts_of(device)
-    profiles = tuple(kernel_profile(kernel, job.problem, device, provider, wanted, on_progress) for kernel in kernels)
+    profiles = tuple(kernel_profile(*kernel, device, provider, wanted, on_progress) for kernel in kernels)
     return CaseProfile(found.slug, benchmark.name, verdict, profiles)
 
 

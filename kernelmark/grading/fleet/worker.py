@@ -174,7 +174,7 @@ class Worker:
         """The verdict with its speedups over the baselines; with a doubt for each that there is none over."""
         automatic = settings.model_copy(update={"effort": "default"})
         found_baselines = find_baselines(automatic, job.problem, job.device)
-        baselines = {baseline.name.partition(".")[0]: baseline for baseline in found_baselines}
+        baselines = {job.problem.baseline_label(baseline.stem): baseline for baseline in found_baselines}
         found = dict[str, object]({"requested_baselines": tuple(baselines)})
         if verdict.outcome is Outcome.ACCEPTED:
             known = {name: self._known_time(job, baseline) for name, baseline in baselines.items()}
@@ -273,6 +273,8 @@ class Worker:
 
     def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | str:
         """The times of a baseline on this device, measured once in the worker's life; or why there are none."""
+        if job.problem.of_baseline(baseline.stem) is not job.problem:
+            return "it computes something else, and is only timed in alternation with a submission"
         key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | str]()
         with self._lock:
             known = self._known.setdefault(key, mine)

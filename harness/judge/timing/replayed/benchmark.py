@@ -56,12 +56,13 @@ class Player:
         self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
         self.made: list[replies.Replayed] = []
 
-    def warm_up(self, fresh: FreshInputs) -> None:
-        """Calls that do not count; they are checked like the others."""
+    def warm_up(self, fresh: FreshInputs, *, checked: bool = True) -> None:
+        """Calls that do not count; they are checked like the others, unless nothing decides about them."""
         for _ in range(_WARM_UPS):
             fresh.next()
             self.settle(fresh)
-            fresh.keep()
+            if checked:
+                fresh.keep()
         fresh.check()
 
     def settle(self, fresh: FreshInputs) -> None:
@@ -91,10 +92,13 @@ class Player:
 
 
 class PairedReplays:
-    """A baseline in one case. Whatever goes wrong with it costs the submission its speedup and nothing else."""
+    """A baseline in one case. Whatever goes wrong with it costs the submission its speedup and nothing else.
 
-    def __init__(self, baseline: Faulty, player: Player) -> None:
-        self._baseline, self._player = baseline, player
+    It gets the submission's inputs, or its `own` if it computes something else.
+    """
+
+    def __init__(self, baseline: Faulty, player: Player, own: FreshInputs | None = None) -> None:
+        self._baseline, self._player, self._own = baseline, player, own
 
     def settle(self, fresh: FreshInputs) -> None:
         """A call of the baseline that does not count, as `Player.settle`."""
@@ -106,9 +110,12 @@ class PairedReplays:
 
     def _make(self, call: Callable[[FreshInputs], None], fresh: FreshInputs) -> None:
         if self._baseline.fault is None:
-            fresh.again()
             try:
-                call(fresh)
+                if self._own is None:
+                    fresh.again()
+                else:
+                    self._own.next()
+                call(self._own or fresh)
             except (SubmissionFault, SandboxError) as fault:
                 self._baseline.fault = str(fault)
 

@@ -73,9 +73,8 @@ def _replayable(case: GradedCase) -> Iterator[None]:
 class ReplayedBaseline:
     """One baseline, with its own runner for recording and its own launcher; `fault` says why it dropped out."""
 
-    def __init__(self, submission: Submission, session: Session, launcher: LauncherSession) -> None:
-        self.submission, self._session, self._launcher = submission, session, launcher
-        self.name = submission.name.partition(".")[0]
+    def __init__(self, name: str, submission: Submission, session: Session, launcher: LauncherSession) -> None:
+        self.name, self.submission, self._session, self._launcher = name, submission, session, launcher
         self.fault: str | None = None
         self.lacks_memory = False
         self._recorded: dict[str, RecordedCall] = {}
@@ -102,7 +101,7 @@ class ReplayedBaseline:
                     return
                 if case.name not in self._recorded:
                     with turn(case):
-                        self._recorded[case.name] = record(self._session, case)
+                        self._recorded[case.name] = record(self._session, case.of_baseline(self.submission))
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault, self.lacks_memory = _described(why), _is_short_of_memory(why)
         if not self.lacks_memory:
@@ -120,16 +119,22 @@ class ReplayedBaseline:
         """Load one case; None once it has failed."""
         if self.fault is None:
             try:
-                return Player(self._launcher, self._recorded[case.name], case, scratch)
+                own = case.of_baseline(self.submission)
+                return Player(self._launcher, self._recorded[case.name], own, scratch)
             except (SubmissionFault, *_FAILURES) as fault:
                 self.drop(case, fault)
         return None
 
-    def paired(self, case: GradedCase, player: Player, fresh: FreshInputs) -> PairedReplays | None:
-        """Warm it up for one case; None if it fails."""
+    def paired(self, case: GradedCase, player: Player, fresh: FreshInputs, stack: ExitStack) -> PairedReplays | None:
+        """Warm it up for one case; None if it fails. `fresh` are the submission's inputs; `stack` closes its own."""
         try:
-            player.warm_up(fresh)
-            return PairedReplays(self, player)
+            if (own := case.of_baseline(self.submission)) is case:
+                player.warm_up(fresh)
+                return PairedReplays(self, player)
+            others = FreshInputs(own)
+            stack.callback(others.close)
+            player.warm_up(others, checked=False)
+            return PairedReplays(self, player, others)
         except (SubmissionFault, *_FAILURES) as fault:
             self.drop(case, fault)
             fresh.discard()  # those outputs are not the submission's
@@ -262,7 +267,7 @@ class ReplayedTiming:
             stack.callback(fresh.close)
             try:
                 player.warm_up(fresh)
-                baselines = [paired for baseline, its in loaded if (paired := baseline.paired(case, its, fresh))]
+                baselines = [paired for baseline, its in loaded if (paired := baseline.paired(case, its, fresh, stack))]
                 deal = self._dealt.of(case)
                 timed = Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
             except SubmissionFault as fault:

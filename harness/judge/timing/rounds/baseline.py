@@ -25,9 +25,8 @@ from harness.verdict import PairedBaseline, TimedRound
 class Baseline:
     """One baseline of a grading. After a failure `fault` says what it was, and measuring stops."""
 
-    def __init__(self, submission: Submission, session: Session) -> None:
-        self.submission, self._session = submission, session
-        self.name = submission.name.partition(".")[0]
+    def __init__(self, name: str, submission: Submission, session: Session) -> None:
+        self.name, self.submission, self._session = name, submission, session
         self.fault: str | None = None
 
     def cpu_ns(self) -> int | None:
@@ -45,13 +44,14 @@ class Baseline:
     def pair(self, case: GradedCase, overhead: Overhead, sensors: Sensors) -> Paired | None:
         """Prepare it for one case; None once it has failed."""
         if self.fault is None:
+            case = case.of_baseline(self.submission)
             try:
                 rounds = Rounds(self._session, case, sensors, case.time_limit())
                 prepared(rounds, case, overhead)
                 if self._session.interpreted:
                     self.fault = "Triton's interpreter ran it, and such a time says nothing of its speed"
                     return None
-                rounds.play("warm-up round")
+                rounds.play("warm-up round", checked=case.problem.has_reference)
                 return Paired(self, rounds, overhead)
             except SubmissionFault as fault:
                 self.fault = f"{case.name}: {fault.message}"

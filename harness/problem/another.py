@@ -1,0 +1,34 @@
+"""What a baseline of `[[baselines]]` computes in a problem's place; trusted, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from harness.problem.spec import BaselineSpec, CallSpec, Case, Cost, ProblemSpec, Tolerance
+
+P = TypeVar("P", bound=ProblemSpec)
+
+
+def another(problem: P, baseline: BaselineSpec) -> P:
+    """The problem's cases with the baseline's function and arguments; it writes its outputs."""
+    return problem.model_copy(
+        update={
+            "entry": baseline.entry,
+            "tensors": baseline.tensors,
+            "scalars": baseline.scalars,
+            "call": CallSpec(),
+            "foreign": None,
+            "cost": Cost(bytes=1, flops=0),
+            "tolerance": Tolerance(),
+            "tests": _plain(problem.tests),
+            "benchmarks": _plain(problem.benchmarks),
+            "baselines": (),
+            "has_reference": False,
+        }
+    )
+
+
+def _plain(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """The cases without values, which are those of the problem's own tensors."""
+    return tuple(case.model_copy(update={"fill": {}, "options": {}}) for case in cases)
