@@ -23,8 +23,10 @@ from benchmarks.gradings import ROOT, PeakMemory
 from benchmarks.scratch import report
 from harness.device import DEVICES
 from harness.judge import Progress
-from harness.problem import Problem, ResolvedCase, load
+from harness.problem import Problem, ResolvedCase
 from harness.problem.dtypes import DTYPES
+from kernelmark.project.problems import find_problem
+from kernelmark.project.settings import Settings
 
 GIB = 1 << 30
 _TRUTH_BYTES = {"float": 8, "scale": 8, "complex": 16}
@@ -87,7 +89,7 @@ def graded(name: str, effort: str) -> dict[str, Any]:
     slug, _, kernel = path.partition("/")
     problems = Path(os.environ.get("KERNELMARK_PROBLEMS", ROOT / "problems"))
     reference = Path(os.environ.get("KERNELMARK_REFERENCE", ROOT / "reference"))
-    problem = load(problems / slug)
+    problem = find_problem(Settings.load(), problems / slug)
     steps, began = Steps(), time.monotonic()
     outcome, message = "error", ""
     try:
