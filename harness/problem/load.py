@@ -27,7 +27,8 @@ from harness.problem.schedule import Schedule
 from harness.problem.spec import Case, Private, PrivateFile, ProblemFile
 from harness.shared.document import DocumentError, parse_toml
 
-_RULES = ("tags", "visibility", "submission", *Schedule.model_fields)  # rules of the competition, not part of the task
+# Rules of the competition, not part of the task.
+_RULES = ("tags", "visibility", "submission", "marks", *Schedule.model_fields)
 _RULE = re.compile(rf"({'|'.join(_RULES)})[ \t]*=[^\r\n]*(\r?\n|\Z)".encode())
 _BASELINES = re.compile(rb"(?<=\n)(\r?\n)*\[\[baselines\]\].*\Z", re.DOTALL)
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")

@@ -22,6 +22,7 @@ from harness.problem.keys import CaseName, Devices, Expression, Flag, Name, Opti
 from harness.problem.schedule import Schedule
 from harness.shared.call import Form, Style
 from harness.shared.call import check as check_form
+from harness.shared.marks import MarksRule
 
 Role = Literal["input", "output", "inout"]
 Placement = Literal["device", "host"]
@@ -268,6 +269,7 @@ class ProblemFile(Schedule):
         default="public", description="when submitted sources may be shown"
     )
     submission: HandInSpec | None = Field(default=None, description="what organizers expect of the files of a course")
+    marks: MarksRule | None = Field(default=None, description="how a course marks what is handed in")
 
 
 def json_schema() -> dict[str, Any]:

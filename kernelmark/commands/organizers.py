@@ -299,11 +299,12 @@ def marks(problem: str, marks: Path | None, feedback: Path | None) -> None:
     from kernelmark.course import marks as writer
     from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.marks import Reports
+    from kernelmark.course.points import Marking
     from kernelmark.record.records import ledgers
 
     settings = load_settings(problem)
     ledgers(settings, problem)  # refuses a problem that is unknown
-    marked = KnownVerdicts(settings).marks(Path(problem).name)
+    marked = KnownVerdicts(settings).marks(Path(problem).name, Marking.of_record(settings, problem))
     if marks is None and feedback is None:
         print_text(writer.table(marked).rstrip())
     Reports(marks=marks, feedback=feedback).write([one.graded for one in marked], marked, "author")

@@ -16,6 +16,7 @@ from kernelmark.course import roster as rosters
 from kernelmark.course.changed import SubmittedFile, changed, refuse_strays
 from kernelmark.course.kernel import Wanted
 from kernelmark.course.marks import Marked
+from kernelmark.course.points import Marking
 from kernelmark.course.report import GradingResult
 from kernelmark.course.several import AdmittedJob, GradingRequest, grade_all, printed
 from kernelmark.course.submissions import CourseSubmission, marked, problem_of, submissions_in
@@ -69,6 +70,8 @@ class CourseBatch(NamedTuple):
     submitted: list[tuple[CourseSubmission, Delay | None]]
     absent: Sequence[Marked] = ()
     """The marks of those from whom there is no submission."""
+    marking: Marking | None = None
+    """How what is submitted is marked, if a rule says so."""
 
     def grade(self, terms: Terms, reports: Reports, jobs: int | None, form: str) -> int:
         """Grade all of them, print each in the given form and write the reports; returns the exit status."""
@@ -78,20 +81,22 @@ class CourseBatch(NamedTuple):
         ]
 
         def marks(places: Iterable[int]) -> list[Marked]:
-            return [one for place in places if self.submitted for one in marked(*self.submitted[place], every[place])]
+            found = (one for place in places if self.submitted for one in marked(*self.submitted[place], every[place]))
+            return [one._replace(marking=self.marking) for one in found]
 
+        absent = [one._replace(marking=self.marking) for one in self.absent]
         together = bool(self.submitted)
         results = grade_all(terms.settings, self.asked, jobs, record=terms.record, refuse_together=together)
         try:
             for place, result in printed(results, form):
                 every[place] = result
-                reports.keep([*marks(range(len(every))), *self.absent], marks([place]))
+                reports.keep([*marks(range(len(every))), *absent], marks([place]))
         finally:  # what was graded before an interruption is recorded, and must be reported
             if form == "json":
                 print_json([result.document() for result in every])
             elif not every:
                 print_lines(["no submission was added or changed"])
-            reports.write(every, [*marks(range(len(every))), *self.absent], "submission")
+            reports.write(every, [*marks(range(len(every))), *absent], "submission")
         return report.worst(every)
 
 
@@ -161,7 +166,10 @@ def of_course(
     if absent:
         say(f"kernelmark: note: {counted(len(absent), 'person', 'people')} of the roster handed in nothing")
     return CourseBatch(
-        [GradingRequest(submitted.path, partial(read, submitted)) for submitted, _ in found], found, absent
+        [GradingRequest(submitted.path, partial(read, submitted)) for submitted, _ in found],
+        found,
+        absent,
+        Marking.of(settings, loaded),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.problem.schedule import Delay
 from harness.wire.protocol import PROTOCOL
 from kernelmark.course.marks import Marked
+from kernelmark.course.points import Marking
 from kernelmark.course.report import GradingResult
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledger
@@ -55,7 +56,7 @@ class KnownVerdicts:
         found = next((grading for grading, of in settings if (of.problem.sha256, of.protocol) == wanted), None)
         return _graded(recorded, found, path) if found is not None else None
 
-    def marks(self, slug: str) -> list[Marked]:
+    def marks(self, slug: str, marking: Marking | None = None) -> list[Marked]:
         """A mark for each author who has a grading of a problem, and for each member of such an author's team: by what
         the board shows first of them, or else by the newest grading; by earlier versions of the problem only if there
         is nothing else.
@@ -68,7 +69,8 @@ class KnownVerdicts:
             graded, delay = _graded(recorded, chosen, chosen.submission), _delay(chosen, of)
             team = self._teams.of(chosen.author)
             for author in team.members if team is not None else (chosen.author,):
-                marks.append(Marked(author, "", "", team.name if team else "", delay, graded, f"{author}.txt"))
+                mark = Marked(author, "", "", team.name if team else "", delay, graded, f"{author}.txt")
+                marks.append(mark._replace(marking=marking))
         return marks
 
     def _of(self, slug: str) -> _Recorded:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.errors import UsageError
 from harness.problem.schedule import shown
 from harness.verdict import Outcome
+from kernelmark.course.points import Marking, Points, number, total
 from kernelmark.course.report import GradingResult, junit, summary
 from kernelmark.text import show, spreadsheet, standings
 from kernelmark.text.terminal import counted, labelled, say, visible
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "author", "id", "name", "team", "file", "handed_in", "late_days", "factor", "outcome", "tests_right", "tests",
-    "time_ns", "low_ns", "high_ns", "baseline", "speedup", "run", "message",
+    "time_ns", "low_ns", "high_ns", "baseline", "speedup", "points", "run", "message",
 )  # fmt: skip
 
 
@@ -33,7 +34,7 @@ class Marked(NamedTuple):
 
     `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
     author is in none. `feedback_file` is the name of the feedback file. `remarks` say what was unusual in how the
-    kernel was handed in.
+    kernel was handed in, and `marking` how it is marked, if a rule says so.
     """
 
     author: str
@@ -44,6 +45,32 @@ class Marked(NamedTuple):
     graded: GradingResult
     feedback_file: str
     remarks: tuple[str, ...] = ()
+    marking: Marking | None = None
+
+    @property
+    def parts(self) -> list[Points]:
+        """The points, part by part; none without a rule, or if they cannot be known: if it was not graded through no
+        fault of its author, or the schedule gives no factor for when it was handed in.
+        """
+        verdict, factor = self.graded.verdict, self.delay.factor if self.delay else None
+        if self.marking is None:
+            return []
+        if verdict is None:
+            too_late = self.delay is not None and factor is None
+            return self.marking.parts(None, 0.0) if self.graded.by_author or too_late else []
+        if factor is None or verdict.outcome is Outcome.UNSUPPORTED:
+            return []
+        return self.marking.parts(verdict, factor)
+
+    @property
+    def points(self) -> str:
+        """The points as a number; empty if there are none to tell."""
+        return number(total(self.parts).points) if self.parts else ""
+
+    @property
+    def message(self) -> str:
+        """What went wrong or was unusual, in one line; of an accepted kernel, why it has no rank."""
+        return "; ".join(filter(None, (self.graded.message or _no_rank(self.graded), *self.remarks)))
 
 
 def table(results: Iterable[Marked]) -> str:
@@ -53,10 +80,11 @@ def table(results: Iterable[Marked]) -> str:
     `factor` is empty where nothing was graded, or the problem's late policy says nothing.
     """
     rows: list[Sequence[object]] = [COLUMNS]
-    for author, own_id, name, team, delay, graded, _, remarks in results:
-        whose = (author, own_id, name, team, graded.path)
-        message = "; ".join(filter(None, (graded.message or _no_rank(graded), *remarks)))
-        rows.append((*whose, *_late(delay, graded), graded.outcome, *_numbers(graded), message))
+    for one in results:
+        numbers, run = _numbers(one.graded)
+        whose = (one.author, one.id, one.name, one.team, one.graded.path)
+        late = _late(one.delay, one.graded)
+        rows.append((*whose, *late, one.graded.outcome, *numbers, one.points, run, one.message))
     return spreadsheet.table(rows)
 
 
@@ -73,6 +101,8 @@ def feedback(result: Marked) -> str:
     lines += [labelled("note", remark) for remark in result.remarks]
     if result.delay is not None and result.delay.days:
         lines.append(labelled("handed in", f"{shown(result.delay.handed_in)}, {result.delay}"))
+    if parts := result.parts:
+        lines.append(labelled("points", f"{total(parts)} ({', '.join(f'{part.what} {part}' for part in parts)})"))
     return "\n".join(lines) + "\n"
 
 
@@ -92,16 +122,17 @@ def _late(delay: Delay | None, graded: GradingResult) -> tuple[object, ...]:
     return (delay.handed_in.isoformat(timespec="seconds"), delay.days, factor)
 
 
-def _numbers(graded: GradingResult) -> tuple[object, ...]:
+def _numbers(graded: GradingResult) -> tuple[tuple[object, ...], str]:
+    """The tests, the time and the speedup; and the run."""
     verdict = graded.verdict
     if verdict is None:
-        return ("",) * 8
+        return ("",) * 7, ""
     right = sum(test.outcome is Outcome.ACCEPTED for test in verdict.tests)
-    total = len(verdict.tests) + verdict.tests_not_run
+    every = len(verdict.tests) + verdict.tests_not_run
     score, speedup = verdict.score, next(iter(without_speedups(verdict).speedups), None)
     times = (score.median_ns, score.low_ns, score.high_ns) if score else ("", "", "")
     over = (speedup.baseline, f"{speedup.ratio.median:.4g}") if speedup else ("", "")
-    return (right, total, *times, *over, verdict.run if graded.recorded else "")
+    return (right, every, *times, *over), verdict.run if graded.recorded else ""
 
 
 def _no_rank(graded: GradingResult) -> str:

@@ -25,6 +25,7 @@ from harness.files.outside import real
 from harness.kinds import DeviceKind, Effort, SandboxName
 from harness.shared.document import DocumentError, parse_json, parse_toml
 from harness.shared.foreign import FORMS, ForeignForm
+from harness.shared.marks import MarksRule, SpeedupPoints
 from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"
@@ -92,6 +93,8 @@ class Settings(BaseModel):
     """The most that `kernelmark cache` keeps of what was compiled; 0: nothing."""
     teams: Teams = NO_TEAMS
     limits: DailyLimits = DailyLimits()
+    marks: MarksRule | None = None
+    """How a course marks what is handed in, unless a problem says it for itself."""
 
     @field_validator("docker_binds", mode="before")
     @classmethod
@@ -106,7 +109,7 @@ class Settings(BaseModel):
             return names
         return () if list(names) == ["none"] else tuple(str(name).strip() for name in names)
 
-    @field_validator("teams", "limits", mode="before")
+    @field_validator("teams", "limits", "marks", mode="before")
     @classmethod
     def _tables_are_json_in_the_environment(cls, value: object) -> object:
         try:
@@ -193,6 +196,12 @@ class Settings(BaseModel):
             raise _explained(error, given, None) from error
 
 
+# The models of tables, by the setting and how deep they are in it.
+_TABLES: dict[tuple[str, int], type[BaseModel]] = {
+    ("limits", 1): DailyLimits,
+    ("marks", 1): MarksRule,
+    ("marks", 3): SpeedupPoints,
+}
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 200
 _SHAPES = {"dict_type": "give a table", "model_type": "give a table", "tuple_type": "give a list"}
@@ -240,7 +249,7 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> SettingsError:
     """The error with the place where the invalid value was set: pydantic knows only the key."""
-    first = error.errors()[0]
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # it explains a key that is missing
     key, *inner = map(str, first["loc"])
     variable = PREFIX + key.upper()
     if key in flags:
@@ -249,7 +258,7 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
         where = variable if os.environ.get(variable) else f"{file}: key `{'.'.join((key, *inner))}`"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        return SettingsError(where, "unknown key", nearest(inner[-1], DailyLimits.model_fields))
+        return SettingsError(where, "unknown key", nearest(inner[-1], _TABLES[key, len(inner)].model_fields))
     given = _SHOWN.repr(first["input"])
     if first["type"] in _SHAPES:
         return SettingsError(where, f"{given} is not valid", _SHAPES[first["type"]])

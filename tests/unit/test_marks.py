@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from harness.problem import load
+from harness.shared.marks import MarksRule
 from harness.submission import Submission
-from harness.verdict import Outcome, Verdict
+from harness.verdict import CaseResult, Outcome, Verdict
 from harness.wire.protocol import PROTOCOL
+from kernelmark.course.points import Marking
 from kernelmark.project.settings import Settings
 from kernelmark.record import recording
 from leaderboard.record.entry import VERDICT
@@ -157,6 +159,82 @@ def test_how_late_it_was_is_told_by_the_remark_that_was_recorded(
     ledger.moderate(Moderation(run=run, action=action, actor="late policy", reason=reason, created_at=at))
     row = marks(command)["ada"]
     assert (row["handed_in"], row["late_days"], row["factor"]) == told
+
+
+RULE = """
+[marks]
+tests = 10
+hidden = 3
+speedup = [{ over = 1.0, points = 2 }, { over = 1.5, points = 3.5 }]
+"""
+
+
+def configured(project: Path, rule: str = RULE) -> None:
+    with (project / "kernelmark.toml").open("a") as settings:
+        settings.write(rule)
+
+
+def test_points_follow_from_the_rule_of_the_project_or_of_the_problem(competition: Path, command: Command) -> None:
+    configured(competition)
+    on_cpu = {"device_kind": "cpu", "device_name": "a CPU", "sandbox": "process"}
+    recorded("ada", speedups={"eager": 1.4, "compiled": 9.0}, **on_cpu)
+    recorded("bob", failed)
+    late = recorded("cyd", speedups={"eager": 1.6}, **on_cpu)
+    recorded("dan", failed, outcome=Outcome.COMPILE_ERROR)
+    recorded("eve", failed, outcome=Outcome.UNSUPPORTED)
+    recorded("fay", **on_cpu)
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    why = "2 days late, factor 0.8: handed in 2026-12-02 01:30 UTC+01:00, deadline 2026-11-30 23:59 UTC+01:00"
+    ledger.moderate(Moderation(run=late, action="late", actor="x", reason=why, created_at=datetime.now(UTC)))
+    found = {author: row["points"] for author, row in marks(command).items()}
+    assert found == {"ada": "12", "bob": "5", "cyd": "13.5", "dan": "0", "eve": "", "fay": "10"}
+    assert command("marks", "double", "--feedback", "feedback").code == 0
+    told = "points      13.5 of 15.5 (tests 8 of 10, speedup from 1 × 2 of 2, speedup from 1.5 × 3.5 of 3.5)\n"
+    assert told in (competition / "feedback/cyd.txt").read_text()
+    assert "points" not in (competition / "feedback/eve.txt").read_text()
+
+    toml = competition / "problems/double/problem.toml"
+    before = load(toml.parent).sha256
+    toml.write_text("marks = { tests = 4 }\n" + toml.read_text())
+    assert load(toml.parent).sha256 == before, "it is a rule of the course, and no part of the task"
+    assert marks(command)["ada"]["points"] == "4"
+
+
+def test_hidden_tests_count_as_the_rule_says_even_those_that_did_not_run(project: Path) -> None:
+    problem = load(project / "problems/double")
+    hidden = sum(case.hidden for case in problem.tests)
+    right, wrong = accepted().tests[0], failed().tests[1]
+    seen = [right] * (len(problem.tests) - hidden)
+    unseen = [right.model_copy(update={"hidden": True, "params": {}, "outputs": ()})] * hidden
+    base = failed().model_copy(update={"environment": accepted(device_kind="cpu").environment})
+
+    def points(tests: list[CaseResult], left: int = 0, weight: float = 3.0) -> float:
+        marking = Marking(MarksRule(tests=12.0, hidden=weight), problem)
+        verdict = base.model_copy(update={"tests": tuple(tests), "tests_not_run": left})
+        return round(marking.parts(verdict, 1.0)[0].points, 6)
+
+    assert (len(seen), hidden) == (1, 1)
+    assert points([*seen, *unseen]) == 12
+    assert points([wrong, *unseen]) == 12 * 3 / 4
+    assert points(seen, left=1) == 12 * 1 / 4, "the one that did not run is hidden"
+    assert points(unseen, left=1) == 12 * 3 / 4, "the one that did not run is visible"
+    assert points(seen, left=1, weight=0.0) == 12, "hidden tests count for nothing"
+    assert points([], left=2) == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("[marks]\ntest = 3\n", "key `marks.test`: unknown key; did you mean `tests`"),
+        ("[marks]\ntests = 'all'\n", "key `marks.tests`"),
+        ("[marks]\ntests = 1\nspeedup = [{ from = 1, points = 2 }]\n", "key `marks.speedup.0.from`: unknown key"),
+    ],
+)
+def test_a_rule_that_is_none_is_named(competition: Path, command: Command, rule: str, told: str) -> None:
+    configured(competition, rule)
+    said = command("marks", "double")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert told in said.err
 
 
 def test_a_problem_without_a_record_has_no_marks(command: Command) -> None:
