@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from harness.marks import MarksRule
 from harness.problem.expression import parse
 from harness.problem.fill_spec import Fill
 from harness.problem.foreign_files import ForeignReference
@@ -22,7 +23,6 @@ from harness.problem.keys import CaseName, Devices, Expression, Flag, Name, Opti
 from harness.problem.schedule import Schedule
 from harness.shared.call import Form, Style
 from harness.shared.call import check as check_form
-from harness.shared.marks import MarksRule
 
 Role = Literal["input", "output", "inout"]
 Placement = Literal["device", "host"]

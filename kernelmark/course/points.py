@@ -14,8 +14,8 @@ from leaderboard.text.interpreted import without_speedups
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from harness.marks import MarksRule
     from harness.problem import Problem
-    from harness.shared.marks import MarksRule
     from harness.verdict import Verdict
     from kernelmark.project.settings import Settings
 

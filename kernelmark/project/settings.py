@@ -23,9 +23,9 @@ from harness.errors import SettingsError, nearest
 from harness.files import outside
 from harness.files.outside import real
 from harness.kinds import DeviceKind, Effort, SandboxName
+from harness.marks import MarksRule, SpeedupPoints
 from harness.shared.document import DocumentError, parse_json, parse_toml
 from harness.shared.foreign import FORMS, ForeignForm
-from harness.shared.marks import MarksRule, SpeedupPoints
 from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.marks import MarksRule
 from harness.problem import load
-from harness.shared.marks import MarksRule
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome, Verdict
 from harness.wire.protocol import PROTOCOL
