@@ -151,6 +151,7 @@ class Recording:
 
     `scratch_bytes`: how much of the scratch window is in use, from its start; its contents are passed separately.
     `returned`: the results that the judge fetches from the scratch after the call.
+    `peak_bytes`: the most that the call had allocated at a time, results included; the runner's word, and only shown.
     """
 
     images: tuple[Image, ...] = checked(many(record(Image), MAX_IMAGES))
@@ -158,6 +159,7 @@ class Recording:
     edges: tuple[Edge, ...] = checked(many(record(Edge), MAX_EDGES))
     scratch_bytes: int = checked(integer(0, MAX_SCRATCH_BYTES))
     returned: tuple[Returned, ...] = checked(many(record(Returned), MAX_RETURNED))
+    peak_bytes: int = checked(integer(0, MAX_SCRATCH_BYTES), default=0)
 
 
 def read(document: Any) -> Recording:
@@ -175,6 +177,8 @@ def read(document: Any) -> Recording:
         if (edge.before, edge.after) in seen:
             raise WireError(f"two edges from node {edge.before} to node {edge.after}")
         seen.add((edge.before, edge.after))
+    if recording.peak_bytes > recording.scratch_bytes:
+        raise WireError(f"a call that allocates {recording.peak_bytes:,} of {recording.scratch_bytes:,} bytes")
     scratch = AddressRange(SCRATCH.start, recording.scratch_bytes)
     for number, node in enumerate(recording.nodes):
         try:

@@ -107,11 +107,12 @@ class RunnerCuda:
             is_new = self._scratch.allocated_from_now_on()
             graph = self._captured(lambda: returned.extend(_made(call, is_new)), self._scratch)
             torch.cuda.synchronize()
+            peak_bytes = self._scratch.peak_bytes
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if check(driver.cuGraphGetNodes(raw))[1] == 0:
                 return CapturedCall(reason=f"the call puts no work on the stream that it is given; {_ON_OUR_STREAM}")
             recorder = Recorder(self._images)
-            file = recorder.record(raw, self._scratch.nbytes, returned)
+            file = recorder.record(raw, self._scratch.nbytes, returned, peak_bytes)
         except Exception as error:  # noqa: BLE001  # the submission may raise anything while it is captured
             torch.cuda.synchronize()
             if _UNJOINED in str(error):

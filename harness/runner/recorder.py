@@ -54,7 +54,7 @@ class Recorder:
         of a parameter that the kernel does not read can hold anything.
         """
 
-    def record(self, graph: Any, scratch_bytes: int, returned: Sequence[Returned]) -> bytes:
+    def record(self, graph: Any, scratch_bytes: int, returned: Sequence[Returned], peak_bytes: int) -> bytes:
         """The recording as a file's bytes.
 
         Raises:
@@ -75,6 +75,7 @@ class Recorder:
             edges=tuple(waits),
             scratch_bytes=scratch_bytes,
             returned=tuple(returned),
+            peak_bytes=peak_bytes,
         )
         try:
             whole = pack(described, bytes(self._blobs))

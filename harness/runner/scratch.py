@@ -25,6 +25,26 @@ _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, 
 _FreeOurs = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
+class Peak:
+    """How much more memory than at its beginning was allocated at a time, by PyTorch and with cudaMalloc."""
+
+    def __init__(self) -> None:
+        self._before = self._held = self._most = 0
+
+    def begin(self) -> None:
+        torch.cuda.reset_peak_memory_stats()
+        self._before, self._held, self._most = torch.cuda.memory_allocated(), 0, 0
+
+    def add(self, nbytes: int) -> None:
+        """Memory came, or went, that PyTorch does not know."""
+        self._held += nbytes
+        self._most = max(self._most, self._held)
+
+    @property
+    def nbytes(self) -> int:
+        return max(0, torch.cuda.max_memory_allocated() - self._before) + self._most
+
+
 class Scratch:
     """A PyTorch memory pool over the scratch window. One per process."""
 
@@ -32,10 +52,12 @@ class Scratch:
         self._window_bytes = 1 << 38
         self._next = reserve(self._window_bytes, SCRATCH.start)
         self._segments: dict[int, tuple[int, Any]] = {}  # by address: size and handle
+        self._peak = Peak()
         # As `CUDAPluggableAllocator` does with the functions of a library; kept alive, since PyTorch calls them.
-        self._callbacks = (_Allocate(self._allocate), _Free(self._free), _FreeOurs(self._free_ours))
-        allocate, free, free_ours = (ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in self._callbacks)
-        self.functions = (allocate, free_ours)
+        ours = _Allocate(self._allocate_ours), _FreeOurs(self._free_ours)
+        self._callbacks = (_Allocate(self._allocate), _Free(self._free), *ours)
+        allocate, free, *own = (ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in self._callbacks)
+        self.functions = (own[0], own[1])
         """C functions: `void *allocate(ptrdiff_t bytes, int device, void *stream)`, NULL if out of memory; `int
         free(void *)`, 0 for memory not allocated here.
         """
@@ -68,6 +90,7 @@ class Scratch:
     def allocated_from_now_on(self) -> IsNew:
         """A test whether PyTorch has allocated the memory between two addresses here, and after this call."""
         before, now = Blocks(), list[Blocks]()
+        self._peak.begin()
         self._before = before
 
         def is_new(low: int, high: int) -> bool:
@@ -84,6 +107,17 @@ class Scratch:
                 return self._segment(granules(nbytes, ordinal), ordinal)
         except DeviceError:
             return None  # PyTorch raises its OutOfMemoryError
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that was allocated at a time since `allocated_from_now_on`, without what was there before."""
+        return min(self._peak.nbytes, self.nbytes)
+
+    def _allocate_ours(self, nbytes: int, ordinal: int, stream: int) -> int | None:
+        address = self._allocate(nbytes, ordinal, stream)
+        if address is not None:
+            self._peak.add(self._segments[address][0])
+        return address
 
     def _segment(self, size: int, ordinal: int) -> int | None:
         """The address of a new segment; None when the window is used up.
@@ -107,6 +141,7 @@ class Scratch:
         """Free a segment; returns whether it was one."""
         if address not in self._segments:
             return 0
+        self._peak.add(-self._segments[address][0])
         self._free(address, 0, 0, 0)
         return 1
 

@@ -107,6 +107,7 @@ class PairedBaseline(Record):
     calls: ReplayedCalls | None = None
     time_ns: Nanoseconds = Field(description="of a call: the median over its rounds, or over its replayed calls")
     speedup: Ratio = Field(description="baseline / submission, so that more is better")
+    peak_bytes: int | None = Field(default=None, ge=0, description="as of the submission's calls")
 
     @model_validator(mode="after")
     def _measured_in_one_way(self) -> Self:
@@ -193,6 +194,12 @@ class ReplayedBenchmark(_Timed):
         ge=0,
         description="device memory that the launcher gave each call besides inputs and outputs, none used more; "
         "all that the submission had allocated by the time its call was recorded",
+    )
+    peak_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        description="the most device memory that a call had allocated at a time, results that it returns included and "
+        "without what was there before it; as its process said, and at most `scratch_bytes`",
     )
 
     @model_validator(mode="after")

@@ -13,8 +13,9 @@ from kernelmark.text.terminal import print_as, print_lines, print_text, say
 @click.command()
 @click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--write", is_flag=True, help="Write the Markdown of every problem again, for example after a merge.")
+@click.option("--memory", is_flag=True, help="Add the most device memory that a call of any case allocates.")
 @form_option
-def board(problem: str | None, write: bool, form: str) -> None:
+def board(problem: str | None, write: bool, memory: bool, form: str) -> None:
     """Print the standings of PROBLEM, or of every problem."""
     from kernelmark.record.publishing import publish_all
     from kernelmark.record.records import tables
@@ -23,7 +24,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
     if write:
         publish_all(load_settings())
     found = tables(load_settings(problem), problem)
-    print_as(form, [table.model_dump(mode="json") for table in found], standings.board(found))
+    print_as(form, [table.model_dump(mode="json") for table in found], standings.board(found, memory=memory))
     if found and form == "table":
         say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 

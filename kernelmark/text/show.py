@@ -120,6 +120,8 @@ def comparison(result: Verdict, other: Submission) -> Iterator[str]:
         yield ""
         yield from times.table(result, result.score)
         yield ""
+        for line in times.memory(result):
+            yield labelled("memory", line)
     for doubt in times.doubts(result):
         yield labelled("doubt", doubt)
     yield from _notes(result.environment)

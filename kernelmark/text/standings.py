@@ -14,7 +14,7 @@ from harness.verdict import Verdict
 from kernelmark.text import times
 from kernelmark.text.terminal import INDENT, Line, columns, counted, labelled, visible
 from leaderboard.record.pooling import COMPARABLE, NO_RANK, WIDEST
-from leaderboard.text.units import interval, ratio
+from leaderboard.text.units import interval, ratio, size
 
 if TYPE_CHECKING:
     from harness.verdict import Interval, Verdict
@@ -81,8 +81,11 @@ def _width(score: Interval) -> float:
     return score.high_ns / score.low_ns
 
 
-def board(tables: Sequence[Table]) -> Iterator[str]:
-    """Every table with its rows; a mode and sandbox that all rows share are in the heading."""
+def board(tables: Sequence[Table], *, memory: bool = False) -> Iterator[str]:
+    """Every table with its rows; a mode and sandbox that all rows share are in the heading.
+
+    `memory`: with a column of the most device memory that a call allocates.
+    """
     if not tables:
         yield "no submission has been accepted yet"
     for number, table in enumerate(tables):
@@ -101,14 +104,17 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         baselines = table.baseline_names
         over = [f"× {visible(name)}" for name in baselines]
         how_names = () if alike else ("mode", "sandbox")
+        over += ["peak memory"] * memory
         head, rows = ("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run"), []
         for row in table.rows:
-            speedups = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
+            beside = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
+            if memory:
+                beside.append("" if row.peak_bytes is None else size(row.peak_bytes))
             who = (visible(row.who), visible(row.submission))
             when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
             how = () if alike else (", ".join(row.modes), row.sandbox)
             rank = "-" if row.rank is None else str(row.rank)
-            rows.append((rank, *who, *times.cells(row.score), *speedups, *how, when, row.run))
+            rows.append((rank, *who, *times.cells(row.score), *beside, *how, when, row.run))
         yield from columns(rows, head=head, right={0, 3})
         yield from (Line(line, "dim", hang=4) for line in _notes_on(table))
 

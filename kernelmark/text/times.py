@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from harness import stats
 from kernelmark.text.terminal import INDENT, columns, counted, visible
 from leaderboard.text import kernels as kernel_table
-from leaderboard.text.metrics import METRICS
-from leaderboard.text.units import duration, interval, ratio
+from leaderboard.text.metrics import METRICS, peak_bytes
+from leaderboard.text.units import duration, interval, ratio, size
 from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
@@ -62,6 +62,14 @@ def table(result: Verdict, score: Interval) -> Iterator[str]:
     mean = ["geometric mean", *cells(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
     rows.append((*mean, *("" for _ in metrics)))
     yield from columns(rows, head=head, right={1})
+
+
+def memory(result: Verdict) -> Iterator[str]:
+    """A line a case: the most device memory that a call allocates, of the submission and of each baseline."""
+    for b in result.benchmarks:
+        if (own := peak_bytes(b)) is not None:
+            others = [f"{visible(o.name)} {size(o.peak_bytes)}" for o in b.baselines if o.peak_bytes is not None]
+            yield f"{visible(b.name)}: {', '.join([size(own), *others])}"
 
 
 def kernels(b: ReplayedBenchmark) -> Iterator[str]:
@@ -156,7 +164,8 @@ def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
 
 def _took(baseline: PairedBaseline) -> str:
     count = f"{len(baseline.calls.device_ns)} calls" if baseline.calls else f"{len(baseline.rounds)} rounds"
-    return f"which took {duration(baseline.time_ns)} in {count}, sha256 {baseline.sha256[:12]}"
+    memory = "" if baseline.peak_bytes is None else f" and {size(baseline.peak_bytes)} of memory"
+    return f"which took {duration(baseline.time_ns)}{memory} in {count}, sha256 {baseline.sha256[:12]}"
 
 
 def _telemetry(b: BenchmarkResult) -> str:

@@ -116,6 +116,8 @@ class VerdictFields(NamedTuple):
     confidence: float | None
     share: float | None
     """The geometric mean of the cases' shares of the roofline; None unless every case has one."""
+    peak_bytes: int | None
+    """The most device memory that a call of any case allocated; None unless every case tells."""
     doubts: str
     """The codes of its doubts, with commas between them."""
     effort: Effort
@@ -248,6 +250,7 @@ class _Benchmark(BaseModel):
     mode: str
     weight: float | None = None
     roofline: Roofline | None = None
+    peak_bytes: int | None = None
 
 
 class _Parsed(BaseModel):
@@ -306,6 +309,7 @@ def fields_of(entry: Entry) -> VerdictFields:
         high_ns=score.high_ns if score else None,
         confidence=score.confidence if score else None,
         share=_share(parsed.benchmarks),
+        peak_bytes=_peak_bytes(parsed.benchmarks),
         doubts=",".join(doubt.code for doubt in parsed.doubts),
         effort=parsed.effort,
         duration_ns=parsed.duration_ns,
@@ -320,6 +324,11 @@ def fields_of(entry: Entry) -> VerdictFields:
             ranked_timing=parsed.ranked_timing,
         ),
     )
+
+
+def _peak_bytes(cases: Sequence[_Benchmark]) -> int | None:
+    peaks = [case.peak_bytes for case in cases if case.peak_bytes is not None]
+    return max(peaks) if peaks and len(peaks) == len(cases) else None
 
 
 def _share(cases: Sequence[_Benchmark]) -> float | None:

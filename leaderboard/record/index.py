@@ -65,8 +65,8 @@ CREATE TABLE line (
   ledger INTEGER NOT NULL, seq INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, hash TEXT NOT NULL,
   kind TEXT NOT NULL, event TEXT, fault TEXT, remedy TEXT,
   run TEXT, author TEXT, name TEXT, language TEXT, sha256 TEXT,
-  median_ns INTEGER, low_ns INTEGER, high_ns INTEGER, confidence REAL, share REAL, doubts TEXT, effort TEXT,
-  duration_ns INTEGER, modes TEXT, cases INTEGER, speedups_json TEXT, outcome TEXT, created_at TEXT,
+  median_ns INTEGER, low_ns INTEGER, high_ns INTEGER, confidence REAL, share REAL, peak_bytes INTEGER, doubts TEXT,
+  effort TEXT, duration_ns INTEGER, modes TEXT, cases INTEGER, speedups_json TEXT, outcome TEXT, created_at TEXT,
   setting INTEGER, moment INTEGER, day TEXT,
   PRIMARY KEY (ledger, seq)
 ) WITHOUT ROWID;
@@ -95,7 +95,7 @@ _DERIVED = (  # in a query with one max(), a bare column is of the row that has 
 )
 _WAIT_S = 30.0  # for another process that reads a large ledger into the index
 _AT_ONCE = 1000  # lines that are inserted together
-_COLUMNS = 30
+_COLUMNS = 31
 
 
 class Index:

@@ -49,7 +49,8 @@ class Row:
     `author` wrote it; `team` is the one that the author is in, which has no other ranked row.
     `score` is pooled over its `gradings`. Everything else is of the newest of them, which `run` names: `seq` is its
     line in the ledger, `modes` are the timing modes of its `cases` benchmark cases, `share` is its share of the
-    roofline (the geometric mean over the cases), and the speedups are its own.
+    roofline (the geometric mean over the cases), `peak_bytes` the most device memory that a call of any case allocated,
+    and the speedups are its own.
     `moderation` has the events that concern any of the gradings, oldest first.
     """
 
@@ -69,6 +70,7 @@ class Row:
     effort: Effort
     speedups: tuple[Speedup, ...] = ()
     share: float | None = None
+    peak_bytes: int | None = None
     created_at: datetime
     seq: int
     state: RowState = "ranks"
@@ -288,6 +290,7 @@ class _Rows:
             effort=verdict.effort,
             speedups=verdict.speedups,
             share=verdict.share,
+            peak_bytes=verdict.peak_bytes,
             created_at=verdict.created_at,
             seq=verdict.seq,
             state=state or moderation.state(said),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.verdict import BenchmarkResult
-from leaderboard.text.units import percent
+from leaderboard.text.units import percent, size
 
 Value = float | str
 
@@ -92,6 +92,16 @@ def _scratch_bytes(case: BenchmarkResult) -> int | None:
     return case.scratch_bytes if case.mode == "replayed" else None
 
 
+def peak_bytes(case: BenchmarkResult) -> int | None:
+    """The most device memory that a call had allocated at a time."""
+    return case.peak_bytes if case.mode == "replayed" else None
+
+
+def _peak(case: BenchmarkResult) -> str:
+    peak = peak_bytes(case)
+    return "" if peak is None else f"{peak:,} bytes of device memory, the most that a call allocates at a time"
+
+
 def _scratch(case: BenchmarkResult, unit: str) -> str:
     held = _scratch_bytes(case)
     return "" if held is None else f"{held:,} {unit}"
@@ -108,6 +118,10 @@ _MEMORY = Column(
     "scratch_bytes", "memory", float, "device memory that the launcher gave each call besides inputs and outputs",
     _scratch_bytes, lambda case: _scratch(case, "B"),
 )  # fmt: skip
+_PEAK = Column(
+    "peak_bytes", "peak memory", float, "the most device memory that a call had allocated at a time",
+    peak_bytes, lambda case: "" if (peak := peak_bytes(case)) is None else size(peak),
+)  # fmt: skip
 METRICS: tuple[CaseMetric, ...] = (
     CaseMetric("roofline", "of roofline", "Share of what the device can do at most", True, _ROOFLINE, _of_roofline),
     _rate_metric(
@@ -122,4 +136,5 @@ METRICS: tuple[CaseMetric, ...] = (
         "memory", "memory", "Device memory besides inputs and outputs", False, (_MEMORY,),
         lambda case: _scratch(case, "bytes of device memory besides inputs and outputs"),
     ),
+    CaseMetric("peak memory", "peak memory", "The most device memory that a call allocates", False, (_PEAK,), _peak),
 )  # fmt: skip

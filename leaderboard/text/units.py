@@ -6,11 +6,13 @@ The board and the command line call it. Trusted. Everywhere else a time is an in
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from harness.verdict import Interval, Ratio
 
 _UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals of it make one nanosecond
+_SIZES = (("B", 0), ("kB", 3), ("MB", 6), ("GB", 9))
 _WIDE = 1.5  # from this ratio of an interval's ends on, they need not be in one unit to be compared
 
 
@@ -64,6 +66,12 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
+def size(nbytes: int) -> str:
+    """Memory with three significant digits in a suitable unit: 23068672 → "23.1 MB"."""
+    unit, exponent, decimals = _scale(nbytes, _SIZES)
+    return f"{nbytes / 10**exponent:.{decimals}f} {unit}"
+
+
 def utc(moment: datetime) -> datetime:
     """A moment in UTC; in the first and last hours of the calendar it keeps its own time zone."""
     try:
@@ -77,10 +85,10 @@ def date(moment: datetime) -> str:
     return f"{utc(moment):%Y-%m-%d}"
 
 
-def _scale(ns: int) -> tuple[str, int, int]:
+def _scale(ns: int, units: Sequence[tuple[str, int]] = _UNITS) -> tuple[str, int, int]:
     """A unit, its power of ten in nanoseconds, and the decimals that give three digits *after* rounding."""
-    for unit, exponent in _UNITS:
-        if ns < 999.5 * 10**exponent or unit == "s":
+    for unit, exponent in units:
+        if ns < 999.5 * 10**exponent or unit == units[-1][0]:
             break
     value = ns / 10**exponent
     return unit, exponent, min(exponent, 2 if value < 9.995 else 1 if value < 99.95 else 0)

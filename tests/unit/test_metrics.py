@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from harness.verdict import BenchmarkResult, Roofline
+from kernelmark.text.standings import board
+from kernelmark.text.times import memory
 from leaderboard.publishing.export import _CaseRow
+from leaderboard.standings.ranking import rank
 from leaderboard.text.metrics import METRICS, CaseMetric
-from tests.verdicts import REPLAYED, accepted
+from tests.verdicts import REPLAYED, accepted, chained
 
 
 def case(**changes: object) -> BenchmarkResult:
@@ -24,6 +27,37 @@ def test_memory_is_what_a_replayed_call_was_given() -> None:
     assert memory.cell(replayed(scratch_bytes=2_097_152)) == "2,097,152 B"
     assert memory.cell(replayed(scratch_bytes=0)) == "0 B"
     assert [memory.cell(each) for each in (replayed(), case())] == ["", ""], "older runs, and plain calls"
+
+
+def test_peak_memory_is_what_a_call_allocates_itself() -> None:
+    peak = of("peak memory")
+    assert peak.cell(replayed(peak_bytes=23_068_672, scratch_bytes=348_000_000)) == "23.1 MB"
+    assert [peak.cell(each) for each in (replayed(), case())] == ["", ""], "older runs, and plain calls"
+
+
+def test_a_board_shows_peak_memory_if_asked() -> None:
+    first, *others = accepted(modes=REPLAYED).benchmarks
+    cases = (
+        first.model_copy(update={"peak_bytes": 5 << 20}),
+        *(b.model_copy(update={"peak_bytes": 8}) for b in others),
+    )
+    tables = rank(chained(accepted(modes=REPLAYED).model_copy(update={"benchmarks": cases})))
+    plain, with_memory = ("\n".join(map(str, board(tables, memory=memory))) for memory in (False, True))
+    assert "memory" not in plain
+    assert "peak memory" in with_memory
+    assert "5.24 MB" in with_memory, "the most of all cases"
+    [older] = rank(chained(accepted(modes=REPLAYED)))
+    assert older.rows[0].peak_bytes is None
+
+
+def test_a_comparison_tells_the_peak_memory_of_both() -> None:
+    verdict = accepted(modes=REPLAYED, speedups={"eager": 1.5})
+    [case] = verdict.benchmarks[:1]
+    baselines = tuple(b.model_copy(update={"peak_bytes": 348_000_000}) for b in case.baselines)
+    changed = case.model_copy(update={"peak_bytes": 0, "baselines": baselines})
+    shown = list(memory(verdict.model_copy(update={"benchmarks": (changed,)})))
+    assert shown == [f"{case.name}: 0 B, eager 348 MB"]
+    assert list(memory(verdict)) == [], "older runs"
 
 
 def of(name: str) -> CaseMetric:

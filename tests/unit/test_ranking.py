@@ -98,6 +98,7 @@ def test_a_row_says_what_it_rests_on():
         "effort": "default",
         "speedups": (),
         "share": None,
+        "peak_bytes": None,
         "created_at": EPOCH,
         "seq": 1,
         "state": "ranks",

@@ -146,6 +146,10 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "an image that is none": (lambda body: body["images"][0].update(code={"start": 4, "nbytes": 8}), "not an ELF file"),
     "scratch without end": (lambda body: body.update(scratch_bytes=1 << 37), "expected an integer"),
+    "a call that allocates what is not in use": (
+        lambda body: body.update(peak_bytes=body["scratch_bytes"] + 1),
+        "a call that allocates 2,097,153 of 2,097,152 bytes",
+    ),
     "a result from an input": (result(source=INPUTS.start), "not memory of the call's"),
     "a result from scratch that is not in use": (
         result(source=SCRATCH.start + (1 << 21) - 32),

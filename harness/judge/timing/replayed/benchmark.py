@@ -140,6 +140,7 @@ class PairedReplays:
             calls=self._player.calls,
             time_ns=round(stats.median(self._player.clocks.counted_ns)),
             speedup=ratio(estimate),
+            peak_bytes=self._player.recording.peak_bytes,
         )
 
 
@@ -260,6 +261,7 @@ class Replaying:
             minimum_bytes=self._case.resolved.minimum_bytes,
             minimum_flops=self._case.resolved.minimum_flops,
             scratch_bytes=player.recording.scratch_bytes,
+            peak_bytes=player.recording.peak_bytes,
             doubts=_doubts(block_times(times), clocks, self._telemetry),
         )
 
