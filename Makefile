@@ -17,7 +17,7 @@ grading := tests/integration tests/selftest tests/fuzz
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup submit check lint workflows unit integration test full full-unit full-gradings test-full image demo doctor schema cli-reference clean
+.PHONY: help setup submit check lint workflows unit integration test full full-unit full-gradings test-full image demo doctor schema schemas cli-reference clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1#/p' Makefile | awk -F '#' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -81,6 +81,9 @@ doctor: $(ready) ## what this machine needs before it can grade
 schema: $(ready) ## write problems/problem.schema.json anew
 	$(bin)/kernelmark problems schema >problems/.schema.tmp
 	mv problems/.schema.tmp problems/problem.schema.json
+
+schemas: $(ready) ## write docs/schemas anew
+	PYTHONPATH=. $(bin)/python tools/schemas.py
 
 cli-reference: $(ready) ## write docs/cli.md anew
 	PYTHONPATH=. $(bin)/python tools/cli_reference.py >docs/.cli.tmp

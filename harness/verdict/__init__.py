@@ -124,7 +124,7 @@ class Verdict(Check):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """A document of this version or of an earlier one.
+        """A document of this version or of an earlier one, also as a command prints it, with its schema.
 
         Raises:
             ValidationError: it is not a document that this version can read.
@@ -132,6 +132,7 @@ class Verdict(Check):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            if not any(fault["loc"] == ("schema_version",) for fault in error.errors()):
+            if not {fault["loc"] for fault in error.errors()} & {("schema_version",), ("$schema",)}:
                 raise
-            return cls.model_validate(upgraded(from_json(text)))
+            own = {key: value for key, value in from_json(text).items() if key not in ("$schema", "version")}
+            return cls.model_validate(upgraded(own))

@@ -11,9 +11,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from harness import sandbox
 from harness.errors import ProblemError, UsageError
@@ -57,6 +58,15 @@ class LintReport:
     @property
     def wrong(self) -> bool:
         return any(finding.level == "error" for finding in self.findings)
+
+
+class LintDocument(TypedDict):
+    """A report as `kernelmark problems lint` prints it for programs."""
+
+    problem: str
+    findings: tuple[LintFinding, ...]
+    samples: int
+    wrong: bool
 
 
 def lint(
@@ -110,9 +120,9 @@ def lines(reports: Sequence[LintReport]) -> Iterator[str]:
             yield INDENT + visible(_line(finding))
 
 
-def document(reports: Sequence[LintReport]) -> list[dict[str, Any]]:
+def document(reports: Sequence[LintReport]) -> list[LintDocument]:
     """The same for programs."""
-    return [{**asdict(report), "wrong": report.wrong} for report in reports]
+    return [{"problem": r.problem, "findings": r.findings, "samples": r.samples, "wrong": r.wrong} for r in reports]
 
 
 def _line(finding: LintFinding) -> str:

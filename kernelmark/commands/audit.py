@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.terminal import print_json, print_lines, visible
+from kernelmark.project.documents import print_as, print_document
+from kernelmark.text.terminal import print_lines, visible
 
 if TYPE_CHECKING:
+    from kernelmark.diagnostics.audits import AuditDocument
     from kernelmark.project.settings import Settings
 
 
@@ -65,7 +67,7 @@ def audit(
         if form == "table":
             print_lines(_lines(document))
     if form == "json":
-        print_json(audits)
+        print_document("audit", audits)
     states = {finding["state"] for document in audits for finding in document["findings"]}
     caught = Outcome.RUNTIME_ERROR.exit_code if "found" in states else 0
     return HarnessError.exit_code if "failed" in states else caught
@@ -83,11 +85,11 @@ def _self_test(settings: Settings, only: Sequence[str], jobs: int | None, form: 
             reporter.finished(f"{trial.case.surface or 'honest'} {trial.case.label}", trial.result)
 
         trials = attempt_all(settings, chosen, jobs, report)
-    print_json(selftest.document(trials)) if form == "json" else print_lines(selftest.lines(trials))
+    print_as(form, "self-test", selftest.document(trials), selftest.lines(trials))
     return HarnessError.exit_code if selftest.failed(trials) else 0
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
+def _lines(document: AuditDocument) -> Iterator[str]:
     yield f"{document['run']} {document['problem']}"
     for finding in document["findings"]:
         yield f"  {finding['tool']:<10} {finding['state']:<7} {visible(finding['text'])}"

@@ -9,13 +9,15 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import click
 
 from harness.errors import HarnessError, KernelmarkError
 from kernelmark.commands.help import SECTIONS, Group
-from kernelmark.text.terminal import fail, print_text, unexpected
+from kernelmark.project.documents import Printed, failed, failed_by
+from kernelmark.text.terminal import print_text, unexpected
 
 INTERRUPTED, TERMINATED = 130, 143
 GRADE = ("torch", "triton", "numpy", "filelock", "docker")  # the modules of the extra `grade`
@@ -28,26 +30,29 @@ class Boundary(click.Command):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         signal.signal(signal.SIGTERM, _terminate)
+        given = sys.argv[1:] if args is None else [*args]
+        form = "json" if "--format=json" in given or ("--format", "json") in pairwise(given) else "table"
+        Printed.yet = False
         try:
             if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # until now `scripts` answers it
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             status = super().main(args, prog_name, **{**extra, "standalone_mode": False})
         except (click.Abort, KeyboardInterrupt):
-            status = fail("interrupted", INTERRUPTED)
+            status = failed(form, INTERRUPTED, "interrupted", "interrupted")
         except click.exceptions.NoArgsIsHelpError as error:  # a bare group, such as `kernelmark site`
             print_text(error.format_message())
             status = 0
         except click.UsageError as error:
             see = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-            status = fail(error.format_message() + see, error.exit_code)
+            status = failed(form, error.exit_code, "usage", error.format_message() + see)
         except click.ClickException as error:
-            status = fail(error.format_message(), error.exit_code)
+            status = failed(form, error.exit_code, "usage", error.format_message())
         except KernelmarkError as error:
-            status = fail(str(error), error.exit_code)
+            status = failed_by(form, error)
         except ModuleNotFoundError as error:
-            status = _not_installed(error)
+            status = _not_installed(form, error)
         except Exception as error:  # noqa: BLE001 - the process ends here, and the traceback is kept
-            status = _unexpected(error)
+            status = _unexpected(form, error)
         sys.exit(status if isinstance(status, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
@@ -55,7 +60,7 @@ class Boundary(click.Command):
         try:
             return super().invoke(context)
         except BrokenPipeError as error:
-            return _unexpected(error)
+            return _unexpected("table", error)
 
 
 class BoundaryGroup(Boundary, Group):
@@ -64,19 +69,18 @@ class BoundaryGroup(Boundary, Group):
     sections = SECTIONS
 
 
-def _not_installed(error: ModuleNotFoundError) -> int:
+def _not_installed(form: str, error: ModuleNotFoundError) -> int:
     """Commands that grade look for torch before they begin; the others import what they need when they need it."""
     from kernelmark.project.choice import missing
 
     package = (error.name or "").partition(".")[0]
     if package not in GRADE:
-        return _unexpected(error)
-    refusal = missing(package)
-    return fail(str(refusal), refusal.exit_code)
+        return _unexpected(form, error)
+    return failed_by(form, missing(package))
 
 
-def _unexpected(error: Exception) -> int:
-    return fail(unexpected(error), HarnessError.exit_code)
+def _unexpected(form: str, error: Exception) -> int:
+    return failed(form, HarnessError.exit_code, "unexpected", unexpected(error))
 
 
 def _terminate(_signal: int, _frame: object) -> NoReturn:

@@ -6,6 +6,7 @@ Data goes to stdout; progress, warnings and errors go to stderr. Trusted.
 from __future__ import annotations
 
 import click
+from typing_extensions import TypedDict
 
 from harness.errors import HarnessError
 from kernelmark import __version__
@@ -28,7 +29,8 @@ from kernelmark.commands.help import complete
 from kernelmark.commands.options import device_option, form_option, load_settings
 from kernelmark.commands.submit import bench, check
 from kernelmark.commands.submit import submit as submit
-from kernelmark.text.terminal import print_as, print_text, say
+from kernelmark.project.documents import print_as
+from kernelmark.text.terminal import print_text, say
 
 
 @click.group(cls=BoundaryGroup, invoke_without_command=True)
@@ -53,7 +55,8 @@ def calibrate(form: str, device: str | None) -> None:
     settings = load_settings(device=device)
     calibration = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
     path = store(settings, calibration)
-    print_as(form, calibration.model_dump_json(exclude_none=True), show.calibration(calibration, path))
+    document = calibration.model_dump_json(exclude_none=True)
+    print_as(form, "calibration", document, show.calibration(calibration, path))
 
 
 @click.command()
@@ -72,8 +75,17 @@ def doctor(form: str, verbose: bool, end_resident: bool) -> int:
         say(examination.end_resident(settings))
         return 0
     findings = list(examination.examine(settings))
-    print_as(form, [finding._asdict() for finding in findings], examination.lines(findings, everything=verbose))
+    print_as(form, "doctor", findings, examination.lines(findings, everything=verbose))
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
+
+
+class CacheDocument(TypedDict):
+    """What `kernelmark cache` says."""
+
+    folder: str
+    files: int
+    bytes: int
+    most_bytes: int
 
 
 @click.command()
@@ -91,9 +103,14 @@ def cache(form: str, empty: bool) -> None:
     if empty:
         kept.empty()
     sizes = kept.sizes()
-    document = {"folder": str(kept.folder), "files": len(sizes), "bytes": sum(sizes), "most_bytes": kept.most_bytes}
+    document: CacheDocument = {
+        "folder": str(kept.folder),
+        "files": len(sizes),
+        "bytes": sum(sizes),
+        "most_bytes": kept.most_bytes,
+    }
     text = f"{kept.folder}: {counted(len(sizes), 'build')}, {sum(sizes):,} of at most {kept.most_bytes:,} bytes"
-    print_as(form, document, [text])
+    print_as(form, "cache", document, [text])
 
 
 for _command in (

@@ -12,7 +12,7 @@ from harness.errors import SubmissionError, UsageError
 from harness.files.outside import real
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, load_settings, sandbox_option
-from kernelmark.text.terminal import print_as
+from kernelmark.project.documents import print_as
 
 if TYPE_CHECKING:
     from harness.submission import Submission
@@ -64,7 +64,7 @@ def compare(
         _refuse_interpreted(prepared)
     with Reporter(usual_s=lambda: usual_s(job)) as reporter:
         result = job.grade(reporter.report, baselines=[second])
-    print_as(form, result.to_json(), show.comparison(result, second))
+    print_as(form, "verdict", result.to_json(), show.comparison(result, second))
     if result.score is not None and not result.speedups:
         why = "; ".join(doubt.text for doubt in result.doubts if doubt.code == DoubtCode.NO_BASELINE)
         what = "could not be timed beside the other one"

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from typing_extensions import TypedDict
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, load_settings
-from kernelmark.text.terminal import print_as, print_text, say, visible
+from kernelmark.project.documents import print_as
+from kernelmark.text.terminal import print_text, say, visible
 
 RECORD = "parquet"
 
@@ -66,6 +68,14 @@ def export(problem: str | None, file: Path | None, wanted: str, out: Path | None
     return 0
 
 
+class ExportDocument(TypedDict):
+    """How many rows of each kind were written, and to which folder."""
+
+    verdicts: int
+    cases: int
+    out: str
+
+
 def _record(problem: str | None, out: Path, form: str) -> None:
     from kernelmark.record.records import ledgers, tables
 
@@ -79,8 +89,8 @@ def _record(problem: str | None, out: Path, form: str) -> None:
         verdicts, cases = tabular.export(entries, tables(settings, problem), out, settings.teams)
     except OSError as error:
         raise UsageError(str(out), f"cannot be written to ({error.strerror})") from error
-    document = {"verdicts": verdicts, "cases": cases, "out": str(out)}
-    print_as(form, document, [f"{verdicts} verdicts and {cases} cases in {out}"])
+    document: ExportDocument = {"verdicts": verdicts, "cases": cases, "out": str(out)}
+    print_as(form, "export", document, [f"{verdicts} verdicts and {cases} cases in {out}"])
 
 
 def _kernel(problem: str, file: Path, wanted: str, out: Path | None, *, force: bool, **given: Any) -> None:

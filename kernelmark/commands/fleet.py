@@ -11,9 +11,11 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, load_settings
-from kernelmark.text.terminal import print_as, print_text, say
+from kernelmark.project.documents import print_as
+from kernelmark.text.terminal import print_text, say
 
 if TYPE_CHECKING:
+    from kernelmark.grading.fleet.cluster.dispatcher import FleetDocument
     from kernelmark.grading.fleet.cluster.machine import RayNode
 
 _block_option = click.option("--block", is_flag=True, help="Stay until interrupted, instead of in the background.")
@@ -73,7 +75,7 @@ def status(address: str, form: str) -> None:
     from kernelmark.grading.fleet.cluster.dispatcher import examine
 
     document = examine(found)
-    print_as(form, document, _lines(document))
+    print_as(form, "fleet", document, _lines(document))
 
 
 @fleet.command()
@@ -101,21 +103,22 @@ def _chosen(device: str | None, no_grading: bool) -> Any:
     return None if no_grading else device or load_settings().device
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
+def _lines(document: FleetDocument) -> Iterator[str]:
     from kernelmark.text.terminal import columns, counted, visible
 
-    machines, workers = document["machines"], document["workers"]
+    machines, workers = document["machines"], [dict[str, Any](worker) for worker in document["workers"]]
     yield f"fleet {document['address']}: {counted(len(machines), 'machine')}, {counted(len(workers), 'worker')}"
     rows = []
     for node in machines:
-        gpus = f"{node['gpus']} × {node['gpu'] or 'GPU'}" if node["gpus"] else ""
-        rows.append((visible(node["machine"]), node["address"], visible(gpus or ("CPU" if node["cpu"] else "nothing"))))
+        gpus = f"{node.gpus} × {node.gpu or 'GPU'}" if node.gpus else ""
+        rows.append((visible(node.machine), node.address, visible(gpus or ("CPU" if node.cpu else "nothing"))))
     yield from columns(rows, head=("machine", "address", "grades on"))
     if not workers:
         yield "no program uses it now"
         return
     yield ""
-    numbers, table = ("done", "a_minute", "working", "waiting"), list[Sequence[str]]()
+    numbers: Any = ("done", "a_minute", "working", "waiting")
+    table = list[Sequence[str]]()
     for worker in workers:
         table.append((visible(worker["machine"]), visible(worker["device"]), *(str(worker[key]) for key in numbers)))
     totals = (sum(worker[key] for worker in workers) for key in numbers)

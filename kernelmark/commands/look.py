@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import click
+from typing_extensions import TypedDict
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, load_settings
-from kernelmark.text.terminal import print_as, print_lines, print_text, say
+from kernelmark.project.documents import print_as, print_document
+from kernelmark.text.terminal import print_lines, say
 
 
 @click.command()
@@ -24,7 +26,7 @@ def board(problem: str | None, write: bool, memory: bool, form: str) -> None:
     if write:
         publish_all(load_settings())
     found = tables(load_settings(problem), problem)
-    print_as(form, [table.model_dump(mode="json") for table in found], standings.board(found, memory=memory))
+    print_as(form, "board", found, standings.board(found, memory=memory))
     if found and form == "table":
         say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 
@@ -44,7 +46,15 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
 
     settings = load_settings(problem)
     found, total = newest(settings, problem, author=author, last=last)
-    print_as(form, [run.document() for run in found], standings.runs(found, total, author))
+    print_as(form, "runs", [run.document() for run in found], standings.runs(found, total, author))
+
+
+class DiffDocument(TypedDict):
+    """Two runs, and the lines of the unified diff from the one before."""
+
+    run: str
+    before: str
+    diff: list[str]
 
 
 @click.command("show")
@@ -74,7 +84,7 @@ def show(run: str, other: str | None, changes: bool, form: str) -> None:
 
     ledger, entry = find_run(load_settings(), run)
     if form == "json":
-        print_text(entry.document.decode())
+        print_document("verdict", entry.verdict.to_json())
         return
     verdict = entry.verdict
     facts = ledger.facts()
@@ -87,5 +97,5 @@ def _changes(run: str, other: str | None, form: str) -> None:
 
     before, after = revision(load_settings(), run, other)
     changes = list(difference.diff(before, after))
-    document = {"run": after.verdict.run, "before": before.verdict.run, "diff": changes}
-    print_as(form, document, difference.lines(before, after))
+    document: DiffDocument = {"run": after.verdict.run, "before": before.verdict.run, "diff": changes}
+    print_as(form, "diff", document, difference.lines(before, after))

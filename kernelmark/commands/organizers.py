@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.terminal import columns, counted, print_as, print_json, print_text, say, visible
+from kernelmark.project.documents import print_as, print_document
+from kernelmark.text.terminal import columns, counted, print_text, say, visible
 
 
 @click.group(cls=Group)
@@ -36,7 +36,7 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
             raise UsageError("--source and --author", "cannot be given together", "give one of them")
         scope = "source" if source else "author" if author else "run"
         event = moderate(load_settings(), run, action, actor, reason, scope)  # type: ignore[arg-type]  # of those below
-        print_as(form, event.to_json(), [event.run, *standings.moderation([event])])
+        print_as(form, "moderation", event.to_json(), [event.run, *standings.moderation([event])])
 
     if scoped:
         command = click.option(
@@ -81,7 +81,7 @@ def verify(form: str) -> int:
         rest = f", {counted(others, 'other')}" if others else ""
         lines.append(f"{found.path.name}: {counts}{unknown}{rest}")
     nothing = [f"nothing is recorded in {settings.locate('results')}"]
-    print_as(form, [asdict(inspection) for inspection in inspections], lines or nothing)
+    print_as(form, "verify", inspections, lines or nothing)
     return HarnessError.exit_code if faults else 0
 
 
@@ -141,16 +141,14 @@ def regrade(
     if left:
         say(f"left out: {'; '.join(f'{count} {what}' for what, count in left.items())}")
     if dry_run or not due:
-        listed = [
-            {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in due
-        ]
         lines = [visible(str(one)) for one in due] or ["nothing needs to be graded again here"]
-        print_as(form, listed, lines)
+        print_as(form, "due", [one.document() for one in due], lines)
         return 0
-    graded = grade_all(settings, [again.asked(settings, one) for one in due], jobs, record=True)
+    asked = [again.asked(settings, one) for one in due]
+    graded = grade_all(settings, asked, jobs, record=True)
     results = [result for _, result in sorted(printed(graded, form))]
     if form == "json":
-        print_json([result.document() for result in results])
+        print_document("grade", [result.document(one.author) for one, result in zip(asked, results, strict=True)])
     return max(result.code if result.errored else 0 for result in results)
 
 
@@ -180,7 +178,7 @@ def similar(problem: str, threshold: float, form: str) -> None:
     rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
     found = columns(rows, head=("similarity", "file", "nearly the same as"))
     nothing = [f"no two files of {len(submissions)} are that similar"]
-    print_as(form, [pair.model_dump() for pair in pairs], found if rows else nothing)
+    print_as(form, "similar", pairs, found if rows else nothing)
 
 
 _csv = click.option(

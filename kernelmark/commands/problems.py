@@ -5,22 +5,36 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 
 import click
+from typing_extensions import TypedDict
 
 from harness.errors import LedgerError, ProblemError, UsageError
 from harness.shared.call import STYLES, Style
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
-from kernelmark.text.terminal import fail, print_as, print_json, print_lines, print_text, say, width
+from kernelmark.project.documents import print_as, print_document
+from kernelmark.record.records import BoardPlace
+from kernelmark.text.terminal import fail, print_lines, print_text, say, width
 
 
 @click.group(cls=Group)
 def problems() -> None:
     """The problems of this project."""
+
+
+class ListedProblem(TypedDict):
+    """A problem as `kernelmark problems list` prints it for programs."""
+
+    slug: str
+    title: str
+    tags: list[str]
+    directory: str
+    deadline: str | None
+    closes: str | None
+    places: list[BoardPlace]
 
 
 @problems.command("list")
@@ -51,20 +65,19 @@ def problems_list(form: str) -> int:
     except LedgerError as error:
         found, status = {}, fail(str(error), error.exit_code)
     if form == "json":
-        print_json(
-            [
-                {
-                    "slug": p.slug,
-                    "title": p.title,
-                    "tags": list(p.tags),
-                    "directory": str(p.directory),
-                    "deadline": p.deadline.isoformat() if p.deadline else None,
-                    "closes": p.closes.isoformat() if p.closes else None,
-                    "places": [asdict(place) for place in found.get(p.slug, ())],
-                }
-                for p in loaded
-            ]
-        )
+        listed: list[ListedProblem] = [
+            {
+                "slug": p.slug,
+                "title": p.title,
+                "tags": list(p.tags),
+                "directory": str(p.directory),
+                "deadline": p.deadline.isoformat() if p.deadline else None,
+                "closes": p.closes.isoformat() if p.closes else None,
+                "places": found.get(p.slug, []),
+            }
+            for p in loaded
+        ]
+        print_document("problems", listed)
     else:
         stands = {slug: [place.text for place in places] for slug, places in found.items()}
         if loaded or not status:
@@ -90,7 +103,7 @@ def problems_show(problem: str, form: str) -> None:
     settings = load_settings(problem)
     asked = find_problem(settings, problem)
     if form == "json":
-        print_json(show.problem_document(asked))
+        print_document("problem", show.problem_document(asked))
     else:
         found = sheet(settings, asked)
         now, columns = datetime.now(UTC), min(text.WIDTH, width(sys.stdout))
@@ -132,7 +145,7 @@ def problems_lint(
     directories = [find_directory(settings, name) for name in problem] or problem_directories(settings)
     with BatchReporter() as reporter:
         reports = lint.lint(settings, directories, with_samples=not no_samples, reporter=reporter, jobs=jobs)
-    print_as(form, lint.document(reports), lint.lines(reports))
+    print_as(form, "lint", lint.document(reports), lint.lines(reports))
     return UsageError.exit_code if any(report.wrong for report in reports) else 0
 
 

@@ -20,7 +20,8 @@ from kernelmark import __version__
 from kernelmark.commands import complete
 from kernelmark.commands.boundary import Boundary
 from kernelmark.commands.options import beside_option, device_option, form_option, load_settings, sandbox_option
-from kernelmark.text.terminal import counted, fail, print_lines, print_text, say, unexpected, visible
+from kernelmark.project.documents import Printed, failed_by, print_document
+from kernelmark.text.terminal import counted, print_lines, say, unexpected, visible
 
 if TYPE_CHECKING:
     from harness.submission import Submission
@@ -155,14 +156,14 @@ def check(
             command = shlex.join(["kernelmark", "debug", *same, "--from", str(written[0])])
             say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
         if form == "json":
-            print_text(result.model_dump_json(exclude_none=True))
+            print_document("check", result.model_dump_json(exclude_none=True))
         else:
             print_lines(show.check(result, for_gpus=job.tests_for_gpus))
             print_compilation(job, result)
         judge.leave_one(result)
         return result.outcome.exit_code
 
-    return _repeated([Path(str(given["file"])), *given["beside"]], once) if watch else once()
+    return _repeated([Path(str(given["file"])), *given["beside"]], once, form) if watch else once()
 
 
 def _job(given: dict[str, Any]) -> PreparedJob:
@@ -215,7 +216,7 @@ def _whole_grading(
             table = recorder.publish(job, result)
     finally:  # show the result even if it cannot be recorded
         if form == "json":
-            print_text(result.to_json())
+            print_document("verdict", result.to_json())
         else:
             left = recorder.left_today(job) if recorded else ""
             lines = show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus)
@@ -270,7 +271,7 @@ _EVERY_S = 0.5
 _Stamp = tuple[int, int, int]
 
 
-def _repeated(files: Sequence[Path], once: Callable[[], int]) -> int:
+def _repeated(files: Sequence[Path], once: Callable[[], int], form: str) -> int:
     """Run `once` now, and again whenever one of the files is saved, until Ctrl-C; returns the last status.
 
     From the second time on, an error is printed, and does not end it: an editor may have written half of a file.
@@ -283,10 +284,11 @@ def _repeated(files: Sequence[Path], once: Callable[[], int]) -> int:
             say(f"waiting until {names} is saved; Ctrl-C ends")
             seen = _changed(files, seen)
             say(f"──── {time.strftime('%H:%M:%S')} " + "─" * 40)
+            Printed.yet = False
             try:
                 status = once()
             except KernelmarkError as error:
-                status = fail(str(error), error.exit_code)
+                status = failed_by(form, error)
     except KeyboardInterrupt:
         say("")  # the terminal has written ^C
         return status

@@ -17,14 +17,15 @@ from kernelmark.course.changed import SubmittedFile, changed, refuse_strays
 from kernelmark.course.kernel import Wanted
 from kernelmark.course.marks import Marked
 from kernelmark.course.points import Marking
-from kernelmark.course.report import GradingResult
+from kernelmark.course.report import GradedDocument, GradingResult
 from kernelmark.course.several import AdmittedJob, GradingRequest, grade_all, printed
 from kernelmark.course.submissions import CourseSubmission, marked, problem_of, submissions_in
 from kernelmark.grading.recorder import Remark, admit, usual_s
 from kernelmark.grading.setup import PreparedJob
+from kernelmark.project.documents import print_document
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import Allowance
-from kernelmark.text.terminal import counted, print_json, print_lines, say
+from kernelmark.text.terminal import counted, print_lines, say
 
 if TYPE_CHECKING:
     from harness.problem import Problem
@@ -93,11 +94,18 @@ class CourseBatch(NamedTuple):
                 reports.keep([*marks(range(len(every))), *absent], marks([place]))
         finally:  # what was graded before an interruption is recorded, and must be reported
             if form == "json":
-                print_json([result.document() for result in every])
+                print_document("grade", [self._document(place, result) for place, result in enumerate(every)])
             elif not every:
                 print_lines(["no submission was added or changed"])
             reports.write(every, [*marks(range(len(every))), *absent], "submission")
         return report.worst(every)
+
+    def _document(self, place: int, result: GradingResult) -> GradedDocument:
+        if not self.submitted:
+            return result.document(self.asked[place].author)
+        submitted, delay = self.submitted[place]
+        team = submitted.team.name if submitted.team else ""
+        return result.document(submitted.author, submitted.owner.id, team, delay)
 
 
 def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_other: bool) -> CourseBatch:
@@ -122,7 +130,7 @@ def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_oth
     def read(file: SubmittedFile) -> AdmittedJob | GradingResult:
         return terms.ready(file.path, *file.read(settings), admitted)
 
-    return CourseBatch([GradingRequest(file.path, partial(read, file)) for file in found], [])
+    return CourseBatch([GradingRequest(file.path, partial(read, file), file.author(settings)) for file in found], [])
 
 
 def of_course(
@@ -165,12 +173,8 @@ def of_course(
     ]
     if absent:
         say(f"kernelmark: note: {counted(len(absent), 'person', 'people')} of the roster handed in nothing")
-    return CourseBatch(
-        [GradingRequest(submitted.path, partial(read, submitted)) for submitted, _ in found],
-        found,
-        absent,
-        Marking.of(settings, loaded),
-    )
+    requests = [GradingRequest(one.path, partial(read, one), one.author) for one, _ in found]
+    return CourseBatch(requests, found, absent, Marking.of(settings, loaded))
 
 
 def _unrecorded(_: PreparedJob) -> None:

@@ -46,6 +46,11 @@ class SubmittedFile:
     beside: tuple[SubmittedFile, ...] = ()
     in_own_folder: bool = False
 
+    def author(self, settings: Settings) -> str:
+        """The author whose folder it is in; empty if it is in none."""
+        parts = _parts(settings, self.path)
+        return parts[1] if len(parts) > 2 else ""
+
     def read(self, settings: Settings) -> tuple[Path, Submission]:
         """The problem's directory, and the source with its other files as they were committed.
 

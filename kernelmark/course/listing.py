@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
 
 from harness.errors import UsageError
 from kernelmark.course.submissions import CourseSubmission
-from kernelmark.text.terminal import columns, counted, print_as, visible
+from kernelmark.project.documents import print_as
+from kernelmark.text.terminal import columns, counted, visible
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
@@ -16,19 +19,45 @@ if TYPE_CHECKING:
 _HEAD = ("author", "id", "name", "kernel", "handed in", "note")
 
 
+class HandInDocument(TypedDict):
+    """What one author handed in; of who handed in nothing, the file is empty."""
+
+    author: str
+    id: str
+    name: str
+    team: str
+    file: str
+    beside: list[str]
+    handed_in: str
+    late_days: int | None
+    gradable: bool
+    note: str
+
+
 def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], absent: Sequence[Marked], form: str) -> None:
     """Print who was found, as whom, with which file and when, why a submission cannot be graded, and who is absent."""
     found = [_document(each, delay) for each, delay in submitted]
     left = sum(not document["gradable"] for document in found)
-    nothing: dict[str, Any] = {"file": "", "beside": [], "handed_in": "", "late_days": None, "gradable": False}
     for one in absent:
-        known = {"author": one.author, "id": one.id, "name": one.name, "team": one.team}
-        found.append({**known, **nothing, "note": one.graded.message})
+        found.append(
+            {
+                "author": one.author,
+                "id": one.id,
+                "name": one.name,
+                "team": one.team,
+                "file": "",
+                "beside": [],
+                "handed_in": "",
+                "late_days": None,
+                "gradable": False,
+                "note": one.graded.message,
+            }
+        )
     total = f"{counted(len(submitted), 'submission')}, {left} of which cannot be graded"
-    print_as(form, found, [*columns([_row(one) for one in found], head=_HEAD, prose=True), "", total])
+    print_as(form, "handins", found, [*columns([_row(one) for one in found], head=_HEAD, prose=True), "", total])
 
 
-def _document(submitted: CourseSubmission, delay: Delay | None) -> dict[str, Any]:
+def _document(submitted: CourseSubmission, delay: Delay | None) -> HandInDocument:
     beside, note, gradable = list[str](), "; ".join(submitted.remarks), True
     try:
         beside = [name for name, _ in submitted.submission().beside]
@@ -48,7 +77,7 @@ def _document(submitted: CourseSubmission, delay: Delay | None) -> dict[str, Any
     }
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
+def _row(one: HandInDocument) -> tuple[str, ...]:
     team = f"{one['team']} ({one['author']})" if one["team"] else one["author"]
     file = " with ".join(filter(None, (one["file"].partition("/")[2] or one["file"], ", ".join(one["beside"]))))
     late = f", {counted(one['late_days'], 'day')} late" if one["late_days"] else ""

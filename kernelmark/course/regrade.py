@@ -15,6 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from typing_extensions import TypedDict
+
 from harness.errors import UsageError
 from harness.kinds import DeviceKind, isolates
 from harness.verdict import Outcome
@@ -54,6 +56,15 @@ class Choice:
     runs: tuple[str, ...] = ()
 
 
+class DueDocument(TypedDict):
+    """A source to be graded again, as `kernelmark regrade --dry-run` says it."""
+
+    problem: str
+    run: str
+    author: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class Due:
     """A source to be graded again, by its row or a run of it, and its ledger."""
@@ -65,6 +76,11 @@ class Due:
     def __str__(self) -> str:
         row = self.row
         return f"{self.ledger.path.stem} {row.run} {row.submission} by {row.author}: {self.reason}"
+
+    def document(self) -> DueDocument:
+        """The same for programs."""
+        row = self.row
+        return {"problem": self.ledger.path.stem, "run": row.run, "author": row.author, "reason": self.reason}
 
 
 def due(settings: Settings, problem: str | None, choice: Choice) -> tuple[list[Due], Counter[str]]:
@@ -114,7 +130,7 @@ def asked(settings: Settings, due: Due) -> GradingRequest:
         job = PreparedJob.prepare(settings, problem, submission, author=submission.author)
         return AdmittedJob(job, _remark(due.row), exempt=True)
 
-    return GradingRequest(str(due), read)
+    return GradingRequest(str(due), read, due.row.author)
 
 
 def _remark(row: Row | RecordedGrading) -> Remark | None:

@@ -12,20 +12,39 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from typing_extensions import TypedDict
+
 from harness.errors import HarnessError, UsageError
-from harness.verdict import Outcome
+from harness.verdict import Outcome, Verdict
 from kernelmark.text import show, standings
 from kernelmark.text.terminal import Line, visible
 from leaderboard.publishing.markdown import escape, grid
 from leaderboard.text.units import interval
 
 if TYPE_CHECKING:
-    from harness.verdict import Verdict
+    from harness.problem.schedule import Delay
     from leaderboard.standings.ranking import Table
 
 
 _UNSUPPORTED = Outcome.UNSUPPORTED.exit_code
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class GradedDocument(TypedDict):
+    """One submission as `kernelmark grade` prints it for programs; of a team, the author is who handed it in.
+
+    `moment` and `factor` are null if it is not known when it was handed in; `factor` also if it came too late.
+    """
+
+    path: str
+    author: str
+    id: str
+    team: str
+    moment: str | None
+    factor: float | None
+    exit_code: int
+    message: str
+    verdict: Verdict | None
 
 
 @dataclass(frozen=True)
@@ -61,10 +80,20 @@ class GradingResult:
         """Whether it has a verdict that should be in the ledger and is not."""
         return self.verdict is not None and self.errored and not self.recorded
 
-    def document(self) -> dict[str, Any]:
-        """The result for programs; the verdict is the document that the ledger holds."""
-        verdict = self.verdict.model_dump(mode="json", exclude_none=True) if self.verdict else None
-        return {"path": self.path, "exit_code": self.code, "message": self.message, "verdict": verdict}
+    def document(self, author: str, own_id: str = "", team: str = "", delay: Delay | None = None) -> GradedDocument:
+        """The result for programs, with whose it is; the verdict is the document that the ledger holds."""
+        verdict: Any = self.verdict.model_dump(mode="json", exclude_none=True) if self.verdict else None
+        return {
+            "path": self.path,
+            "author": author,
+            "id": own_id,
+            "team": team,
+            "moment": delay.handed_in.isoformat(timespec="seconds") if delay else None,
+            "factor": delay.factor if delay else None,
+            "exit_code": self.code,
+            "message": self.message,
+            "verdict": verdict,
+        }
 
     def lines(self) -> Iterator[str]:
         """The result for a terminal."""

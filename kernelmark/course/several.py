@@ -52,6 +52,7 @@ class GradingRequest(NamedTuple):
 
     path: str
     read: Callable[[], AdmittedJob | GradingResult]
+    author: str
 
 
 def printed(results: Iterable[Placed], form: str) -> Iterator[Placed]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from harness.device import DEVICES
 from harness.errors import KernelmarkError, UsageError
@@ -28,9 +29,25 @@ _ACTOR = "kernelmark audit"
 _REASON = 1000  # maximum length of an annotation
 
 
+class AuditFinding(TypedDict):
+    """What one tool reported."""
+
+    tool: str
+    state: str
+    text: str
+
+
+class AuditDocument(TypedDict):
+    """What the tools reported of a run."""
+
+    run: str
+    problem: str
+    findings: list[AuditFinding]
+
+
 def audits(
     settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None, *, record: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[AuditDocument]:
     """Run every tool on each of the named runs; yields what they reported, which is appended to the ledger if `record`.
 
     Raises:
@@ -60,7 +77,9 @@ def audits(
         if record:
             said = "; ".join(f"{name}: {report.text}" for name, report in by_tool.items())
             moderate(settings, run, "annotate", _ACTOR, said[:_REASON])
-        findings = [{"tool": name, "state": report.state, "text": report.text} for name, report in by_tool.items()]
+        findings: list[AuditFinding] = [
+            {"tool": name, "state": report.state, "text": report.text} for name, report in by_tool.items()
+        ]
         yield {"run": run, "problem": graded.slug, "findings": findings}
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.verdict import Verdict
+from typing_extensions import TypedDict
+
+from harness.verdict import Interval, Outcome, Verdict
 from kernelmark.text import times
 from kernelmark.text.terminal import INDENT, Line, columns, counted, labelled, visible
 from leaderboard.record.pooling import COMPARABLE, NO_RANK, WIDEST
 from leaderboard.text.units import interval, ratio, size
 
 if TYPE_CHECKING:
-    from harness.verdict import Interval, Verdict
     from leaderboard.record.moderation import Moderation
     from leaderboard.standings.ranking import Row, Table
 
@@ -144,6 +145,21 @@ def _notes_on(table: Table) -> Iterator[str]:
 _HEAD = ("date (UTC)", "run", "problem", "submission", "author", "time or outcome", "board")
 
 
+class RunDocument(TypedDict):
+    """A recorded grading as `kernelmark runs` prints it for programs."""
+
+    run: str
+    created_at: str
+    problem: str
+    author: str
+    submission: str
+    sha256: str
+    outcome: Outcome
+    device: str
+    score: Interval | None
+    standing: str
+
+
 @dataclass(frozen=True)
 class RecordedRun:
     """A recorded grading, and where it stands: `rank 2 of 7`, why it has no rank; empty if no row is about it."""
@@ -151,7 +167,7 @@ class RecordedRun:
     verdict: Verdict
     standing: str
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> RunDocument:
         """For programs: the fields of a list; `kernelmark show RUN --format json` has the whole verdict."""
         verdict = self.verdict
         return {
@@ -161,9 +177,9 @@ class RecordedRun:
             "author": verdict.submission.author,
             "submission": verdict.submission.name,
             "sha256": verdict.submission.sha256,
-            "outcome": verdict.outcome.value,
+            "outcome": verdict.outcome,
             "device": verdict.environment.device_name,
-            "score": verdict.score.model_dump(mode="json") if verdict.score else None,
+            "score": verdict.score,
             "standing": self.standing,
         }
 

@@ -6,7 +6,6 @@ part of a line. A line is a plain string in a pipe or a file.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -173,21 +172,6 @@ def print_text(text: str, *, err: bool = False) -> None:
     """Print a text as it is, for programs or to be copied."""
     with suppress(BrokenPipeError):  # the reader is gone; the work goes on, and its exit status does not change
         click.echo(text, err=err)
-
-
-def print_json(document: object) -> None:
-    """Print a document to stdout."""
-    print_text(json.dumps(document, indent=2, ensure_ascii=False, default=str))
-
-
-def print_as(form: str, document: object, lines: Iterable[str]) -> None:
-    """Print what a command found: the document for programs if `form` is "json", else the lines for people."""
-    if form != "json":
-        print_lines(lines)
-    elif isinstance(document, str):
-        print_text(document)
-    else:
-        print_json(document)
 
 
 def say(line: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ import kernelmark
 from harness.problem import load
 from harness.verdict import Outcome
 from leaderboard.record.ledger import JsonlLedger
+from tests.documents import items
 from tests.verdicts import REPLAYED, accepted, failed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ def test_a_copy_of_the_course_has_a_sound_problem_and_a_board(tmp_path: Path) ->
     example = "submissions/row_sum/example/kernel.py"
     assert command(course, "submit", "row_sum", example, "--quick", "--author", "ada").startswith("accepted: ")
     (entry,) = JsonlLedger(course / "leaderboard/results/row_sum.jsonl").read()
-    (table,) = json.loads(command(course, "main", "board", "row_sum", "--format", "json"))
+    (table,) = items(command(course, "main", "board", "row_sum", "--format", "json"))
     assert [(row["author"], row["run"]) for row in table["rows"]] == [("ada", entry.verdict.run)]
     assert entry.verdict.run in command(course, "main", "board")
     assert "| ada |" in (course / "leaderboard/BOARD.md").read_text(encoding="utf-8")

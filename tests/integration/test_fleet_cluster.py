@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -27,6 +26,7 @@ from kernelmark.grading.fleet.cluster.actor import WorkerState
 from kernelmark.grading.fleet.cluster.machine import CPU, refuse_if_open
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark as run_command
+from tests.documents import valid
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.alone]
 SOURCE = "def twice(x, y):\n    y.copy_(2 * x)\n# {}\n"
@@ -264,7 +264,7 @@ def test_the_commands_start_show_and_stop_a_fleet(project: Path, tmp_path: Path)
         assert (tmp_path / ".ray/auth_token").stat().st_mode & 0o777 == 0o600
         fleet("start", "--port", port, status=2)
         fleet("join", "fleet.address")
-        shown = json.loads(fleet("status", "--format", "json"))
+        shown = valid(fleet("status", "--format", "json"))
         assert sorted(machine["cpu"] for machine in shown["machines"]) == [False, True]
         assert "no program uses it now" in fleet("status", f"127.0.0.1:{port}")
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.settings import Settings
 from kernelmark.text.progress import BatchReporter
 from tests.command import kernelmark
+from tests.documents import items
 from tests.shipped import ROOT, SLUGS
 
 WHERE = [
@@ -49,7 +49,7 @@ def test_samples_are_checked_two_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "bwrap"\n')
     done = kernelmark(tmp_path, "problems", "lint", "--jobs", "2", "--format", "json")
     assert done.returncode == 2, done.stderr
-    reports = json.loads(done.stdout)
+    reports = items(done.stdout)
     assert [(report["problem"], report["samples"]) for report in reports] == [("one", 3), ("two", 3)]
     errors = [[finding["what"] for finding in report["findings"] if finding["level"] == "error"] for report in reports]
     assert [[what.partition(",")[0] for what in whats] for whats in errors] == [["sample `odd` is wrong_answer"]] * 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,6 +11,8 @@ import venv
 from pathlib import Path
 
 import pytest
+
+from tests.documents import items
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_SOURCES = shutil.ignore_patterns(
@@ -88,7 +89,7 @@ def test_from_init_to_a_ranked_kernel_without_a_clone(programs: Path, tmp_path: 
     assert run(project, kernelmark, "check", "square", "my_kernel.py", **here).startswith("accepted")
     graded = run(project, submit, "square", "my_kernel.py", "--quick", "--author", "ada", **here)
     assert graded.startswith("accepted: ")
-    (table,) = json.loads(run(project, kernelmark, "board", "--format", "json"))
+    (table,) = items(run(project, kernelmark, "board", "--format", "json"))
     (row,) = table["rows"]
     assert row["author"] == "ada"
     assert row["rank"] == 1 or row["state"] == "too_wide", "on a machine too busy to time it"

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from harness.verdict import Check, Stage, Verdict
 from kernelmark.commands.cli import main
 from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
+from tests.documents import valid
 from tests.sites import SiteProject
 from tests.verdicts import accepted, as_check, failed
 
@@ -63,6 +65,8 @@ def invoke(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
         with pytest.raises(SystemExit) as ended:
             command(list(args), prog_name="kernelmark")
         printed = capsys.readouterr()
+        if ("--format", "json") in pairwise(args):
+            valid(printed.out)
         return Said(int(ended.value.code or 0), printed.out, printed.err)
 
     yield invoke

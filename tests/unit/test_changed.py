@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import pytest
 from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.course.report import GradingResult, junit, summary, worst
+from tests.documents import items
 from tests.repository import commit, git, init
 from tests.unit.conftest import Command, Said, recorded
 from tests.verdicts import failed
@@ -132,7 +132,7 @@ def test_what_cannot_be_graded_is_told_and_the_others_are_graded(
     said = branch.grade("--format", "json")
     assert said.code == 2
     assert [each.author for each in branch.graded] == ["zoe"]
-    results = {each["path"]: each for each in json.loads(said.out)}
+    results = {each["path"]: each for each in items(said.out)}
     refused = results.pop(path)
     assert (refused["exit_code"], refused["verdict"]) == (2, None)
     assert why in refused["message"]
@@ -165,7 +165,7 @@ def test_a_folder_with_a_file_of_its_name_is_one_submission(branch: Branch) -> N
     assert branch.grade().code == 0
     after = branch.commit({f"{folder}/common.h": "// 2\n", f"{folder}/fast.h": None}, "only headers")
     said = branch._replace(base=before).grade("--format", "json")
-    assert [(each["path"], each["exit_code"]) for each in json.loads(said.out)] == [(f"{folder}/fast.cpp", 0)]
+    assert [(each["path"], each["exit_code"]) for each in items(said.out)] == [(f"{folder}/fast.cpp", 0)]
     beside = [(("common.h", b"// 1\n"), ("fast.h", b"// own\n")), (("common.h", b"// 2\n"),)]
     assert [(each.author, each.name, each.source, each.beside) for each in branch.graded] == [
         ("ada", "fast.cpp", files["fast.cpp"].encode(), each) for each in beside
@@ -228,7 +228,7 @@ def test_an_interruption_ends_the_run_and_the_reports_name_every_hand_in(branch:
     branch.hands_in(ada=RIGHT, bob="# interrupted\n", eve=RIGHT)
     said = branch.grade("--format", "json", "--junit", "j.xml")
     assert [each.author for each in branch.graded] == ["ada", "bob"]
-    assert [each["exit_code"] for each in json.loads(said.out)] == [0, 7, 7]
+    assert [each["exit_code"] for each in items(said.out)] == [0, 7, 7]
     assert branch.counts() == ["3", "0", "2"]
 
 
@@ -279,7 +279,7 @@ def test_where_the_summary_cannot_be_written_the_results_are_told_all_the_same(b
     branch.hands_in(zoe=RIGHT)
     said = branch.grade("--format", "json", "--summary", "kernelmark.toml/summary.md")
     assert (said.code, "kernelmark.toml/summary.md cannot be written (" in said.err) == (2, True)
-    assert [each["path"] for each in json.loads(said.out)] == ["submissions/double/zoe/kernel.py"]
+    assert [each["path"] for each in items(said.out)] == ["submissions/double/zoe/kernel.py"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from harness.errors import HarnessError, SandboxError, UsageError
 from harness.verdict import Outcome, Verdict
 from kernelmark.commands.cli import main, submit
+from tests.documents import items
 from tests.unit.conftest import PROBLEM, Answering, Command, recorded
 from tests.verdicts import accepted, failed
 
@@ -183,7 +184,7 @@ def test_json_on_stdout_is_the_stored_document_and_nothing_else(run: Command, ju
     checked = json.loads(run("check", "double", "kernel.py", "--format", "json").out)
     assert checked["outcome"] == "accepted"
     assert "benchmarks" not in checked
-    [table] = json.loads(run("board", "double", "--format", "json").out)
+    [table] = items(run("board", "double", "--format", "json").out)
     assert [row["run"] for row in table["rows"]] == [verdict.run]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from kernelmark.diagnostics import doctor
 from kernelmark.diagnostics.doctor import Diagnostic, machine, packages, project, sandboxes
 from kernelmark.project.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
+from tests.documents import items
 from tests.unit.conftest import Command
 from tests.verdicts import accepted
 
@@ -129,7 +131,8 @@ def test_a_compiler_is_missed_only_where_it_is_needed(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert machine.compiler("nvcc", ".cu", needed=needed).status == status
     monkeypatch.setattr(gpu, "toolkit", lambda: Path("/opt/cuda"))
-    assert machine.compiler("nvcc", ".cu", needed=needed)[:3] == ("ok", "nvcc", "/opt/cuda/bin/nvcc")
+    found = machine.compiler("nvcc", ".cu", needed=needed)
+    assert (found.status, found.check, found.text) == ("ok", "nvcc", "/opt/cuda/bin/nvcc")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +230,7 @@ def test_the_exit_status_says_whether_a_grading_could_run(
     assert invoke("doctor").code == code
     said = invoke("doctor", "--format", "json")
     assert said.code == code
-    found = {finding["check"]: finding["status"] for finding in json.loads(said.out)}
+    found = {finding["check"]: finding["status"] for finding in items(said.out)}
     assert {"python", "torch", "docker", "bwrap", "temp dir", "memfd seals", "CPU clock", "problems"} <= set(found)
     assert found["torch"] == ("fail" if code else "ok")
 
@@ -254,7 +257,7 @@ def test_what_is_well_is_ten_lines_and_everything_is_told_if_asked_for() -> None
     assert "ok    packages     packages 0, packages 1, packages 2, packages 3, packages 4" in shown
     assert "ok    problems     all 28" in shown
     assert len(list(doctor.lines([*parts, *alone], everything=True))) == 1 + 46 + 5
-    wrong = parts[20]._replace(status="fail", blocks=True)
+    wrong = replace(parts[20], status="fail", blocks=True)
     shown = list(doctor.lines([*parts[:20], wrong, *parts[21:], *alone]))
     assert shown[0] == "this machine cannot grade yet (1 failure below)"
     assert "fail  problems 9   fine" in shown

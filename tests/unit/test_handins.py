@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import random
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +18,7 @@ from kernelmark.course.submissions import submissions_in
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import rank
+from tests.documents import items
 from tests.unit.conftest import Answering, Command, Said
 from tests.verdicts import accepted, failed
 
@@ -593,7 +593,7 @@ def test_who_handed_in_what_is_listed_and_nothing_is_graded(closed: Path, course
     folder(course.folder, {"ada_31415_92654_tiles.h": "", "kim_5_6_k.ipynb": "{}"})
     fake = course.judge()
     said = course.command("grade", "double", str(closed), "--list", "--handed-in", "in.csv", "--format", "json")
-    found = {one["author"]: one for one in json.loads(said.out)}
+    found = {one["author"]: one for one in items(said.out)}
     assert (said.code, fake.asked, sorted(found)) == (0, [], ["ada", "bob", "dan", "eve", "kim"])
     assert found["ada"] == {
         "author": "ada", "id": "31415", "name": "ada", "team": "fast", "file": "ada_31415_92653_K.cpp",
@@ -606,7 +606,7 @@ def test_who_handed_in_what_is_listed_and_nothing_is_graded(closed: Path, course
     assert shown.splitlines()[0].split() == ["author", "id", "name", "kernel", "handed", "in", "note"]
     assert "K.cpp with tiles.h" in shown
     unknown = course.command("grade", "double", str(closed), "--list", "--format", "json").out
-    assert {one["handed_in"] for one in json.loads(unknown)} == {""}
+    assert {one["handed_in"] for one in items(unknown)} == {""}
     assert shown.splitlines()[-1] == "5 submissions, 1 of which cannot be graded"
     assert not (course.folder / "leaderboard").exists()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from leaderboard.record.entry import MODERATION, VERDICT, Entry, encode
 from leaderboard.record.inspection import inspect
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
+from tests.documents import items
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 
@@ -133,7 +133,7 @@ def test_every_ledger_is_examined_after_a_broken_one(ledger: JsonlLedger, comman
     other.write_text("nonsense\nmore nonsense\n")
     said = command("verify", "--format", "json")
     assert said.code == 7
-    first, second = json.loads(said.out)
+    first, second = items(said.out)
     assert [fault["line"] for fault in first["faults"]] == [1, 2]
     assert (second["faults"], second["entries"]) == ([], 4)
 

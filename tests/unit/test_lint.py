@@ -5,7 +5,6 @@ A problem is made from a base by replacing parts of its text; a good twin is the
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from kernelmark.authoring import lint
 from kernelmark.authoring.samples import as_submission, read_samples
 from kernelmark.project.settings import Settings
 from kernelmark.text.progress import BatchReporter
+from tests.documents import items
 from tests.unit.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -364,7 +364,7 @@ def test_samples_are_graded_and_what_is_not_as_expected_fails(project: Path, inv
         f'[elsewhere]\n{half}"accepted"\ndevices = ["cuda"]\n',
     )
     status, out, err = invoke("problems", "lint", "--format", "json", "p")
-    [report] = json.loads(out)
+    [report] = items(out)
     said = [finding["what"] for finding in report["findings"]]
     assert (status, report["problem"], report["wrong"], report["samples"]) == (2, "p", True, 4)
     assert said.pop(0).startswith(NO_OTHER_VALUES)

@@ -17,6 +17,7 @@ from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Action, Moderation, Scope
 from leaderboard.standings.gradings import moderation
 from leaderboard.standings.ranking import Table, rank
+from tests.documents import items
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, chained, failed
 
@@ -190,7 +191,7 @@ def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command:
     shown = command("show", FAST.run).out
     assert "state       disqualified" in shown
     assert "reads the clock (grace, " in shown
-    (table,) = json.loads(command("board", "--format", "json").out)
+    (table,) = items(command("board", "--format", "json").out)
     assert [run["state"] for run in table["set_aside"]] == ["disqualified"]
 
     assert command("moderate", "reinstate", "aaaa", "--actor", "grace", "--reason", "it does not").code == 0
@@ -251,7 +252,7 @@ def test_the_commands_speak_of_a_source_and_of_an_author(
     assert command("moderate", "disqualify", "c", "--author", "--actor", "grace", "--reason", "two accounts").code == 0
     late = accepted(run="9" * 16, author="bob", problem="gelu")
     other.append(late)
-    tables = json.loads(command("board", "--format", "json").out)
+    tables = items(command("board", "--format", "json").out)
     aside = {run["run"][0]: run["moderation"][-1]["reason"] for table in tables for run in table["set_aside"]}
     assert aside == {"a": "reads the clock", "d": "reads the clock", "c": "two accounts", "9": "two accounts"}
     markdown = (competition / "leaderboard/BOARD.md").read_text()
@@ -259,7 +260,7 @@ def test_the_commands_speak_of_a_source_and_of_an_author(
     assert command("verify").out.count("moderates run") == 0, "an author's event stands in every ledger"
 
     assert command("moderate", "reinstate", "9999", "--actor", "grace", "--reason", "not bob's").code == 0
-    tables = json.loads(command("board", "--format", "json").out)
+    tables = items(command("board", "--format", "json").out)
     assert {run["run"][0] for table in tables for run in table["set_aside"]} == {"a", "d", "c"}
     both = command("moderate", "disqualify", "c", "--author", "--source", "--actor", "g", "--reason", "why")
     assert (both.code, both.err.count("\n")) == (2, 1)

@@ -14,6 +14,7 @@ import pytest
 from harness.verdict import Outcome, ProblemId, Verdict
 from leaderboard.record.entry import EXEMPT, MODERATION, VERDICT
 from leaderboard.record.ledger import JsonlLedger
+from tests.documents import valid
 from tests.old_project import copied, ledgers, reduced, standings
 from tests.unit.conftest import Command
 
@@ -36,7 +37,8 @@ def printed(invoke: Command, *arguments: str) -> Any:
     """What a command prints as JSON; it must end well."""
     said = invoke(*arguments, "--format", "json")
     assert said.code == 0, said.err
-    return json.loads(said.out)
+    document = valid(said.out)
+    return document.get("items", document)
 
 
 def of_run(text: str, run: str) -> list[str]:

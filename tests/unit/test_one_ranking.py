@@ -19,6 +19,7 @@ from leaderboard.record.moderation import Moderation
 from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.ranking import Row, rank
 from leaderboard.text.units import interval
+from tests.documents import items
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 
@@ -133,7 +134,7 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
     assert {reason.split(" ")[0] for _, reason, _ in stale} == {"the", "protocol", "torch"}
     assert {bool(again) for _, _, again in stale} == {True, False}
 
-    rows = [row for table in json.loads(command("board", "--write", "--format", "json").out) for row in table["rows"]]
+    rows = [row for table in items(command("board", "--write", "--format", "json").out) for row in table["rows"]]
     assert (standings_in_json(rows), in_json(rows)) == (expected, stale)
     said = command("board").out
     line = r"^ +(\d+|-)  author-\d+ +kernel.py +([\d.]+ \S+)  (\[.*?\]).*  ([0-9a-f]{16})$"

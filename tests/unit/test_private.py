@@ -183,7 +183,7 @@ def test_every_board_tells_how_many_there_are_and_nothing_else(
     assert all("2 private cases" in text for text in texts)
     assert not any(secret in text for secret in SECRETS for text in (*texts, board, document))
     shown = json.loads(document)["boards"][0]
-    assert [each["private"]["cases"] for each in (json.loads(board)[0], shown)] == [2, 2]
+    assert [each["private"]["cases"] for each in (json.loads(board)["items"][0], shown)] == [2, 2]
     assert shown["current"] is True
     monkeypatch.delenv("KERNELMARK_PRIVATE_CASES")
     assert command("site", "build", "--out", "site").code == 0, "a machine that publishes needs no private cases"

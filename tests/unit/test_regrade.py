@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Callable
 from importlib import metadata
@@ -23,6 +22,7 @@ from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import rank
+from tests.documents import items
 from tests.unit.conftest import Answering, Command
 from tests.verdicts import EPOCH, accepted, failed
 
@@ -82,7 +82,7 @@ def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
     entered("bob", 700, "0" * 64)
     entered("joe", 100, now)
     entered("eve", 100, now, device_name="another machine")
-    listed = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    listed = items(command("regrade", "--dry-run", "--format", "json").out)
     assert [(each["problem"], each["author"]) for each in listed] == [("double", "bob"), ("double", "ada")]
     assert judged == []
     said = command("regrade", "double")
@@ -99,13 +99,13 @@ def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
 def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(judged: list[str], command: Command) -> None:
     entered("ada", 900, _now(), high_ns=1400)
     entered("bob", 700, _now())
-    (listed,) = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    (listed,) = items(command("regrade", "--dry-run", "--format", "json").out)
     assert (listed["author"], listed["reason"]) == ("ada", "interval too wide to rank, 900 ns [896 ns, 1.40 µs]")
     assert command("regrade").code == 0
     assert judged == ["ada"]
     for _ in range(3):
         entered("ada", 900, _now())
-    assert json.loads(command("regrade", "--dry-run", "--format", "json").out) == []
+    assert items(command("regrade", "--dry-run", "--format", "json").out) == []
 
 
 def test_what_was_not_replayed_is_not_graded_again_in_vain(judged: list[str], command: Command) -> None:
@@ -167,7 +167,7 @@ def test_what_was_late_is_graded_again_last_and_stays_late(
     said = {"actor": "late policy", "reason": "1 day late, factor 0.9", "created_at": first.verdict.created_at}
     ledger.moderate(Moderation(run=first.verdict.run, action="late", **said))
     entered("ada", 900, "0" * 64)
-    listed = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    listed = items(command("regrade", "--dry-run", "--format", "json").out)
     assert [each["author"] for each in listed] == ["ada", "late"]
     of = {"problem": "double", "problem_sha256": _now(), "protocol": PROTOCOL}
     right = [accepted(submission=source(name), run=run * 16, **of) for name, run in (("ada", "e"), ("late", "f"))]
@@ -203,7 +203,7 @@ def listed(command: Command, *options: str) -> tuple[list[str], str]:
     """Whom a dry run would grade again, and what it leaves out."""
     said = command("regrade", "--dry-run", "--format", "json", *options)
     assert said.code == 0, said.err
-    return [each["author"] for each in json.loads(said.out)], said.err
+    return [each["author"] for each in items(said.out)], said.err
 
 
 def test_who_failed_by_what_was_mended_since_is_graded_again_if_that_is_asked_for(

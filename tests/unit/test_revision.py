@@ -11,6 +11,7 @@ from harness.submission import Submission
 from harness.verdict import SubmissionId, Verdict
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
+from tests.documents import valid
 from tests.unit.conftest import PROBLEM, Command
 from tests.verdicts import REPLAYED, accepted, failed
 
@@ -56,6 +57,7 @@ def test_a_run_is_shown_beside_its_authors_best_before_it(run: Command, record: 
     assert beside_last.startswith("5.00 µs [4.97, 5.03], before wrong answer\n")
     assert "-it is wrong\n" in beside_last
     assert run("show", after, after, "--diff").out.endswith("\nthe sources are the same\n")
+    assert "-x = 2" in valid(run("show", after, "--diff", "--format", "json").out)["diff"]
 
 
 def test_without_an_accepted_run_it_is_the_last_one_of_another_source(run: Command, record: Record) -> None:

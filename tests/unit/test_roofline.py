@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from kernelmark.commands.cli import main
 from kernelmark.diagnostics.doctor.machine import calibration
 from kernelmark.project.calibrations import store, stored
 from kernelmark.project.settings import Settings
+from tests.documents import fields
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 H200 = Calibration(
@@ -167,7 +167,7 @@ def test_calibrate_measures_this_cpu_and_stores_it(tmp_path: Path, monkeypatch: 
     (tmp_path / "kernelmark.toml").write_text("")
     result = CliRunner().invoke(main, ["calibrate", "--device", "cpu", "--format", "json"])
     assert result.exit_code == 0, result.output
-    found = Calibration.model_validate(json.loads(result.stdout))
+    found = Calibration.model_validate(fields(result.stdout))
     assert stored(Settings(root=tmp_path)) == [found]
     assert found.copy_bytes_per_s > 10**8
     assert set(found.flops_per_s) >= {"float32", "float64"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
+from tests.documents import items
 from tests.unit.conftest import Answering, Command, Said
 from tests.verdicts import accepted
 
@@ -63,7 +63,7 @@ def test_everyone_of_the_roster_has_a_row_with_the_id(competition: Path, command
     assert marks()["Eve"]["message"] == "handed in nothing"
     assert (competition / "feedback/Eve.txt").read_text() == "not graded: handed in nothing\n"
     assert "note: 2 people of the roster handed in nothing\n" in said.err
-    listed = json.loads(graded(command, "--list", "--format", "json").out)
+    listed = items(graded(command, "--list", "--format", "json").out)
     assert {one["author"] for one in listed if one["note"] == "handed in nothing"} == {"Kim-Lee-20101", "Eve"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from kernelmark.text.standings import RecordedRun, runs
 from kernelmark.text.terminal import rendered
 from leaderboard.record.ledger import JsonlLedger
+from tests.documents import items
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 
@@ -83,7 +83,7 @@ def test_a_list_may_be_of_one_author_and_shorter(
     said, rows = listed(invoke("runs", *options).out)
     assert said == title
     assert all(recorded[each] in row for each, row in zip(expected, rows, strict=True))
-    document = json.loads(invoke("runs", *options, "--format", "json").out)
+    document = items(invoke("runs", *options, "--format", "json").out)
     assert [each["run"] for each in document] == [recorded[each] for each in expected]
 
 

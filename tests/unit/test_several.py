@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from kernelmark.record import publishing
 from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import Table
+from tests.documents import items
 from tests.repository import commit, init
 from tests.unit.conftest import Answering, Command, recorded
 from tests.verdicts import REPLAYED, accepted, as_check, failed
@@ -223,10 +223,10 @@ def test_in_this_process_the_order_is_that_of_the_files(
 def test_where_the_fleet_fails_the_rest_is_our_fault(base: str, fakes: type[FakeFleet], command: Command) -> None:
     submitted(ada=RIGHT, bob="# lost\n", eve=RIGHT)
     said = command("grade", "--changed", base, "--jobs", "2", "--format", "json")
-    assert [(each["exit_code"], each["verdict"] is None) for each in json.loads(said.out)] == [
+    assert [(each["exit_code"], each["verdict"] is None) for each in items(said.out)] == [
         (7, True), (7, True), (0, False),
     ]  # fmt: skip
-    assert json.loads(said.out)[0]["message"] == "a worker of the fleet did not start"
+    assert items(said.out)[0]["message"] == "a worker of the fleet did not start"
 
 
 @pytest.mark.full
@@ -240,7 +240,7 @@ def test_the_samples_of_all_problems_are_checked_at_a_time(
     expected = (("a", "", "accepted"), ("b", "# wrong", "accepted"), ("c", "# wrong", "wrong_answer"))
     (folder / "expected.toml").write_text("".join(table.format(*each) for each in expected))
     said = command("problems", "lint", "--sandbox", "bwrap", "--jobs", "2", "--format", "json")
-    [report] = json.loads(said.out)
+    [report] = items(said.out)
     [finding] = [each for each in report["findings"] if each["level"] == "error"]
     assert finding["what"].startswith("sample `b` is wrong_answer, where accepted is expected")
     assert (said.code, report["samples"]) == (2, 3)

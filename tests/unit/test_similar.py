@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from harness.submission import Submission
 from kernelmark.project.settings import Settings
 from kernelmark.record import recording
 from leaderboard.record.similar import GradedFile, similar, tokens
+from tests.documents import items
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import accepted
 
@@ -85,7 +85,7 @@ def test_the_command_lists_and_does_nothing(competition: Path, command: Command)
     assert head.split() == ["similarity", "file", "nearly", "the", "same", "as"]
     assert line.split()[:2] == ["1.00", "ada"]
     assert " eve " in line
-    [pair] = json.loads(command("similar", "double", "--threshold", "0.99", "--format", "json").out)
+    [pair] = items(command("similar", "double", "--threshold", "0.99", "--format", "json").out)
     assert pair["similarity"] == 1
     assert [(pair[side]["author"], pair[side]["name"]) for side in ("one", "other")] == [
         ("ada", "kernel.py"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from harness.submission import Submission
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
+from tests.documents import items, valid
 from tests.repository import commit, git, init
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import accepted
@@ -52,7 +52,7 @@ def test_a_forged_line_of_the_record_is_refused_and_its_honest_twin_is_graded(
     main: Path, command: Command, graded: list[Submission]
 ) -> None:
     said = command(*ONLY)
-    assert (said.code, [each["path"] for each in json.loads(said.out)]) == (0, [OWN])
+    assert (said.code, [each["path"] for each in items(said.out)]) == (0, [OWN])
     graded.clear()
     _append(main, "ada", ns=1_000)
     commit(main, message="forge")
@@ -61,7 +61,7 @@ def test_a_forged_line_of_the_record_is_refused_and_its_honest_twin_is_graded(
     git(main, "checkout", "-q", "main")
     for more in ((), ("--allow-other",)):
         said = command(*ONLY, *more)
-        assert (said.code, said.out, graded) == (2, "", [])
+        assert (said.code, valid(said.out)["error"]["code"], graded) == (2, "usage", [])
         listed = [line.rpartition(" ")[2] for line in said.err.splitlines() if "also changes" in line]
         assert LEDGER in listed
         assert any(path.startswith("leaderboard/archive/double/ada/") for path in listed)

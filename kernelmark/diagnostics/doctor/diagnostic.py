@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 Status = Literal["ok", "warn", "fail"]
 
 
-class Diagnostic(NamedTuple):
+@dataclass(frozen=True)
+class Diagnostic:
     """The result of one check; `blocks` says that no grading can run while it fails.
 
     What is well shares a line with the other parts of what it is `part_of`.

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, cast
+from typing import Annotated, Literal, NamedTuple, NotRequired, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from typing_extensions import TypedDict
 
 from harness import sandbox
 from harness.device import DEVICES
@@ -119,6 +120,32 @@ class Trial(NamedTuple):
         if self.failure:
             return f"FAILED: {visible(self.failure)}"
         return "held" if self.case.surface else "accepted"
+
+
+class TrialDocument(TypedDict):
+    """One case of `kernelmark audit --self-test`, for programs; without a `failure` it ended as it should."""
+
+    surface: Surface | Literal["honest"]
+    case: str
+    device: DeviceKind
+    sandbox: SandboxName
+    ending: Ending
+    message: str
+    score_ns: int | None
+    twin_ns: int | None
+    failure: str | None
+
+
+class SelfTestDocument(TypedDict):
+    """All cases, the device, as far as its driver reports it, and when they were tried."""
+
+    date: str
+    device_name: str
+    device_uuid_sha256: NotRequired[str]
+    driver: NotRequired[str]
+    cuda: NotRequired[str]
+    power_limit_mw: NotRequired[int]
+    trials: list[TrialDocument]
 
 
 class SelfTest:
@@ -248,15 +275,25 @@ def failed(trials: Iterable[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.failure]
 
 
-def document(trials: Sequence[Trial]) -> dict[str, Any]:
+def document(trials: Sequence[Trial]) -> SelfTestDocument:
     """The same for programs, with the device and the date."""
-    kept = ("device", "sandbox", "ending", "message", "score_ns", "twin_ns", "failure")
-    rows = [
-        {"surface": t.case.surface or "honest", "case": t.case.label, **{key: getattr(t, key) for key in kept}}
+    rows: list[TrialDocument] = [
+        {
+            "surface": t.case.surface or "honest",
+            "case": t.case.label,
+            "device": t.device,
+            "sandbox": t.sandbox,
+            "ending": t.ending,
+            "message": t.message,
+            "score_ns": t.score_ns,
+            "twin_ns": t.twin_ns,
+            "failure": t.failure,
+        }
         for t in trials
     ]
     facts = DEVICES[trials[0].device].facts().known()
-    return {"date": datetime.now(UTC).isoformat(timespec="seconds"), **facts, "trials": rows}
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return cast("SelfTestDocument", {"date": date, **facts, "trials": rows})
 
 
 def _cases(kind: str) -> list[KnownSubmission]:

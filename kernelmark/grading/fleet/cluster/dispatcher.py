@@ -16,8 +16,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 from pydantic import ValidationError
@@ -25,6 +26,7 @@ from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from typing_extensions import TypedDict
 
 from harness.errors import HarnessError, UsageError, said
 from harness.kinds import SandboxName
@@ -40,7 +42,8 @@ _LOOK_S, _START_S, _CLOSE_S, _STATE_S = 1.0, 180.0, 20.0, 5.0
 _ACCELERATOR = "ray.io/accelerator-type"  # the label in which Ray has the name of a machine's GPUs
 
 
-class Node(NamedTuple):
+@dataclass(frozen=True)
+class Node:
     """A machine of the fleet, as `kernelmark fleet status` shows it."""
 
     machine: str
@@ -50,6 +53,25 @@ class Node(NamedTuple):
     """The name of its GPUs; empty if it has none, or Ray does not know it."""
     cpu: bool
     """Whether its CPU grades."""
+
+
+class FleetWorker(TypedDict):
+    """A worker of the fleet; the numbers are of results and jobs."""
+
+    machine: str
+    device: str
+    done: int
+    working: int
+    waiting: int
+    a_minute: float
+
+
+class FleetDocument(TypedDict):
+    """The fleet, as `kernelmark fleet status` shows it."""
+
+    address: str
+    machines: list[Node]
+    workers: list[FleetWorker]
 
 
 class MachineWorker:
@@ -216,7 +238,7 @@ def connect(address: str) -> None:
         raise HarnessError(f"cannot connect to the fleet at {address} ({_last_line(error)})", remedy) from error
 
 
-def examine(address: str) -> dict[str, Any]:
+def examine(address: str) -> FleetDocument:
     """The machines of the fleet at HOST:PORT, and the workers that grade there now, as a document.
 
     Raises:
@@ -224,13 +246,19 @@ def examine(address: str) -> dict[str, Any]:
     """
     connect(address)
     try:
-        workers = [
-            {"machine": state.machine, **worker.model_dump(exclude={"slots"})}
+        workers: list[FleetWorker] = [
+            {
+                "machine": state.machine,
+                "device": worker.device,
+                "done": worker.done,
+                "working": worker.working,
+                "waiting": worker.waiting,
+                "a_minute": worker.a_minute,
+            }
             for state in machine_states()
             for worker in state.workers
         ]
-        machines = [node._asdict() for node in living().values()]
-        return {"address": address, "machines": machines, "workers": workers}
+        return {"address": address, "machines": [*living().values()], "workers": workers}
     finally:
         ray.shutdown()
 

@@ -1,0 +1,97 @@
+"""What commands print for programs: one JSON document, whose schema is in docs/schemas. Trusted.
+
+`tools/schemas.py` lists all documents with their types, and writes the schemas. From this version on fields are only
+added to a document: `version` stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic_core import to_jsonable_python
+from typing_extensions import TypedDict
+
+from harness.errors import KernelmarkError
+from kernelmark.project.settings import find_file
+from kernelmark.text.terminal import fail, print_lines, print_text
+
+VERSION = 1
+ErrorCode = Literal[
+    "usage", "problem", "submission", "settings", "harness", "sandbox", "device", "ledger", "unexpected", "interrupted"
+]  # fmt: skip
+"""What kind of error it is: the name of its class in `harness.errors`; any other exception is unexpected."""
+
+
+class ErrorText(TypedDict):
+    """Why a command ended; `remedy` is empty if none is known."""
+
+    code: ErrorCode
+    message: str
+    remedy: str
+
+
+class ErrorDocument(TypedDict):
+    """Printed instead of the document of a command that fails before it has printed that."""
+
+    error: ErrorText
+
+
+class Printed:
+    """Whether the command has printed a document."""
+
+    yet = False
+
+
+def print_as(form: str, name: str, document: object, lines: Iterable[str]) -> None:
+    """Print what a command found: the document of this name for programs if `form` is "json", else lines for people."""
+    if form == "json":
+        print_document(name, document)
+    else:
+        print_lines(lines)
+
+
+def print_document(name: str, document: object) -> None:
+    """Print a document with its schema and version; several are the `items` of one.
+
+    A text is a JSON object already, and stays on one line.
+    """
+    head = {"$schema": f"docs/schemas/{name}.json", "version": VERSION}
+    if isinstance(document, str):
+        text = f"{json.dumps(head)[:-1]}, {document.lstrip()[1:]}"
+    else:
+        found = to_jsonable_python(document)
+        fields = found if isinstance(found, dict) else {"items": found}
+        text = json.dumps({**head, **fields}, indent=2, ensure_ascii=False)
+    Printed.yet = True
+    print_text(_portable(text))
+
+
+def failed(form: str, status: int, code: ErrorCode, message: str, remedy: str = "") -> int:
+    """Say on stderr why a command ended, and to programs too unless they have its document; returns the status."""
+    if form == "json" and not Printed.yet:
+        document: ErrorDocument = {"error": {"code": code, "message": message, "remedy": remedy}}
+        print_document("error", document)
+    return fail("; ".join(filter(None, (message, remedy))), status)
+
+
+def failed_by(form: str, error: KernelmarkError) -> int:
+    """The same of an error that kernelmark raised."""
+    code: Any = type(error).__name__.removesuffix("Error").lower()
+    remedy = " ".join(getattr(error, "remedy", "").split())
+    return failed(form, error.exit_code, code, str(error).removesuffix(f"; {remedy}"), remedy)
+
+
+def _portable(text: str) -> str:
+    """JSON in which the project's paths are relative to it, and those of the user's home begin with `~`."""
+    file = find_file(Path.cwd())
+    project, home = file.parent if file else Path.cwd(), Path.home()
+    for folder, within, itself in ((project, "", "."), (home, "~/", "~")):
+        if folder != folder.parent:
+            path = re.escape(json.dumps(str(folder), ensure_ascii=False)[1:-1])
+            text = re.sub(rf"(?<![\w./~-]){path}/", within, text)
+            text = re.sub(rf"(?<![\w./~-]){path}(?![\w.-])", itself, text)
+    return text

@@ -1,0 +1,157 @@
+"""What commands print for programs: each follows its schema, fields are only added, errors are documents, too."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from harness import errors
+from harness.verdict import Verdict
+from kernelmark.diagnostics import selftest
+from kernelmark.project.documents import ErrorCode
+from tests.documents import ROOT, items, valid
+from tests.unit.conftest import Answering, Command
+from tests.verdicts import accepted
+from tools.schemas import DOCUMENTS, FOLDER, lost, schema, text
+
+KERNELMARK = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "kernelmark").rglob("*.py"))
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_fields_are_only_added_to_a_document(name: str) -> None:
+    committed = (FOLDER / f"{name}.json").read_text(encoding="utf-8")
+    assert lost(json.loads(committed), schema(name)) == [], "the promise of docs/cli.md"
+    assert committed == text(name), "`make schemas` writes it anew"
+
+
+def test_every_document_has_a_type_and_every_type_a_document() -> None:
+    printed = set(re.findall(r'print_(?:as\(\s*form,|document\()\s*"([\w-]+)"', KERNELMARK))
+    assert printed == DOCUMENTS.keys() == {file.stem for file in FOLDER.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda made: made["properties"].pop("items"), [".items: was array, now gone"]),
+        (lambda made: made["required"].remove("items"), [".items: was array, now absent or array"]),
+        (lambda made: _of(made, "DueDocument")["properties"].pop("run"), [".items[].run: was string, now gone"]),
+        (
+            lambda made: _of(made, "DueDocument")["properties"].update(run={"type": "integer"}),
+            [".items[].run: was string, now integer"],
+        ),
+        (lambda made: _of(made, "DueDocument")["properties"].update(late={"type": "integer"}), []),
+    ],
+)
+def test_a_field_that_is_gone_or_another_is_found(change: Callable[[dict[str, Any]], Any], said: list[str]) -> None:
+    changed = copy.deepcopy(schema("due"))
+    change(changed)
+    found = lost(schema("due"), changed)
+    assert [fault for fault in said if fault not in found] == []
+    assert bool(found) == bool(said)
+
+
+def _of(made: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = made["$defs"][name]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "code", "message", "remedy"),
+    [
+        (("show", "ff"), 2, "usage", "run ff was never recorded here", "`kernelmark runs` lists all runs"),
+        (("check", "doubel", "kernel.py"), 2, "usage", "doubel: no such problem", "did you mean `double`?"),
+        (("check", "broken", "kernel.py"), 2, "problem", "problems/broken/problem.toml is not TOML", ""),
+        (("check", "double", "none.py"), 2, "submission", "none.py", ""),
+        (("board", "--wrong"), 2, "usage", "No such option", ""),
+        (("doctor",), 2, "settings", "kernelmark.toml: unknown key `autor`", "did you mean `author`?"),
+        (("export",), 2, "usage", "the record is written to a folder", "name one with --out"),
+    ],
+)  # fmt: skip
+def test_an_error_is_a_document_with_the_same_status(
+    arguments: tuple[str, ...], status: int, code: str, message: str, remedy: str, run: Command, project: Path
+) -> None:
+    (project / "problems/broken").mkdir()
+    (project / "problems/broken/problem.toml").write_text("x =")
+    if code == "settings":
+        (project / "kernelmark.toml").write_text('autor = "ada"')
+    said, plain = run(*arguments, "--format", "json"), run(*arguments)
+    error = valid(said.out)["error"]
+    assert (said.code, error["code"]) == (status, code)
+    assert error["message"].startswith(message)
+    assert remedy in error["remedy"]
+    assert (plain.code, plain.err, plain.out) == (said.code, said.err, ""), "people are told the same"
+
+
+def test_a_result_that_could_not_be_recorded_is_the_only_document(
+    run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise errors.LedgerError("the disk is full")
+
+    judge(accepted())
+    monkeypatch.setattr("kernelmark.grading.recorder.record", fails)
+    said = run("submit", "double", "kernel.py", "--format", "json")
+    assert (said.code, valid(said.out)["outcome"]) == (7, "accepted")
+    assert said.err.endswith("kernelmark: error: the disk is full\n")
+
+
+def test_what_nobody_foresaw_and_an_interruption_are_documents(
+    run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge(RuntimeError("oh"), KeyboardInterrupt())
+    for status, code in ((7, "unexpected"), (130, "interrupted")):
+        said = run("bench", "double", "kernel.py", "--format=json")
+        assert (said.code, json.loads(said.out)["error"]["code"]) == (status, code)
+
+
+def test_every_class_of_error_has_a_code() -> None:
+    classes = [
+        found for found in vars(errors).values() if isinstance(found, type) and found.__module__ == errors.__name__
+    ]
+    names = {found.__name__.removesuffix("Error").lower() for found in classes} - {"kernelmark"}
+    assert names | {"unexpected", "interrupted"} == {*get_args(ErrorCode)}
+
+
+def test_the_commands_of_a_record_follow_their_schemas(run: Command, judge: Answering, project: Path) -> None:
+    """`run` checks each of them; here is only that each says something."""
+    first, second = accepted(run="abc0000000000000"), accepted(run="abd0000000000000")
+    judge(first, second)
+    run("submit", "double", "kernel.py")
+    (project / "kernel.py").write_text("def twice(x, y): y.copy_(x + x)\n")
+    printed = run("submit", "double", "kernel.py", "--format", "json").out
+    assert Verdict.from_json(printed).run == second.run, "it reads what a command printed"
+    assert valid(run("show", "abd", "--format", "json").out)["run"] == second.run
+    moderated = run("moderate", "annotate", "abc", "--actor", "grace", "--reason", "see", "--format", "json")
+    assert valid(moderated.out)["action"] == "annotate"
+    assert [each["directory"] for each in items(run("problems", "list", "--format", "json").out)] == [
+        "problems/closed", "problems/double",
+    ]  # fmt: skip
+    assert [each["path"] for each in items(run("verify", "--format", "json").out)] == [
+        "leaderboard/results/double.jsonl"
+    ]
+    assert valid(run("export", "--out", "record", "--format", "json").out)["verdicts"] == 2
+    assert valid(run("cache", "--format", "json").out)["files"] >= 0
+
+
+def test_what_needs_a_gpu_or_hours_follows_its_schema(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = {"tool": "memcheck", "state": "found", "text": "out of bounds"}
+    made = {"run": "abc", "problem": "double", "findings": [finding]}
+    monkeypatch.setattr("kernelmark.diagnostics.audits.audits", lambda *_, **__: iter([made]))
+    said = run("audit", "abc", "--format", "json")
+    assert (said.code, items(said.out)) == (4, [made])
+    honest = selftest.KnownSubmission(folder=Path("honest"), devices=("cpu",))
+    attack = honest.model_copy(update={"folder": Path("attack"), "surface": "work"})
+    trials = [
+        selftest.Trial(honest, "cpu", "process", "accepted", "", 1, None, None),
+        selftest.Trial(attack, "cpu", "process", "rejected", "it cheats", None, None, "it did not run"),
+    ]
+    monkeypatch.setattr(selftest, "choose", lambda *_: [])
+    monkeypatch.setattr(selftest, "attempt_all", lambda *_: trials)
+    said = run("audit", "--self-test", "--format", "json")
+    assert (said.code, [each["ending"] for each in valid(said.out)["trials"]]) == (7, ["accepted", "rejected"])

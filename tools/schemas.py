@@ -1,0 +1,165 @@
+"""Writes docs/schemas: the JSON Schema of every document that a command prints with `--format json`: `make schemas`.
+
+From 0.1.0 on fields are only added. A change that takes a field away, no longer always prints it, or gives it another
+type is refused: `lost` says which.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, get_origin
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from harness.problem import Problem
+from harness.verdict import Check, Verdict
+from harness.verdict.roofline import Calibration
+from kernelmark.authoring.lint import LintDocument
+from kernelmark.commands.cli import CacheDocument
+from kernelmark.commands.exporting import ExportDocument
+from kernelmark.commands.look import DiffDocument
+from kernelmark.commands.problems import ListedProblem
+from kernelmark.course.listing import HandInDocument
+from kernelmark.course.regrade import DueDocument
+from kernelmark.course.report import GradedDocument
+from kernelmark.diagnostics.audits import AuditDocument
+from kernelmark.diagnostics.doctor import Diagnostic
+from kernelmark.diagnostics.selftest import SelfTestDocument
+from kernelmark.grading.fleet.cluster.dispatcher import FleetDocument
+from kernelmark.project.documents import VERSION, ErrorDocument
+from kernelmark.text.show import ProblemNotes
+from kernelmark.text.standings import RunDocument
+from leaderboard.record.inspection import Inspection
+from leaderboard.record.moderation import Moderation
+from leaderboard.record.similar import Pair
+from leaderboard.standings.ranking import Table
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
+
+
+DOCUMENTS: dict[str, Any] = {
+    "audit": list[AuditDocument],
+    "board": list[Table],
+    "cache": CacheDocument,
+    "calibration": Calibration,
+    "check": Check,
+    "diff": DiffDocument,
+    "doctor": list[Diagnostic],
+    "due": list[DueDocument],
+    "error": ErrorDocument,
+    "export": ExportDocument,
+    "fleet": FleetDocument,
+    "grade": list[GradedDocument],
+    "handins": list[HandInDocument],
+    "lint": list[LintDocument],
+    "moderation": Moderation,
+    "problem": (Problem, ProblemNotes),
+    "problems": list[ListedProblem],
+    "runs": list[RunDocument],
+    "self-test": SelfTestDocument,
+    "similar": list[Pair],
+    "verdict": Verdict,
+    "verify": list[Inspection],
+}
+"""The type of each document, by its name; a list is printed as its `items`, and two as one with the fields of both."""
+
+
+class Printed(GenerateJsonSchema):
+    """The schema of what is printed: what may be null may also be left out."""
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        """Whether it is always printed."""
+        return super().field_is_required(field, total) and field["schema"]["type"] != "nullable"
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """No: the name of a field says as much."""
+        return False
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The schema of a document; it allows fields of later versions."""
+    kind = DOCUMENTS[name]
+    head = {
+        "$schema": {"const": f"docs/schemas/{name}.json", "type": "string"},
+        "version": {"const": VERSION, "type": "integer"},
+    }
+    whole: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"kernelmark {name}",
+        "type": "object",
+        "properties": head,
+        "required": [*head],
+        "$defs": {},
+    }
+    for part in kind if isinstance(kind, tuple) else (kind,):
+        made = TypeAdapter(part).json_schema(mode="serialization", schema_generator=Printed)
+        whole["$defs"] |= made.pop("$defs", {})
+        if get_origin(part) is list:
+            made = {"properties": {"items": made}, "required": ["items"]}
+        whole["properties"] |= made["properties"]
+        whole["required"] += made.get("required", ())
+    opened: dict[str, Any] = _open(whole)
+    return opened
+
+
+def _open(node: Any) -> Any:
+    """A part of a schema that allows additional properties."""
+    if isinstance(node, dict):
+        return {key: _open(value) for key, value in node.items() if (key, value) != ("additionalProperties", False)}
+    return [_open(value) for value in node] if isinstance(node, list) else node
+
+
+def lost(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What a program that relies on the old schema would miss in the new one, a line for each field."""
+    before, after = _fields(old), _fields(new)
+    return [
+        f"{path}: was {' or '.join(sorted(said))}, now {' or '.join(sorted(after.get(path, {'gone'})))}"
+        for path, said in before.items()
+        if not after.get(path, {"gone"}) <= said
+    ]
+
+
+def _fields(whole: dict[str, Any]) -> dict[str, set[str]]:
+    """Every field by its path, with the types that it may have, and "absent" if it is not always printed."""
+    found = defaultdict[str, set[str]](set)
+
+    def visit(node: dict[str, Any], path: str, inside: tuple[str, ...] = ()) -> None:
+        if (name := node.get("$ref", "").rpartition("/")[2]) and name not in inside:
+            visit(whole["$defs"][name], path, (*inside, name))
+        for part in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+            visit(part, path, inside)
+        found[path].update([node["type"]] if "type" in node else ())
+        within = [node.get("items"), node.get("additionalProperties"), *node.get("prefixItems", ())]
+        for part in within:
+            if isinstance(part, dict):
+                visit(part, f"{path}[]", inside)
+        for key, part in node.get("properties", {}).items():
+            found[f"{path}.{key}"].update(() if key in node.get("required", ()) else ["absent"])
+            visit(part, f"{path}.{key}", inside)
+
+    visit(whole, "")
+    return found
+
+
+def text(name: str) -> str:
+    """A schema as its file holds it."""
+    return json.dumps(schema(name), indent=1, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write every schema, or none if one of them would lose something."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in DOCUMENTS:
+        file = FOLDER / f"{name}.json"
+        if file.exists() and (faults := lost(json.loads(file.read_text(encoding="utf-8")), schema(name))):
+            sys.exit("\n".join(f"{file.name}: {fault}; fields are only added" for fault in faults))
+    for name in DOCUMENTS:
+        (FOLDER / f"{name}.json").write_text(text(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
