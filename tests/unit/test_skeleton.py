@@ -1,4 +1,7 @@
-"""What `problems new` writes: a problem that lacks nothing but its definition, and passes the lint once it has one."""
+"""What `problems new` writes: a problem that lacks nothing but its definition, and passes the lint once it has one.
+
+The lint also says where a statement still has the template's words, or contradicts its problem.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ from harness.problem import load
 from harness.problem_lint.examine import examine
 from harness.shared.call import STYLES, Style
 from kernelmark.authoring import lint, skeleton
+from kernelmark.authoring.lint import contradictions
 from kernelmark.project.settings import Settings
 from kernelmark.text.progress import BatchReporter
+from tests.shipped import ROOT, SLUGS
 
 
 @pytest.fixture
@@ -29,9 +34,7 @@ def errors(directory: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("style", ["writes", *(pytest.param(other, marks=pytest.mark.full) for other in STYLES[1:])])
-def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
-    style: Style, settings: Settings
-) -> None:
+def test_a_skeleton_lacks_its_definition_alone(style: Style, settings: Settings) -> None:
     written = skeleton.write(settings, "swish", style)
     directory = settings.locate("problems") / "swish"
     schema = directory / (directory / "problem.toml").read_text().split()[1]
@@ -65,9 +68,7 @@ def test_what_is_no_slug_is_refused_and_nothing_is_written(settings: Settings, s
     assert not list(settings.locate("problems").glob("*"))
 
 
-def test_a_folder_that_cannot_be_looked_into_is_a_usage_error(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_looked_into(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(_: Path) -> bool:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -85,9 +86,7 @@ def test_a_problem_that_exists_is_left_alone(settings: Settings) -> None:
     assert changed.read_text() == "mine"
 
 
-def test_a_deadline_added_to_a_skeleton_keeps_its_hash_and_a_schema_that_is_there_is_left_alone(
-    settings: Settings,
-) -> None:
+def test_a_deadline_keeps_the_hash_and_a_schema_is_left_alone(settings: Settings) -> None:
     settings.locate("problems").mkdir()
     schema = settings.locate("problems") / "problem.schema.json"
     schema.write_text("mine")
@@ -100,3 +99,38 @@ def test_a_deadline_added_to_a_skeleton_keeps_its_hash_and_a_schema_that_is_ther
     after = load(file.parent)
     assert after.deadline is not None
     assert after.sha256 == before.sha256
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_the_statements_of_this_repository_fit_their_problems(slug: str) -> None:
+    assert list(contradictions(load(ROOT / "problems" / slug))) == []
+
+
+C = 'extern "C" void swish({});\n'
+_READMES = [
+    # What the README declares, and what is said about that.
+    (C.format("const float *x,\n float* __restrict__ y, int64_t rows, int64_t cols, cudaStream_t s"), ""),
+    (C.format("const float* x, float* y, int64_t rows, int64_t cols"), ""),
+    (C.format("const float* x, float* y, int64_t rows, cudaStream_t stream"), "which differs from problem.toml"),
+    (C.format("const float* x, int32_t* y, int64_t rows, int64_t cols"), "which differs from problem.toml"),
+    (C.format("float* x, float* y, int64_t rows, int64_t cols"), "which differs from problem.toml"),
+    (C.replace("swish", "swoosh").format("float* y"), "declares `swoosh`, which no case calls"),
+    ("# swish\n\nx times its sigmoid … for every element.\n", ""),
+    ("**What is hard.** …\n", "still says '**What is hard.** …', as the template does"),
+]
+
+
+@pytest.mark.parametrize(("readme", "says"), _READMES)
+def test_a_readme_that_contradicts_its_problem_is_a_warning(readme: str, says: str, settings: Settings) -> None:
+    skeleton.write(settings, "swish")
+    problem = load(settings.locate("problems") / "swish")
+    [untouched] = contradictions(problem)
+    assert "README.md still says" in untouched.what
+    (problem.directory / "README.md").write_text(readme)
+    found = list(contradictions(problem))
+    assert [finding.level for finding in found] == ["warning"] * bool(says)
+    assert all(says in finding.what and finding.remedy for finding in found)
+    if "differs" in says:
+        stream = ", cudaStream_t stream" if "cudaStream_t" in readme else ""
+        wanted = f"const float* x, float* y, int64_t rows, int64_t cols{stream}"
+        assert found[0].remedy == f"write `{C.format(wanted)[:-2]}`"
