@@ -142,9 +142,7 @@ def answered(kernels: Any = 2, refused: Any = "", *, call: str = "", report: str
         ({"report": ""}, "compiles    not known for a GPU (sm_90): gave no answer within 1 s"),
     ],
 )
-def test_whatever_the_process_reports_becomes_one_line(
-    given: dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_is_reported_is_one_line(given: dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LIMIT_S", 1.0)
     found = answered(**given)
     shown = "" if found is None else show.compilation(found)

@@ -217,9 +217,7 @@ def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("large_bytes", [0, 1 << 30], ids=["large", "small"])
-def test_a_reference_may_be_asked_by_several_threads(
-    tmp_path: Path, large_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_may_share_a_reference(tmp_path: Path, large_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A baseline is recorded in a thread of its own, on inputs of another case than the one being judged."""
     monkeypatch.setattr(oracle_module, "LARGE_BYTES", large_bytes)
     given = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())

@@ -7,13 +7,13 @@ import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.command import kernelmark
+from tests.sites import Links
 
 SOURCE = """
 import torch
@@ -149,25 +149,13 @@ def test_the_tables_are_torchs(project: Path) -> None:
     assert "doubled" not in (project / "out/kernel-py.operators.txt").read_text(), "operators alone"
 
 
-class Links(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.files: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.files |= {value for name, value in attrs if name in ("href", "src") and value}
-
-
 @pytest.mark.full
 @pytest.mark.usefixtures("ended")
 def test_the_page_links_to_every_file_and_has_no_script(project: Path) -> None:
-    links = Links()
-    links.feed((project / "out/index.html").read_text())
+    page = (project / "out/index.html").read_text()
     written = {path.name for path in (project / "out").iterdir()} - {"index.html"}
-    assert {link for link in links.files if not link.startswith("https://")} == written
-    assert "script" not in links.tags
+    assert {link for link in Links(page).found if not link.startswith("https://")} == written
+    assert "<script" not in page
 
 
 @pytest.mark.full

@@ -57,9 +57,7 @@ def test_a_folder_without_a_project_is_said_with_how_to_make_one(tmp_path: Path)
     assert "none under" in found.text
 
 
-def test_torch_is_asked_in_another_process_whose_last_line_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_torch_is_asked_in_a_process_whose_last_line_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python_that_prints(tmp_path, monkeypatch, f"echo a warning; echo '{json.dumps(H200)}'".replace("'it'", "it"))
     assert packages.probe_torch()["devices"] == ["NVIDIA H200"]
 

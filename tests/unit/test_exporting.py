@@ -87,9 +87,7 @@ def test_python_stays_as_it_is(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_no_shape_tells_comes_from_a_case_and_the_functions_are_declared_as_documented(
-    form: str, tmp_path: Path
-) -> None:
+def test_what_no_shape_tells_comes_from_a_case_and_functions_are_as_documented(form: str, tmp_path: Path) -> None:
     mix, entry = problem(tmp_path, form), ENTRIES[form]
     source = kernel(f"void {entry}_float16_float32();", "cu")
     why = "mix: the parameter `pitch` cannot be read off the shape of an input; fix it as in .* --case 'large'"

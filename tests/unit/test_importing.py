@@ -166,9 +166,7 @@ REFUSED: list[tuple[list[tuple[Any, Any]], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("cases", "more", "why"), REFUSED, ids=[why for *_, why in REFUSED])
-def test_what_cannot_be_stated_is_left_out(
-    tmp_path: Path, cases: list[tuple[Any, Any]], more: dict[str, Any], why: str
-) -> None:
+def test_what_cannot_be_stated(tmp_path: Path, cases: list[tuple[Any, Any]], more: dict[str, Any], why: str) -> None:
     with pytest.raises(NotImportedError, match=why):
         drafted(tmp_path, [{"n": 1}, {"n": 2}], cases, **more)
 
@@ -201,26 +199,6 @@ def test_names_that_are_taken_or_no_names_are_replaced_and_an_argument_needs_one
     data = {"tuple": [tensor(0, 5), {"dict": {"norm.weight": tensor(1, 5)}}, tensor(2, 5), tensor(3, 5)]}
     made = drafted(tmp_path, [{"k": 5}], [(data, tensor(4, 5))], names=["k", "w", "_", "float"])
     assert [spec["name"] for spec in made["tensors"]] == ["k0", "norm_weight", "x", "float0", "out"]
-
-
-BAD_ANSWERS = [
-    b"",
-    b"\xff",
-    b"[" * 100_000,
-    b'{"cases": []}',
-    b'{"cases": [{"data": {"number": 1e999}, "result": {"none": true}}]}',
-    b'{"cases": [{"data": {"tensor": {"id": "0", "dtype": "float32", "shape": [-1], "strides": [1]}}, "result": {}}]}',
-    b'{"cases": [{"data": {"tensor": {"id": "0", "dtype": "float32", "shape": [1], "strides": []}}, "result": {}}]}',
-    b'{"cases": [{"data": {"eval": "1"}, "result": {"none": true}}]}',
-    b'{"cases": [{"data": ' + b'{"list": [' * 30 + b"]}" * 30 + b', "result": {"none": true}}]}',
-    json.dumps({"cases": [{"data": {"text": "x" * 2000}, "result": {"none": True}}]}).encode(),
-]
-
-
-@pytest.mark.parametrize("raw", BAD_ANSWERS, ids=range(len(BAD_ANSWERS)))
-def test_a_bad_answer_leaves_the_problem_out(raw: bytes) -> None:
-    with pytest.raises(NotImportedError, match="what came out of the sandbox is not an answer"):
-        check(raw, 1)
 
 
 def test_a_reason_from_the_sandbox_is_one_printable_line() -> None:
@@ -386,9 +364,7 @@ def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready:
     assert (at / "samples").is_dir()
 
 
-def test_own_problems_are_not_overwritten_and_one_that_would_not_load_leaves_nothing(
-    tmp_path: Path, ready: Drafted
-) -> None:
+def test_own_problems_stay_and_one_that_would_not_load_leaves_nothing(tmp_path: Path, ready: Drafted) -> None:
     foreign, keys = ready
     own, bad = tmp_path / "a_b", {**keys, "cost": {"bytes": "x", "flops": 0}}
     own.mkdir()
@@ -480,9 +456,7 @@ def test_a_problem_from_outside_the_project_holds_no_path_of_this_machine(tmp_pa
         (lambda checkout: (checkout / "set/p/reference.py").write_text("x"), "has changed since it was imported; imp"),
     ],
 )
-def test_a_checkout_that_lacks_a_file_is_told_with_its_remedy(
-    tmp_path: Path, change: Callable[[Path], object], line: str
-) -> None:
+def test_a_file_that_a_checkout_lacks_is_told(tmp_path: Path, change: Callable[[Path], object], line: str) -> None:
     _, checkout, made = outside(tmp_path)
     change(checkout)
     with pytest.raises(ProblemError) as refused:
@@ -528,18 +502,28 @@ def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path, ready: Draft
     assert not (tmp_path / "kernelmark.toml").exists()
 
 
-FORGED = [
-    b'{"cases": [{"data": {"number": 1%s}, "result": {"none": true}}]}' % (b"0" * 400),
-    b'{"cases": %s' % (b"[" * 100_000),
-    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": "0", "dtype": "float32", "shape": [2], '
-    b'"strides": [1]}}}, {"data": {"text": "x"}, "result": {"none": true}}]}',
+FACTS = b'{"tensor": {"id": "0", "dtype": "float32", "shape": [%b], "strides": [%b]}}'
+CASE = b'{"data": %b, "result": {"none": true}}'
+FORGED_VALUES = [
+    b'{"number": 1e999}',
+    b'{"number": 1%b}' % (b"0" * 400),
+    FACTS % (b"-1", b"1"),
+    FACTS % (b"1", b""),
+    b'{"eval": "1"}',
+    b'{"list": [' * 30 + b"]}" * 30,
+    b'{"text": "%b"}' % (b"x" * 2000),
 ]
+FORGED = [b"", b"\xff", b"null", b"1" * 5000, b"[" * 100_000, b'{"cases": %b' % (b"[" * 100_000), b'{"cases": []}']
+FORGED += [b'{"cases": [%b, %b]}' % (CASE % value, CASE % value) for value in FORGED_VALUES]
+UNLIKE = b'{"cases": [%b, %b]}' % (CASE % b'{"list": []}', CASE % b'{"text": "x"}')
 
 
-@pytest.mark.parametrize("forged", [*FORGED, b"1" * 5000, b"null"])
-def test_a_forged_answer_fails_its_own_problem_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: bytes
-) -> None:
+@pytest.mark.parametrize(
+    ("forged", "why"),
+    [*((raw, "what came out of the sandbox is not an answer") for raw in FORGED), (UNLIKE, "has another structure")],
+    ids=range(len(FORGED) + 1),
+)
+def test_a_forged_answer_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: bytes, why: str) -> None:
     level = tmp_path / "checkout" / "level1"
     level.mkdir(parents=True)
     for name in ("1_Hostile.py", "2_Honest.py"):
@@ -553,5 +537,5 @@ def test_a_forged_answer_fails_its_own_problem_alone(
     ours = Importer(provider("process"), "cpu", tmp_path / "problems", tmp_path)
     hostile, other = ours.all("kernelbench", tmp_path / "checkout", (), 1)
     assert hostile.problem is None
-    assert hostile.reason
+    assert why in hostile.reason
     assert other.problem is not None, other.reason

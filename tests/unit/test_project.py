@@ -52,9 +52,7 @@ def test_only_the_given_project_is_graded_for(judge: Answering, project: Path, o
         kernelmark.check("closed", "x = 2\n", project=given)
 
 
-def test_a_bare_slug_is_the_projects_although_a_folder_here_has_its_name(
-    project: Path, other: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bare_slug_is_no_folder_here(project: Path, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project / "problems")
     assert Project(other).problem("double").title == "Another"
     assert Project(other).problem("./double").title == "Double"

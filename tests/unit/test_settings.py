@@ -143,9 +143,7 @@ def test_a_bad_flag_is_blamed_on_the_flag_although_the_file_is_bad_too(project: 
         Settings.load(project, device="gpu")
 
 
-def test_debug_is_known_an_empty_variable_counts_as_unset_and_binds_take_colons(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_variables_may_hold(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELMARK_DEBUG", "1")
     monkeypatch.setenv("KERNELMARK_DEVICE", "")
     monkeypatch.setenv("KERNELMARK_DOCKER_BINDS", "/usr:/opt/cuda")
@@ -167,9 +165,7 @@ def test_debug_is_known_an_empty_variable_counts_as_unset_and_binds_take_colons(
         ("x" * 99, "root", "x" * 64),
     ],
 )
-def test_the_default_author_can_stand_in_a_path(
-    monkeypatch: pytest.MonkeyPatch, git: str, login: str, author: str
-) -> None:
+def test_a_default_author_fits_into_a_path(monkeypatch: pytest.MonkeyPatch, git: str, login: str, author: str) -> None:
     monkeypatch.setattr(module, "_git_user", lambda _: git)
     monkeypatch.setattr(module, "_login", lambda: login)
     assert default_author(ROOT) == author

@@ -33,9 +33,7 @@ def test_entry_points_are_told_as_they_are_written(tmp_path: Path, slug: str, su
     assert shown.statement.startswith(f"# {slug}\n")
 
 
-def test_a_baselines_newest_time_that_was_taken_as_a_rank_requires_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_time_of_a_baseline_that_ranks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, problem = Settings(root=tmp_path), load(PROBLEMS / "softmax")
     assert sheet.baselines(settings, problem) == ()
     monkeypatch.setattr(sheet, "device_name", lambda kind: "NVIDIA H200" if kind == "cuda" else None)
