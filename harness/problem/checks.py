@@ -74,12 +74,12 @@ def _check_schedule(problem: ProblemSpec, file: ProblemKey) -> None:
         if problem.visibility == "after_deadline":
             what = "is 'after_deadline', but there is no `deadline`"
             file.at("visibility").refuse(what, "add one, with its time zone")
-        for key in ("grace", "late"):
+        for key in ("grace", "late", "freeze"):
             if getattr(problem, key) is not None:
                 file.at(key).refuse("is given, but there is no `deadline`", "add one, with its time zone")
         return
     try:
-        on_time_until, closes = problem.on_time_until, problem.closes
+        on_time_until, closes, _ = problem.on_time_until, problem.closes, problem.freezes
     except OverflowError:
         file.at("deadline").refuse("has no end of the time after it on the calendar", "set an earlier one")
     if problem.late is not None and on_time_until is not None and closes is not None and on_time_until >= closes:

@@ -94,9 +94,22 @@ def identify(directory: Path, private: Path | None = None, final: datetime | boo
     sha256 = _sha256(directory, toml, data)
     there = _read_private(real(directory).name, private)
     if any(file.final for file in there):
-        keys = {key: data[key] for key in Schedule.model_fields if key in data}
-        there = _counting(there, validated(Schedule, keys, path), final)
+        there = _counting(there, _schedule(path, data), final)
     return with_private_cases(sha256, _private_sha256(there)) if there else sha256
+
+
+def read_schedule(directory: Path) -> Schedule:
+    """The rules of the problem in a directory about time, without checking the rest.
+
+    Raises:
+        ProblemError: the file is missing, unreadable, or not TOML, or a rule is not valid.
+    """
+    path = directory / "problem.toml"
+    return _schedule(path, _parse(path, _read(path)))
+
+
+def _schedule(path: Path, data: Mapping[str, Any]) -> Schedule:
+    return validated(Schedule, {key: data[key] for key in Schedule.model_fields if key in data}, path)
 
 
 def _sha256(directory: Path, toml: bytes, data: Mapping[str, Any]) -> str:

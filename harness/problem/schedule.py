@@ -1,4 +1,5 @@
-"""Until when a problem takes submissions: its deadline, a grace period, and a time in which late ones are accepted.
+"""Until when a problem takes submissions: its deadline, a grace period, and a time in which late ones are accepted; and
+from when until then its board is frozen.
 
 Everything that opens, closes or reports a problem asks here. Trusted; pure, no torch.
 """
@@ -68,6 +69,11 @@ class Schedule(Spec):
     grace: Duration | None = Field(default=None, description="how long after the deadline still counts as on time: 30m")
     late: Late | None = Field(default=None, description="for how many days it is accepted late, and what that costs")
 
+    freeze: Duration | None = Field(
+        default=None,
+        description="how long before the deadline the board stops showing new results, until it closes: 2d",
+    )
+
     @property
     def on_time_until(self) -> datetime | None:
         """The end of the grace period."""
@@ -83,6 +89,16 @@ class Schedule(Spec):
     def closed(self, now: datetime) -> bool:
         """Whether nothing is accepted any more at `now`."""
         return (closes := self.closes) is not None and now > closes
+
+    @property
+    def freezes(self) -> datetime | None:
+        """The last moment whose results the board shows before the problem is closed; None if it shows all."""
+        return None if self.deadline is None or self.freeze is None else self.deadline - length(self.freeze)
+
+    def frozen(self, now: datetime) -> datetime | None:
+        """The moment from which on no result is shown at `now`; None if all are."""
+        freezes = self.freezes
+        return freezes if freezes is not None and freezes < now and not self.closed(now) else None
 
     def delay(self, moment: datetime) -> Delay:
         """How late it is at `moment`, which the answer has in the deadline's time zone."""
@@ -102,7 +118,8 @@ class Schedule(Spec):
         if self.deadline is None:
             return ""
         grace = f" with {self.grace} of grace" if self.grace else ""
-        return f"until {shown(self.deadline)}{grace}" + (f"; {self._late}" if self.late else "")
+        frozen = f"; the board is frozen from {shown(freezes)} until it closes" if (freezes := self.freezes) else ""
+        return f"until {shown(self.deadline)}{grace}" + (f"; {self._late}" if self.late else "") + frozen
 
     def schedule_at(self, now: datetime) -> str:
         """The state at `now`, in words: on time, in grace or late, and until when, or closed; "" without a deadline."""

@@ -16,8 +16,9 @@ from kernelmark.text.terminal import print_lines, say
 @click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--write", is_flag=True, help="Write the Markdown of every problem again, for example after a merge.")
 @click.option("--memory", is_flag=True, help="Add the most device memory that a call of any case allocates.")
+@click.option("--all", "every", is_flag=True, help="Print the rows of tables that are out of date, too.")
 @form_option
-def board(problem: str | None, write: bool, memory: bool, form: str) -> None:
+def board(problem: str | None, write: bool, memory: bool, every: bool, form: str) -> None:
     """Print the standings of PROBLEM, or of every problem."""
     from kernelmark.record.publishing import publish_all
     from kernelmark.record.records import tables
@@ -26,7 +27,7 @@ def board(problem: str | None, write: bool, memory: bool, form: str) -> None:
     if write:
         publish_all(load_settings())
     found = tables(load_settings(problem), problem)
-    print_as(form, "board", found, standings.board(found, memory=memory))
+    print_as(form, "board", found, standings.board(found, memory=memory, folded=not every))
     if found and form == "table":
         say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 

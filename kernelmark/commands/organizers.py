@@ -256,6 +256,7 @@ def grade(
     from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.listing import listing
     from kernelmark.course.marks import Reports
+    from kernelmark.record.records import whole
 
     reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
     of_course = reports.marks or reports.feedback or any(given[name] for name in _OF_COURSE)
@@ -267,7 +268,7 @@ def grade(
     if given["allow_other"] and given["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
-    known = KnownVerdicts(settings) if given["resume"] else None
+    known = KnownVerdicts(whole(settings)) if given["resume"] else None
     terms = batch.Terms(settings, not (given["no_record"] or given["only_list"]), given["late"], known)
     if base is not None:
         found = batch.of_branch(terms, base, given["head"], given["only"], allow_other=given["allow_other"])

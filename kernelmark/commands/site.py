@@ -76,7 +76,7 @@ def serve(out: Path, port: int) -> None:
 
 
 def _build(settings: Settings, out: Path) -> datetime | None:
-    """Build once, and say in one line what was written. Returns when the next problem closes, if one will."""
+    """Build once, and say in one line what was written. Returns when the next board is frozen or problem closes."""
     from kernelmark.record.site import material, own_file_in
     from leaderboard.publishing.site.build import build as build_site
 
@@ -90,8 +90,9 @@ def _build(settings: Settings, out: Path) -> datetime | None:
     took = time.perf_counter() - started
     counts = f"{written.written:,} files written, {written.unchanged:,} unchanged, {written.removed:,} removed"
     say(f"{out}: {counts} in {took:.2f} s; open {out / 'index.html'}")
-    closings = (statement.rule.closes for statement in made_from.statements)
-    return min((moment for moment in closings if moment is not None and moment >= made_from.now), default=None)
+    rules = [statement.rule for statement in made_from.statements]
+    changes = [moment for rule in rules for moment in (rule.closes, rule.freezes)]
+    return min((moment for moment in changes if moment is not None and moment >= made_from.now), default=None)
 
 
 def _begin(folder: Path, port: int) -> ThreadingHTTPServer:

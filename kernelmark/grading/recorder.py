@@ -19,7 +19,7 @@ from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.problems import private_folder, refuse_without_project
 from kernelmark.record import publishing, recording, records
 from kernelmark.record.allowance import Allowance
-from kernelmark.record.records import ledger
+from kernelmark.record.records import ledger, whole
 from leaderboard.record.archive import refuse_if_unwritable
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import Table
@@ -55,7 +55,7 @@ def recorded(job: PreparedJob, run: str) -> Verdict | None:
     Raises:
         LedgerError: the ledger is broken.
     """
-    return ledger(job.settings, job.problem.slug).find(run)
+    return ledger(whole(job.settings), job.problem.slug).find(run)
 
 
 def record(job: PreparedJob, verdict: Verdict, remark: Remark | None = None, *, exempt: bool = False) -> None:

@@ -83,7 +83,8 @@ class Project:
         return find_problem(self.settings, slug)
 
     def verdicts(self, slug: str) -> Iterator[Verdict]:
-        """Every verdict that is recorded for a problem, oldest first, also of runs that do not rank.
+        """Every verdict that is recorded for a problem, oldest first, also of runs that do not rank or that a frozen
+        board does not show yet.
 
         Raises:
             LedgerError: the ledger is broken.

@@ -91,6 +91,8 @@ class Settings(BaseModel):
     """The same of KernelBench."""
     cache_bytes: Annotated[int, Field(ge=0)] = 2 << 30
     """The most that `kernelmark cache` keeps of what was compiled; 0: nothing."""
+    organizer: bool = False
+    """Whether commands print what a frozen board does not show yet; what is published never has it."""
     teams: Teams = NO_TEAMS
     limits: DailyLimits = DailyLimits()
     marks: MarksRule | None = None

@@ -17,7 +17,7 @@ from itertools import accumulate
 
 from harness.errors import UsageError
 from kernelmark.project.settings import DailyLimits, Settings
-from kernelmark.record.records import ledgers
+from kernelmark.record.records import ledgers, whole
 from leaderboard.record.teams import shown
 from leaderboard.standings.usage import DAY, Use, uses
 
@@ -94,7 +94,7 @@ class Allowance:
     def _used(self) -> dict[str, list[Use]]:
         """By author or team, oldest first."""
         found = list(self._in_flight)
-        for ledger in ledgers(self._settings):
+        for ledger in ledgers(whole(self._settings)):
             if ledger.path.stat().st_mtime > (self._now - DAY).timestamp():  # else all its lines are older
                 found += uses(ledger.facts(), self._now)
         by_name: dict[str, list[Use]] = {}

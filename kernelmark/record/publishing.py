@@ -22,7 +22,7 @@ from harness.problem.schedule import Schedule
 from harness.verdict import Verdict
 from kernelmark.project.problems import problem_directories
 from kernelmark.project.settings import Settings
-from kernelmark.record.records import current, ledgers, tables
+from kernelmark.record.records import current, ledgers, published, tables
 from kernelmark.text.terminal import warn
 from leaderboard.publishing.markdown import DETAILED, FOLDER, board, page, spliced, write_board
 from leaderboard.record.archive import location
@@ -116,6 +116,7 @@ class Publisher:
 
 
 def _updated(settings: Settings, slug: str) -> list[Table]:
+    settings = published(settings)
     path, title = settings.locate("board"), settings.title or ""
     with _locked(settings.locate("results")):  # otherwise, of two concurrent writers, the older view could win
         (ledger,) = ledgers(settings, slug)
@@ -131,6 +132,7 @@ def publish_all(settings: Settings) -> list[Table]:
     Raises:
         HarnessError: a file could not be written.
     """
+    settings = published(settings)
     make_directory(settings.locate("results"))
     with _locked(settings.locate("results")):
         now, allowed = current(settings), rules(settings)

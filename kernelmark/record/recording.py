@@ -14,7 +14,7 @@ from harness.submission import Submission
 from harness.verdict import Verdict
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import publish
-from kernelmark.record.records import find_run, ledger, ledgers
+from kernelmark.record.records import find_run, ledger, ledgers, whole
 from kernelmark.text.terminal import warn
 from leaderboard.record.archive import archive
 from leaderboard.record.moderation import Action, Moderation, Scope
@@ -54,7 +54,8 @@ def moderate(
         UsageError: no run or several runs begin with these digits, or the actor or the reason is empty or too long.
         HarnessError: as for `record` and `publish`.
     """
-    ledger, entry = find_run(settings, prefix)
+    of = whole(settings)
+    ledger, entry = find_run(of, prefix)
     verdict = entry.verdict
     try:
         event = Moderation(
@@ -70,7 +71,7 @@ def moderate(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageError(f"--{first['loc'][0]}", f"is not valid: {first['msg']}") from error
-    for holding in ledgers(settings) if scope == "author" else [ledger]:
+    for holding in ledgers(of) if scope == "author" else [ledger]:
         for warning in holding.moderate(event).warnings:
             warn(warning)
         publish(settings, holding.path.stem)

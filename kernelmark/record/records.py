@@ -22,6 +22,7 @@ from harness.submission import Submission
 from harness.verdict import Outcome
 from harness.wire.protocol import PROTOCOL
 from kernelmark.project.choice import device_name
+from kernelmark.project.competition import state
 from kernelmark.project.problems import find_problem, private_folder, problem_directories, refuse_without_project
 from kernelmark.project.settings import Settings
 from kernelmark.text.standings import RecordedRun
@@ -67,8 +68,19 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
 
 
 def ledger(settings: Settings, slug: str) -> JsonlLedger:
-    """The ledger of a problem, which need not exist yet."""
-    return JsonlLedger(settings.locate("results") / f"{slug}.jsonl", index(settings))
+    """The ledger of a problem, which need not exist yet; readers see what may be shown now, organizers everything."""
+    frozen = state(settings, slug, datetime.now(UTC)).frozen
+    return JsonlLedger(settings.locate("results") / f"{slug}.jsonl", index(settings), frozen)
+
+
+def whole(settings: Settings) -> Settings:
+    """Settings with which everything that is recorded is read: for what counts or changes it, and does not show it."""
+    return settings.model_copy(update={"organizer": True})
+
+
+def published(settings: Settings) -> Settings:
+    """Settings with which only what everyone may see is read: for what is published."""
+    return settings.model_copy(update={"organizer": False})
 
 
 def index(settings: Settings) -> Index:
@@ -188,6 +200,9 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
             f"run {prefix!r}", "is not a run id", "give its first hexadecimal digits, as `kernelmark board` shows"
         )
     matching = [(entry.verdict.run, ledger, entry) for ledger in ledgers(settings) for entry in ledger.runs(prefix)]
+    if not matching and not settings.organizer and any(ledger.runs(prefix) for ledger in ledgers(whole(settings))):
+        what = "was graded after its board was frozen"
+        raise UsageError(f"run {prefix}", what, "it is shown once the problem closes (`kernelmark problems list`)")
     if not matching:
         raise UsageError(f"run {prefix}", "was never recorded here", "`kernelmark runs` lists all runs")
     if len(matching) > 1:

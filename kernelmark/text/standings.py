@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
+from harness.problem.schedule import shown
 from harness.verdict import Interval, Outcome, Verdict
 from kernelmark.text import times
 from kernelmark.text.terminal import INDENT, Line, columns, counted, labelled, visible
@@ -27,6 +28,8 @@ def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
     """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or with which better source the author, or the team,
     ranks; `for_author` as in `verdict`.
     """
+    if table.frozen is not None and result.created_at > table.frozen:
+        return f"none: {frozen(table.frozen)}"
     aside = next((run for run in table.set_aside if run.run == result.run), None)
     if aside is not None:
         return f"none: it is {aside.state}, and does not rank{_because(aside)}"
@@ -46,6 +49,11 @@ def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
             f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""
         )
     return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
+
+
+def frozen(since: datetime) -> str:
+    """What a frozen board does not show, in words."""
+    return f"the board is frozen, and shows nothing graded after {shown(since)} until the problem closes"
 
 
 def _because(aside: Row) -> str:
@@ -82,64 +90,98 @@ def _width(score: Interval) -> float:
     return score.high_ns / score.low_ns
 
 
-def board(tables: Sequence[Table], *, memory: bool = False) -> Iterator[str]:
+def board(tables: Sequence[Table], *, memory: bool = False, folded: bool = False) -> Iterator[str]:
     """Every table with its rows; a mode and sandbox that all rows share are in the heading.
 
-    `memory`: with a column of the most device memory that a call allocates.
+    `memory`: with a column of the most device memory that a call allocates. A table in which every row is stale is
+    `folded` to its heading if its problem has another one.
     """
+    current = {table.key.problem for table in tables if not _out_of_date(table)}
     if not tables:
         yield "no submission has been accepted yet"
     for number, table in enumerate(tables):
         if number:
             yield ""
-        key = table.key
-        device = ", ".join(filter(None, (f"{visible(key.device_name)} ({key.device_kind})", key.variant)))
         hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
-        alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
-        title = f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
-        yield Line(title, "bold", hang=2)
-        if table.private and table.private.cases:
-            yield Line(f"{INDENT}{counted(table.private.cases, 'private case')}", "dim")
-        if key.interpreted:
-            yield Line(f"{INDENT}Triton's interpreter ran these: their times and ranks say nothing about speed", "dim")
-        baselines = table.baseline_names
-        over = [f"× {visible(name)}" for name in baselines]
-        how_names = () if alike else ("mode", "sandbox")
-        over += ["peak memory"] * memory
-        head, rows = ("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run"), []
-        for row in table.rows:
-            beside = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
-            if memory:
-                beside.append("" if row.peak_bytes is None else size(row.peak_bytes))
-            who = (visible(row.who), visible(row.submission))
-            when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
-            how = () if alike else (", ".join(row.modes), row.sandbox)
-            rank = "-" if row.rank is None else str(row.rank)
-            rows.append((rank, *who, *times.cells(row.score), *beside, *how, when, row.run))
-        yield from columns(rows, head=head, right={0, 3})
-        yield from (Line(line, "dim", hang=4) for line in _notes_on(table))
+        yield from _heading(table, f"; {', '.join(*hows)}" if len(hows) == 1 else "")
+        if folded and _out_of_date(table) and table.key.problem in current:
+            reasons = dict.fromkeys(row.stale.reason for row in table.rows if row.stale)
+            why = f"{counted(len(table.rows), 'row')}, stale: {visible('; '.join(reasons))}; --all shows them"
+            yield Line(f"{INDENT}{why}", "dim", hang=4)
+            continue
+        yield from _rows(table, memory=memory, alike=len(hows) == 1)
+        yield from (Line(INDENT + line, "dim", hang=4) for line in _notes_on(table))
+
+
+def _out_of_date(table: Table) -> bool:
+    return bool(table.rows) and all(row.stale for row in table.rows)
+
+
+def _heading(table: Table, how: str) -> Iterator[Line]:
+    key = table.key
+    device = ", ".join(filter(None, (f"{visible(key.device_name)} ({key.device_kind})", key.variant)))
+    title = f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{how}"
+    yield Line(title, "bold", hang=2)
+    if table.private and table.private.cases:
+        yield Line(f"{INDENT}{counted(table.private.cases, 'private case')}", "dim")
+    if key.interpreted:
+        yield Line(f"{INDENT}Triton's interpreter ran these: their times and ranks say nothing about speed", "dim")
+    if table.frozen is not None:
+        yield Line(f"{INDENT}{frozen(table.frozen)}", "dim")
+
+
+def _rows(table: Table, *, memory: bool, alike: bool) -> Iterator[Line]:
+    """The rows as columns; with their modes and sandboxes unless those are `alike`, and with notes if there are any."""
+    baselines, notes = table.baseline_names, [_note(row) for row in table.rows]
+    over = [f"× {visible(name)}" for name in baselines] + ["peak memory"] * memory
+    more = (*(() if alike else ("mode", "sandbox")), "date (UTC)", "run", *(("note",) if any(notes) else ()))
+    rows = []
+    for row, note in zip(table.rows, notes, strict=True):
+        beside = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
+        if memory:
+            beside.append("" if row.peak_bytes is None else size(row.peak_bytes))
+        who = (visible(row.who), visible(row.submission))
+        when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
+        how = () if alike else (", ".join(row.modes), row.sandbox)
+        rank = "-" if row.rank is None else str(row.rank)
+        noted = (note,) if any(notes) else ()
+        rows.append((rank, *who, *times.cells(row.score), *beside, *how, when, row.run, *noted))
+    yield from columns(rows, head=("rank", "author", "submission", "time", "interval", *over, *more), right={0, 3})
+
+
+def _note(row: Row) -> str:
+    """What is to be known about a row, in few words."""
+    again = f"stale, graded again as {row.stale.again}" if row.stale and row.stale.again else "stale"
+    pooled = f"{row.gradings} gradings" if row.gradings > 1 else ""
+    return ", ".join(filter(None, (row.no_rank, pooled, again if row.stale else "")))
 
 
 def moderation(events: Iterable[Moderation]) -> Iterator[str]:
     """What organizers said about a run, one line per event."""
     for event in events:
-        when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
-        yield labelled(event.action, f"{event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})")
+        yield labelled(event.action, _said(event))
+
+
+def _said(event: Moderation) -> str:
+    when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
+    return f"{event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})"
 
 
 def _notes_on(table: Table) -> Iterator[str]:
-    """Notes below a table: rows that are pooled, without a rank, stale or moderated, and runs set aside."""
+    """Notes below a table: each reason why rows are stale, once; and what was said about rows and runs set aside."""
+    stale: dict[str, list[str]] = {}
     for row in table.rows:
-        pooled = f"{row.gradings} gradings pooled" if row.gradings > 1 else ""
-        if notes := [note for note in (pooled, row.no_rank) if note]:
-            yield f"{INDENT}{row.run} by {visible(row.author)}: {', '.join(notes)}"
         if row.stale is not None:
-            again = f"; graded again as {row.stale.again}" if row.stale.again else ""
-            yield f"{INDENT}{row.run} by {visible(row.author)} is stale: {visible(row.stale.reason)}{again}"
-    for standing in (*table.rows, *table.set_aside):
-        if standing.moderation:
-            yield f"{INDENT}{standing.run} by {visible(standing.author)}: {standing.state.replace('_', ' ')}"
-            yield from (INDENT + line for line in moderation(standing.moderation))
+            stale.setdefault(row.stale.reason, []).append(row.run)
+    for reason, runs in stale.items():
+        which = (
+            "all rows are" if len(runs) == len(table.rows) else f"{', '.join(runs)} {'is' if len(runs) == 1 else 'are'}"
+        )
+        yield f"{which} stale: {visible(reason)}"
+    for row in (*table.rows, *table.set_aside):
+        state = "" if row.state == "ranks" else f" ({row.state.replace('_', ' ')})"
+        for event in row.moderation:
+            yield f"{row.run} by {visible(row.author)}{state}: {event.action}: {_said(event)}"
 
 
 _HEAD = ("date (UTC)", "run", "problem", "submission", "author", "time or outcome", "board")

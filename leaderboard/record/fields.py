@@ -193,6 +193,8 @@ class Facts(NamedTuple):
 
     events: Sequence[Entry]
     verdicts: Sequence[VerdictFields]
+    until: datetime | None = None
+    """The moment after which no verdict is among them; None: there are all."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Facts:
@@ -240,6 +242,10 @@ class Facts(NamedTuple):
         """The verdicts in each of these settings."""
         wanted = {id(setting) for setting in settings}
         return (verdict for verdict in self.verdicts if id(verdict.setting) in wanted)
+
+
+class _Made(BaseModel):
+    created_at: AwareDatetime
 
 
 class _Doubt(BaseModel):
@@ -329,6 +335,16 @@ def fields_of(entry: Entry) -> VerdictFields:
 def _peak_bytes(cases: Sequence[_Benchmark]) -> int | None:
     peaks = [case.peak_bytes for case in cases if case.peak_bytes is not None]
     return max(peaks) if peaks and len(peaks) == len(cases) else None
+
+
+def after(entry: Entry, until: datetime | None) -> bool:
+    """Whether an entry is a verdict that was made after a moment; never, without one."""
+    if until is None or entry.kind != VERDICT:
+        return False
+    try:
+        return _Made.model_validate_json(entry.document).created_at > until
+    except ValidationError:
+        return False  # whoever reads it reports it
 
 
 def _share(cases: Sequence[_Benchmark]) -> float | None:

@@ -14,6 +14,9 @@ moderation event concerns. The schema has the hash of the code that pools: an in
 nothing can be written, or somebody keeps the database locked, an index in memory is made from the ledger. A process
 that is killed leaves a ledger that is ahead of its index, which is what an append leaves, too.
 
+**A ledger may be read until a moment**, while a board is frozen: verdicts made later are left out, and everything else
+follows from the rest. Such a view has rows of its own. Events are in it whenever they were written.
+
 Each use has a connection of its own, so that threads and forked processes share none; it takes some 0.1 ms. What it
 reads is of one moment, and while it reads others wait to write: nothing else is to be done meanwhile. SQLite's rollback
 journal needs no shared memory, so the file may be on a network file system.
@@ -27,6 +30,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -37,7 +41,7 @@ from harness.files.identity import length_prefixed_sha256
 from leaderboard.record import chain, fields, pooling
 from leaderboard.record.chain import LinePlace
 from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
-from leaderboard.record.fields import Setting, fields_of
+from leaderboard.record.fields import Setting, after, fields_of
 from leaderboard.record.lines import ACCEPTED, EPOCH, FAILED, GRADINGS, MICROSECOND, Lines
 from leaderboard.record.pooling import PooledSource, pooled
 from leaderboard.text.units import utc
@@ -105,22 +109,22 @@ class Index:
         self._file, self._own = file, threading.local()
 
     @contextmanager
-    def lines(self, ledger: Path) -> Iterator[Lines]:
-        """The lines of a ledger as it is now, to be read within the block.
+    def lines(self, ledger: Path, until: datetime | None = None) -> Iterator[Lines]:
+        """The lines of a ledger as it is now, to be read within the block; without the verdicts made after `until`.
 
         Raises:
             LedgerError: its chain is broken; the message names the line.
             OSError: it cannot be read.
         """
         with ExitStack() as opened:  # a connection refers to itself: the garbage collector would close it much later
-            yield self._updated(ledger, opened)
+            yield self._updated(ledger, until, opened)
 
-    def _updated(self, ledger: Path, opened: ExitStack) -> Lines:
+    def _updated(self, ledger: Path, until: datetime | None, opened: ExitStack) -> Lines:
         if self._file is not None and ledger.exists():  # what reads nothing writes nothing
             for _ in range(2):
                 try:
                     connection = opened.enter_context(closing(_connected(self._file)))
-                    return _Update(connection, ledger).lines(opened)
+                    return _Update(connection, ledger, until).lines(opened)
                 except sqlite3.OperationalError:  # it cannot be written, or somebody keeps it locked
                     opened.close()
                     break
@@ -130,7 +134,7 @@ class Index:
                         self._file.unlink()
         memory = self._in_memory()
         opened.callback(memory.rollback)
-        return _Update(memory, ledger).lines(opened)
+        return _Update(memory, ledger, until).lines(opened)
 
     def _in_memory(self) -> sqlite3.Connection:
         if getattr(self._own, "memory", None) is None:
@@ -180,11 +184,13 @@ def _expected() -> list[tuple[str, ...]]:
 
 
 class _Update:
-    """Brings the index of one ledger up to date."""
+    """Brings the index of one ledger up to date; of one that is read until a moment, beside that of the whole."""
 
-    def __init__(self, database: sqlite3.Connection, ledger: Path) -> None:
-        self._database, self._ledger = database, ledger
+    def __init__(self, database: sqlite3.Connection, ledger: Path, until: datetime | None = None) -> None:
+        self._database, self._ledger, self._until = database, ledger, until
         self._name = os.path.abspath(ledger)  # noqa: PTH100 - links are kept: a ledger may be one
+        if until is not None:
+            self._name += f"\0{utc(until).isoformat()}"
         self._settings = dict[str, int]()
 
     def lines(self, opened: ExitStack) -> Lines:
@@ -233,7 +239,7 @@ class _Update:
         return row
 
     def _of(self, number: int, file: BinaryIO | None = None) -> Lines:
-        return Lines(self._database, number, self._ledger, file)
+        return Lines(self._database, number, self._ledger, file, self._until)
 
     def _stands(self, file: BinaryIO, number: int) -> bool:
         """Whether the last line that is known is where it was, byte for byte, as far as its hash tells."""
@@ -247,11 +253,12 @@ class _Update:
         return (entry.seq, entry.hash) == (place.seq, digest)
 
     def _insert(self, number: int, walked: Iterator[tuple[Entry, LinePlace]], since: int = 0) -> int:
-        """Insert the lines after line `since`; returns how many."""
+        """Insert the lines after line `since`; returns how many were read."""
         insert, count = f"INSERT INTO line VALUES ({', '.join('?' * _COLUMNS)})", 0
-        while rows := [(number, *self._values(*found)) for found in itertools.islice(walked, _AT_ONCE)]:
+        while found := [*itertools.islice(walked, _AT_ONCE)]:
+            rows = [(number, *self._values(*line)) for line in found if not after(line[0], self._until)]
             self._database.executemany(insert, rows)
-            count += len(rows)
+            count += len(found)
         if count:
             self._derive(number, since)
         return count

@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +23,7 @@ from leaderboard.record import chain
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, encode
 from leaderboard.record.exemption import Exemption
-from leaderboard.record.fields import Facts
+from leaderboard.record.fields import Facts, after
 from leaderboard.record.index import Index
 from leaderboard.record.lines import Lines
 from leaderboard.record.moderation import Moderation
@@ -33,9 +34,12 @@ _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
 class JsonlLedger:
     """A ledger in one file, `<directory>/<problem slug>.jsonl`, which is created by the first append."""
 
-    def __init__(self, path: Path, index: Index | None = None) -> None:
-        """`index` is where its lines are found; without one it is read whole, once for each object."""
-        self.path, self._index = path, index or Index()
+    def __init__(self, path: Path, index: Index | None = None, until: datetime | None = None) -> None:
+        """`index` is where its lines are found; without one it is read whole, once for each object.
+
+        Whoever reads sees no verdict made after `until`; writing, `entries` and `verify` are about the whole file.
+        """
+        self.path, self._index, self.until = path, index or Index(), until
         self.torn_path = path.with_name(path.name + ".torn")
 
     def append(self, verdict: Verdict, remark: Moderation | None = None, *, exempt: bool = False) -> Entry:
@@ -90,12 +94,12 @@ class JsonlLedger:
         """All verdicts and events with whole documents, oldest first; iterating checks the chain and ignores an
         unfinished last line.
 
-        Entries of unknown kinds are part of the chain, but are skipped.
+        Entries of unknown kinds are part of the chain, but are skipped, as are verdicts made after `until`.
 
         Raises:
             LedgerError: while iterating: the chain is broken; the message names the line.
         """
-        return (entry for entry in self.entries() if entry.kind in KINDS)
+        return (entry for entry in self.entries() if entry.kind in KINDS and not after(entry, self.until))
 
     def runs(self, run_prefix: str = "") -> list[Entry]:
         """The verdicts whose runs begin with these hexadecimal digits, oldest first.
@@ -175,7 +179,7 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken.
         """
-        with self._readable(), self._index.lines(self.path) as lines:
+        with self._readable(), self._index.lines(self.path, self.until) as lines:
             yield lines
 
     @contextmanager

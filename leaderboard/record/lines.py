@@ -52,8 +52,15 @@ class Tally(NamedTuple):
 class Lines:
     """The indexed lines of one ledger, as they were when `Index.lines` was asked."""
 
-    def __init__(self, database: sqlite3.Connection, ledger: int, path: Path, file: BinaryIO | None) -> None:
-        self._database, self._ledger, self.path, self._file = database, ledger, path, file
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        ledger: int,
+        path: Path,
+        file: BinaryIO | None,
+        until: datetime | None = None,
+    ) -> None:
+        self._database, self._ledger, self.path, self._file, self.until = database, ledger, path, file, until
 
     def last(self) -> tuple[LinePlace, str] | None:
         """The last line and its hash; None if there is none."""
@@ -102,7 +109,8 @@ class Lines:
             LedgerError: a verdict was written by a version whose verdicts this one cannot read.
         """
         self._refuse_unreadable()
-        return Facts(self.events(), [*map(self.made, self._rows(_FIELDS, "AND run IS NOT NULL", "ORDER BY seq"))])
+        verdicts = map(self.made, self._rows(_FIELDS, "AND run IS NOT NULL", "ORDER BY seq"))
+        return Facts(self.events(), [*verdicts], self.until)
 
     def moderation(self) -> Events:
         """The moderation events among the lines."""

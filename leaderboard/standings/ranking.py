@@ -110,13 +110,14 @@ class Table(Record):
     """Standings: rows by score with ranks from 1, shared if intervals overlap the leader's; then rows without a rank.
 
     `set_aside` are runs that organizers disqualified, or that were late. `private` identifies and counts the private
-    cases, if there were any.
+    cases, if there were any. No verdict made after `frozen` is in it.
     """
 
     key: TableKey
     rows: tuple[Row, ...]
     set_aside: tuple[Row, ...] = ()
     private: PrivateId | None = None
+    frozen: datetime | None = None
 
     @property
     def ranked(self) -> tuple[Row, ...]:
@@ -193,7 +194,7 @@ def overlap(one: Interval, other: Interval) -> bool:
 
 
 def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams) -> list[Ranking]:
-    rows = _Rows(facts.moderation(), Present(current, facts) if current is not None else None, teams)
+    rows = _Rows(facts.moderation(), Present(current, facts) if current is not None else None, teams, facts.until)
     tables = _collected(facts, rows.events)
     appeared: dict[tuple[str, str], int] = {}
     for key, table in tables.items():
@@ -249,6 +250,7 @@ class _Rows:
     events: Events
     present: Present | None
     teams: Teams
+    frozen: datetime | None
 
     def table(self, key: TableKey, sources: Sequence[PooledSource], aside: Iterable[VerdictFields]) -> Table:
         aside = sorted(aside, key=lambda verdict: (verdict.median_ns, *verdict.age))
@@ -257,6 +259,7 @@ class _Rows:
             rows=tuple(self._ranked(sources)),
             set_aside=tuple(self._row(verdict, verdict.score, (verdict.run,), None, None) for verdict in aside),
             private=(sources[0].verdict if sources else aside[0]).problem.private,
+            frozen=self.frozen,
         )
 
     def _ranked(self, sources: Iterable[PooledSource]) -> Iterator[Row]:

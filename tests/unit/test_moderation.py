@@ -187,7 +187,7 @@ def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command:
     assert ledger.verify() == 5
     markdown = (competition / "leaderboard/BOARD.md").read_text()
     assert "| disqualified | ada |" in markdown
-    assert f"{FAST.run} by ada: disqualified" in command("board", "softmax").out
+    assert f"{FAST.run} by ada (disqualified): disqualify: reads the clock" in command("board", "softmax").out
     shown = command("show", FAST.run).out
     assert "state       disqualified" in shown
     assert "reads the clock (grace, " in shown
@@ -246,7 +246,10 @@ def test_the_commands_speak_of_a_source_and_of_an_author(
     shown = command("show", COPY.run).out
     assert "state       disqualified" in shown
     assert "every run of this source: reads the clock (grace" in shown
-    assert f"{COPY.run} by eve: disqualified" in command("board", "softmax").out
+    assert (
+        f"{COPY.run} by eve (disqualified): disqualify: every run of this source: reads the clock"
+        in command("board", "softmax").out
+    )
     assert other.verify() == 1, "a source is disqualified on its problem"
 
     assert command("moderate", "disqualify", "c", "--author", "--actor", "grace", "--reason", "two accounts").code == 0

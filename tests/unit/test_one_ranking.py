@@ -101,6 +101,25 @@ def in_markdown(text: str) -> tuple[list[Standing], list[Stale]]:
     return standings, stale
 
 
+def in_terminal(text: str) -> tuple[list[Standing], list[Stale]]:
+    """Every row of `kernelmark board --all`; why it is stale stands below its table."""
+    standings, stale = list[Standing](), list[Stale]()
+    line = r"^ +(\d+|-)  author-\d+ +kernel.py +([\d.]+ \S+)  (\[.*?\]).*  ([0-9a-f]{16})(?:  (.*))?$"
+    for table in text.split("\n\n"):
+        reasons = dict[str, str]()
+        rows = re.findall(line, table, re.MULTILINE)
+        for which, reason in re.findall(r"^ +(.*) (?:is|are) stale: (.*)$", table, re.MULTILINE):
+            runs = [row[3] for row in rows] if which == "all rows" else which.split(", ")
+            reasons |= dict.fromkeys(runs, reason)
+        for place, time, bounds, run, note in rows:
+            assert (place == "-") == any(why in note for why in NO_RANK.values())
+            standings.append((int(place.replace("-", "0")), run, f"{time} {bounds}"))
+            found = re.search(r"stale(?:, graded again as (\w+))?", note)
+            assert (found is not None) == (run in reasons)
+            stale += [(run, reasons[run], found[1] or "")] if found else []
+    return standings, stale
+
+
 def in_html(text: str) -> tuple[list[Standing], list[str]]:
     """The standings on a page of the site, and the runs with the badge of a stale row; baselines have no rank."""
     standings, stale = list[Standing](), list[str]()
@@ -136,14 +155,8 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
 
     rows = [row for table in items(command("board", "--write", "--format", "json").out) for row in table["rows"]]
     assert (standings_in_json(rows), in_json(rows)) == (expected, stale)
-    said = command("board").out
-    line = r"^ +(\d+|-)  author-\d+ +kernel.py +([\d.]+ \S+)  (\[.*?\]).*  ([0-9a-f]{16})$"
-    terminal = re.findall(line, said, re.MULTILINE)
-    assert [(int(p.replace("-", "0")), run, f"{time} {bounds}") for p, time, bounds, run in terminal] == expected
-    unranked = re.findall(rf"^ *(\w{{16}}) by .*: .*(?:{'|'.join(NO_RANK.values())})$", said, re.MULTILINE)
-    assert unranked == [run for place, run, _ in expected if not place]
-    marks = re.findall(r"^ *(\w{16}) by .* is stale: (.*?)(?:; graded again as (\w+))?$", said, re.MULTILINE)
-    assert marks == stale
+    terminal, marks = in_terminal(command("board", "--all").out)
+    assert (terminal, marks) == (expected, stale)
     assert in_markdown((competition / "leaderboard/BOARD.md").read_text()) == (expected, stale)
     pages = [in_markdown((competition / f"leaderboard/boards/{slug}.md").read_text()) for slug in SLUGS]
     assert ([row for page in pages for row in page[0]], [mark for page in pages for mark in page[1]]) == (

@@ -53,9 +53,10 @@ def _site(material: SiteInputs, memory: Path, opened: ExitStack) -> Site:
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
     hashes = {statement.slug: statement.sha256 for statement in material.statements}
+    frozen = {statement.slug: statement.rule.frozen(material.now) for statement in material.statements}
     books = []
     for path in sorted(material.ledgers):
-        lines = opened.enter_context(JsonlLedger(path, material.index).lines())
+        lines = opened.enter_context(JsonlLedger(path, material.index, frozen.get(path.stem)).lines())
         books.append(Book(lines, hashes.get(path.stem), material.current, material.teams))
     return Site(
         material=material,

@@ -1,0 +1,144 @@
+"""A board that is frozen before the deadline: no command shows what was graded since, until the problem closes."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.problem import load
+from harness.problem.schedule import Schedule
+from harness.submission import Submission
+from harness.wire.protocol import PROTOCOL
+from kernelmark.project.settings import Settings
+from kernelmark.record.recording import record
+from leaderboard.record.index import Index
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import rank
+from tests.unit.conftest import Command
+from tests.verdicts import accepted
+
+NOW = datetime.now(UTC)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+EARLY, HIDDEN = "a" * 16, "b" * 16
+TABLE = {"protocol": PROTOCOL, "problem": "double"}
+EVERY = [
+    ("board",),
+    ("board", "--all", "double"),
+    ("board", "--format", "json"),
+    ("runs",),
+    ("runs", "--author", "bob", "--format", "json"),
+    ("show", HIDDEN),
+    ("show", HIDDEN, "--format", "json"),
+    ("show", HIDDEN[:6], "--diff"),
+    ("problems", "list"),
+    ("problems", "show", "double"),
+    ("marks", "double"),
+    ("marks", "double", "--csv", "marks.csv", "--feedback", "feedback"),
+    ("similar", "double", "--threshold", "0"),
+    ("regrade", "--all", "--dry-run"),
+    ("audit", HIDDEN),
+    ("compare", HIDDEN, EARLY),
+    ("export", "--out", "exported"),
+    ("board", "--write"),
+    ("site", "build"),
+]
+
+
+def scheduled(project: Path, deadline: datetime, freeze: str) -> None:
+    """Set when the problem closes and how long before that its board freezes."""
+    file = project / "problems/double/problem.toml"
+    task = [line for line in file.read_text().splitlines(keepends=True) if not line.startswith(("deadline", "freeze"))]
+    rules = f"deadline = {deadline.isoformat()}\n" + (f'freeze = "{freeze}"\n' if freeze else "")
+    file.write_text(rules + "".join(task))
+
+
+@pytest.fixture
+def frozen(competition: Path) -> Path:
+    """Ada leads with what she submitted two days ago; an hour ago bob overtook her, in the freeze of a day."""
+    sha256 = load(competition / "problems/double").sha256
+    for author, run, ns, at in (("ada", EARLY, 50_000, NOW - 2 * DAY), ("bob", HIDDEN, 41_234, NOW - HOUR)):
+        kernel = Submission.of(f"def twice(x, y): y.copy_(2 * x)  # {author}\n", "py", author=author, name="kernel.py")
+        given = {"author": author, "run": run, "score_ns": ns, "created_at": at, "submission": kernel}
+        record(Settings.load(), kernel, accepted(**TABLE, problem_sha256=sha256, **given))
+    scheduled(competition, NOW + DAY, "2d")
+    return competition
+
+
+def shown(project: Path, said: str) -> bool:
+    """Whether the hidden run or its time is in an output, or in a file that a command wrote."""
+    written = [file for name in ("leaderboard/BOARD.md", "marks.csv") for file in project.glob(name)]
+    folders = ("leaderboard/boards", "site", "feedback", "exported")
+    written += [file for folder in folders for file in (project / folder).rglob("*") if file.is_file()]
+    told = said + "".join(file.read_bytes().decode(errors="replace") for file in written)
+    told = told.replace(f"run {HIDDEN}: was graded after its board was frozen", "").replace(f"run {HIDDEN[:6]}", "")
+    return any(word in told for word in (HIDDEN, "41.2 µs", "41234"))
+
+
+@pytest.mark.parametrize("given", EVERY, ids=" ".join)
+def test_no_command_shows_what_was_graded_in_the_freeze(given: tuple[str, ...], frozen: Path, command: Command) -> None:
+    said = command(*given)
+    assert not shown(frozen, said.out + said.err)
+    assert JsonlLedger(frozen / "leaderboard/results/double.jsonl").verify() == 2
+
+
+@pytest.mark.parametrize("given", [("board",), ("runs",), ("show", HIDDEN)], ids=" ".join)
+def test_an_organizer_sees_it_and_what_is_published_does_not(
+    given: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELMARK_ORGANIZER", "true")
+    assert shown(frozen, command(*given).out)
+    command("board", "--write")
+    command("site", "build")
+    assert not shown(frozen, "")
+
+
+@pytest.mark.parametrize(
+    ("deadline", "freeze"),
+    [(NOW + DAY, ""), (NOW + 3 * DAY, "2d"), (NOW - HOUR / 2, "2d")],
+    ids=["none", "yet", "over"],
+)
+def test_it_is_shown_without_a_freeze_before_it_and_once_the_problem_is_closed(
+    deadline: datetime, freeze: str, frozen: Path, command: Command
+) -> None:
+    scheduled(frozen, deadline, freeze)
+    for given in (("board",), ("runs",), ("show", HIDDEN), ("board", "--write"), ("site", "build")):
+        assert shown(frozen, command(*given).out), given
+    (table,) = json.loads(command("board", "--format", "json").out)["items"]
+    assert [row["author"] for row in table["rows"]] == ["bob", "ada"]
+
+
+def test_a_frozen_board_says_so_and_events_still_apply(frozen: Path, command: Command) -> None:
+    (table,) = json.loads(command("board", "--format", "json").out)["items"]
+    assert ([row["author"] for row in table["rows"]], table["frozen"] is None) == (["ada"], False)
+    assert "the board is frozen, and shows nothing graded after" in command("board").out
+    assert "was graded after its board was frozen" in command("show", HIDDEN).err
+    assert command("moderate", "disqualify", HIDDEN, "--actor", "grace", "--reason", "why").code == 0
+    assert command("moderate", "disqualify", EARLY, "--actor", "grace", "--reason", "why").code == 0
+    (table,) = json.loads(command("board", "--format", "json").out)["items"]
+    assert ([*table["rows"]], [row["author"] for row in table["set_aside"]]) == ([], ["ada"])
+    assert "frozen from" in (frozen / "leaderboard/boards/double.md").read_text()
+
+
+def test_a_view_follows_what_is_appended_and_ranks_as_the_ledger_did_then(tmp_path: Path) -> None:
+    index, path = Index(tmp_path / "index.sqlite"), tmp_path / "softmax.jsonl"
+    view = JsonlLedger(path, index, NOW)
+    for number in range(6):
+        kernel = Submission.of(f"# {number % 2}\n", "py", author=f"author-{number % 2}", name="kernel.py")
+        at = NOW + (number - 3) * HOUR
+        view.append(accepted(submission=kernel, score_ns=50_000 - 5_000 * number, created_at=at))
+        entries = [entry for entry in view.entries() if entry.verdict.created_at <= NOW]
+        assert [table.rows for table in rank(view)] == [table.rows for table in rank(entries)]
+        assert [entry.seq for entry in view.read()] == [entry.seq for entry in entries]
+        assert [*rank(JsonlLedger(path, index))] == [*rank(view.entries())]
+    assert (len(entries), view.verify()) == (4, 6)
+
+
+def test_the_moments_of_a_freeze() -> None:
+    rules = {"deadline": NOW, "grace": "1h", "freeze": "2d"}
+    schedule = Schedule.model_validate(rules)
+    moments = (NOW - 2 * DAY, NOW - 2 * DAY + HOUR, NOW + HOUR, NOW + 2 * HOUR)
+    assert [schedule.frozen(moment) for moment in moments] == [None, NOW - 2 * DAY, NOW - 2 * DAY, None]
+    assert Schedule.model_validate({"deadline": NOW}).frozen(NOW) is None
