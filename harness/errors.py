@@ -74,6 +74,10 @@ class DeviceError(HarnessError):
     """The accelerator or its driver failed in the judge's own process."""
 
 
+class JobTimeoutError(HarnessError):
+    """A fleet's job did not end within its own timeout, which says nothing about the submission."""
+
+
 class LedgerError(HarnessError):
     """The ledger cannot be read or appended to, or its chain is broken."""
 

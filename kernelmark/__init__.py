@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from harness.errors import (
         DeviceError,
         HarnessError,
+        JobTimeoutError,
         KernelmarkError,
         LedgerError,
         ProblemError,
@@ -39,6 +40,7 @@ __all__ = [
     "HarnessError",
     "Job",
     "JobResult",
+    "JobTimeoutError",
     "KernelmarkError",
     "LedgerError",
     "Outcome",

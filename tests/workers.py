@@ -10,12 +10,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
+from harness.errors import HarnessError
 from harness.submission import Submission
 from harness.verdict import Verdict
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
+from kernelmark.grading.fleet.reuse import Answers
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight
 from tests.verdicts import accepted, as_check
@@ -58,6 +60,7 @@ class FakeWorker:
     def __init__(self, act: Act = answered, *, slots: int = 1, name: str = "CPU") -> None:
         self.act, self.slots, self.device = act, slots, name
         self.handed: list[JobRequest] = []
+        self.cancelled: list[str] = []
         self.closed = False
         self._waiting: dict[bytes, Future[JobAnswer]] = {}
         self._changed = threading.Condition()
@@ -77,6 +80,13 @@ class FakeWorker:
         elif (what := self.act(request)) is not None:
             self.end(request, what)
         return future
+
+    def cancel(self, run: str) -> None:
+        """Answer that it was cancelled, as a worker does."""
+        self.cancelled.append(run)
+        for request in self.handed:
+            if request.run == run and request.submission.source in self._waiting:
+                self.end(request, JobAnswer.failed(run, HarnessError("it was cancelled")))
 
     def close(self) -> None:
         self.closed = True
@@ -142,7 +152,9 @@ def batch(
 ) -> Dispatch:
     plan = plan or WorkerPool(workers)
     settings = Settings.load(sandbox="bwrap", effort="quick")
-    return Dispatch(plan, settings, ("none",), record=record, timed=timed, in_flight=in_flight)
+    return Dispatch(
+        plan, settings, ("none",), record=record, timed=timed, in_flight=in_flight, answers=Answers()
+    )  # fmt: skip
 
 
 def graded(worker: FakeWorker, jobs: Iterable[Job], **how: bool) -> list[JobResult]:

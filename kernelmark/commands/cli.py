@@ -92,7 +92,7 @@ class CacheDocument(TypedDict):
 @form_option
 @click.option("--empty", is_flag=True, help="Remove it all first.")
 def cache(form: str, empty: bool) -> None:
-    """Show what is kept of compiled submissions, so that the same one is graded sooner the next time.
+    """Show what is kept of compiled submissions, and of verdicts that are reused, so that the same is done sooner.
 
     The least recently used goes first when it is more than the setting cache_bytes.
     """
@@ -109,7 +109,7 @@ def cache(form: str, empty: bool) -> None:
         "bytes": sum(sizes),
         "most_bytes": kept.most_bytes,
     }
-    text = f"{kept.folder}: {counted(len(sizes), 'build')}, {sum(sizes):,} of at most {kept.most_bytes:,} bytes"
+    text = f"{kept.folder}: {counted(len(sizes), 'file')}, {sum(sizes):,} of at most {kept.most_bytes:,} bytes"
     print_as(form, "cache", document, [text])
 
 

@@ -98,7 +98,10 @@ def settings_for(project: Project | None, **flags: Any) -> Settings:
     not given.
 
     Raises:
+        UsageError: the project is none.
         SettingsError: a value is not valid.
     """
     given = {name: value for name, value in flags.items() if value != "auto"}
+    if project is not None and not isinstance(project, Project):
+        raise UsageError("project", f"{project!r} is not a Project", "give kernelmark.Project(FOLDER)")
     return Settings.load(**given) if project is None else project.settings.overridden(**given)

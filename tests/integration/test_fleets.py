@@ -20,7 +20,7 @@ import pytest
 from harness.errors import UsageError
 from harness.sandbox.tree import tree
 from harness.verdict import Outcome
-from kernelmark import Fleet, Job, JobResult
+from kernelmark import Fleet, Job, JobResult, JobTimeoutError
 from kernelmark.diagnostics.selftest import HERE as SELFTEST
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
@@ -221,6 +221,32 @@ def test_a_worker_that_is_killed_in_the_middle_is_replaced(project: Path) -> Non
         gone = eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sandboxes) or None, 15)
     assert gone
     assert [each.verdict.outcome for each in got if each.verdict] == [Outcome.ACCEPTED] * 6
+
+
+def test_a_call_that_is_cancelled_ends_its_sandbox_and_no_other(project: Path) -> None:
+    """One that hangs is cancelled, another times out, and the one beside them is graded; the worker stays."""
+
+    async def main(workers: Fleet, seen: set[int]) -> tuple[JobResult, JobResult]:
+        hanging = asyncio.create_task(workers.agrade(job("hangs")))
+        below = await asyncio.to_thread(eventually, lambda: grading(os.getpid()), 60)
+        [worker] = workers_of(os.getpid())
+        hanging.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hanging
+        gone = await asyncio.to_thread(eventually, lambda: tree({worker}) == {worker} or None, 15)
+        assert gone
+        seen |= below
+        late, right = await asyncio.gather(workers.acheck(job("hangs", timeout=4)), workers.acheck(job("right")))
+        assert workers_of(os.getpid()) == [worker]
+        return late, right
+
+    with Watched() as seen, fleet(slots=2) as workers:
+        late, right = asyncio.run(main(workers, seen))
+        status = eventually(lambda: workers.status() if not workers.status().in_flight else None, 15)
+    assert (type(late.error), late.check) == (JobTimeoutError, None)
+    assert right.check is not None
+    assert right.check.outcome is Outcome.ACCEPTED
+    assert (status.done, status.lost, status.retried) == (1, 0, 0)
 
 
 @pytest.mark.full

@@ -15,9 +15,10 @@ import pytest
 from harness.errors import UsageError
 from harness.submission import Submission
 from harness.verdict import SandboxName
-from kernelmark.grading.fleet import Fleet, Job, JobResult, fleet
+from kernelmark.grading.fleet import Fleet, Job, JobResult, fleet, reuse
 from kernelmark.grading.fleet.messages import AHEAD
-from tests.workers import FakeWorker, answered, held, job, keys, soon
+from kernelmark.project.project import Project
+from tests.workers import FakeWorker, answered, held, job, keys, soon, until
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 Made = Callable[..., Fleet]
@@ -39,6 +40,9 @@ def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     [
         ({"where": "mars"}, "mars is neither HOST:PORT nor an address file"),
         ({"slots": 0}, "slots=0 is not a number of jobs"),
+        ({"devices": 0}, "devices=0 is not a number of devices"),
+        ({"device": "tpu"}, "'tpu' is not valid"),
+        ({"project": "/course"}, "'/course' is not a Project"),
         ({"sandbox": "process"}, "the sandbox process does not isolate"),
         ({"device": "cuda"}, "needs a GPU, and torch finds none here"),
     ],
@@ -49,6 +53,150 @@ def test_what_a_fleet_cannot_be_is_refused(
     monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: False)
     with pytest.raises(UsageError, match=message):
         made(FakeWorker(), **given)
+
+
+def test_outside_of_a_project_there_is_no_fleet(made: Made, competition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = competition.parent / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    with pytest.raises(UsageError, match="is not in a project"):
+        made(FakeWorker())
+    with made(FakeWorker(), project=Project(competition)) as workers:
+        assert soon(lambda: [result.error for result in workers.grade_many([job(1)])]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"effort": "most"}, "'most' is not valid"),
+        ({"baselines": "eager"}, "baselines: 'eager' is a string; give a list of names"),
+        ({"reuse": "always"}, "reuse: 'always' is not valid"),
+        ({"reuse": "disk", "record": True}, '"disk" is for what one machine grades without a record'),
+    ],
+)
+def test_what_a_call_cannot_be_is_refused_before_any_job(made: Made, given: Any, message: str) -> None:
+    with made(worker := FakeWorker()) as workers:
+        with pytest.raises(UsageError, match=message):
+            workers.grade_many([job(1)], **given)
+        with pytest.raises(UsageError, match=message):
+            asyncio.run(workers.agrade(job(1), **given))
+    assert worker.handed == []
+
+
+def test_a_closed_fleet_refuses_every_call(made: Made) -> None:
+    async def results(workers: Fleet) -> list[JobResult]:
+        return [result async for result in workers.agrade_many([job(1)])]
+
+    workers = made(FakeWorker())
+    workers.close()
+    for call in (
+        workers.start,
+        lambda: workers.grade_many([job(1)]),
+        lambda: workers.check_many([job(1)]),
+        lambda: asyncio.run(workers.agrade(job(1))),
+        lambda: asyncio.run(workers.acheck(job(1))),
+        lambda: asyncio.run(results(workers)),
+    ):
+        with pytest.raises(UsageError, match="Fleet is closed; grade inside its `with` block"):
+            call()
+
+
+def test_closing_ends_calls_that_wait_with_an_error_of_ours(made: Made) -> None:
+    """Not with what looks as if the caller's task was cancelled: neither those that run, nor those behind them."""
+    worker = FakeWorker(held)
+
+    async def main() -> list[JobResult | BaseException]:
+        workers = made(worker)
+        tasks = [asyncio.create_task(workers.agrade(job(number))) for number in range(3 + AHEAD)]
+        await asyncio.to_thread(worker.has, 1 + AHEAD)
+        await asyncio.to_thread(workers.close)
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    ended = soon(lambda: asyncio.run(main()))
+    assert [str(one.error) for one in ended if isinstance(one, JobResult)] == ["the fleet was closed"] * (1 + AHEAD)
+    assert [type(one) for one in ended if not isinstance(one, JobResult)] == [UsageError] * 2
+
+
+def test_a_call_that_is_cancelled_ends_its_grading(made: Made) -> None:
+    worker = FakeWorker(held)
+
+    async def main() -> int:
+        with made(worker) as workers:
+            waiting = asyncio.create_task(workers.agrade(job(0)))
+            tasks = [asyncio.create_task(workers.agrade(job(number))) for number in range(1, 3)]
+            requests = list(await asyncio.to_thread(worker.has, 3))
+            [mine] = [request for request in requests if request.submission.source == b"# 0\n"]
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(workers.acheck(job(7)), 0.2)
+            await asyncio.to_thread(until, lambda: len(worker.cancelled) == 2)
+            assert worker.cancelled[0] == mine.run
+            worker.answer(*(request for request in requests if request is not mine))
+            assert [result.error for result in await asyncio.gather(*tasks)] == [None, None]
+            status = workers.status()
+            assert (status.done, status.in_flight, status.lost) == (2, 0, 0)
+        return len(worker.handed)
+
+    assert soon(lambda: asyncio.run(main())) == 4
+
+
+def test_one_job_is_checked_without_times(made: Made) -> None:
+    with made(worker := FakeWorker()) as workers:
+        result = soon(lambda: asyncio.run(workers.acheck(job(1))))
+    assert (result.verdict, result.check is not None, worker.handed[0].timed) == (None, True, False)
+
+
+def test_an_answer_is_reused_in_later_calls_of_a_fleet_that_ask_for_it(made: Made, competition: Path) -> None:
+    baseline = competition / "reference/double/eager.py"
+    baseline.parent.mkdir(parents=True)
+    baseline.write_text("# one\n")
+
+    async def one(workers: Fleet, **how: Any) -> JobResult:
+        return await workers.agrade(job(1, author="ada"), **how)
+
+    with made(worker := FakeWorker()) as workers:
+        calls = {
+            "first": {"reuse": "run"},
+            "the same": {"reuse": "run"},
+            "without": {},
+            "another effort": {"reuse": "run", "effort": "screen"},
+            "other baselines": {"reuse": "run", "baselines": ["eager"]},
+            "the same baselines": {"reuse": "run", "baselines": ["eager"]},
+        }
+        got = {name: soon(lambda how=how: asyncio.run(one(workers, **how))) for name, how in calls.items()}
+        [got["in a batch"]] = soon(lambda: list(workers.grade_many([job(1, author="bob")], reuse="run")))
+        baseline.write_text("# two\n")
+        got["changed"] = soon(lambda: asyncio.run(one(workers, **calls["other baselines"])))
+        [got["checked"]] = soon(lambda: list(workers.check_many([job(1)], reuse="run")))
+    copies = [name for name, result in got.items() if result.duplicate]
+    assert copies == ["the same", "the same baselines", "in a batch"]
+    assert {name: result.tries for name, result in got.items()} == {name: int(name not in copies) for name in got}
+    assert len(worker.handed) == len(got) - len(copies)
+    assert got["in a batch"].verdict.submission.author == "bob"
+    assert got["in a batch"].verdict.run != got["first"].verdict.run
+
+
+def test_an_answer_on_disk_is_reused_by_a_later_fleet_on_an_equal_machine(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(reuse, "choose_provider", lambda _: SimpleNamespace(name="bwrap", image_digest=lambda: None))
+
+    def copied(number: int = 1, **how: Any) -> list[bool]:
+        with made(FakeWorker()) as workers:
+            return [result.duplicate for result in soon(lambda: list(workers.grade_many([job(number)], **how)))]
+
+    assert copied(reuse="disk") == [False]
+    assert copied(reuse="disk") == [True]
+    assert copied(reuse="run") == copied() == [False]
+    assert copied(2, reuse="disk") == [False]
+    monkeypatch.setattr(reuse, "device_name", lambda _: "another CPU")
+    assert copied(reuse="disk") == [False]
+    assert copied(reuse="disk") == [True]
+    monkeypatch.setenv("KERNELMARK_CACHE_BYTES", "0")
+    assert copied(reuse="disk") == [False]
 
 
 def test_a_fleet_tells_what_it_has_done(made: Made) -> None:
@@ -66,7 +214,7 @@ def test_a_fleet_tells_what_it_has_done(made: Made) -> None:
         assert workers.status().by_device == {"NVIDIA H200": 4, "NVIDIA H100": 1}
     assert (one.closed, two.closed) == (True, True)
     with pytest.raises(UsageError, match="Fleet is closed"):
-        next(workers.grade_many([job(1)]))
+        workers.grade_many([job(1)])
 
 
 async def some(*numbers: int) -> AsyncIterator[Job]:

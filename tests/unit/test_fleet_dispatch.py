@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
+from harness.errors import HarnessError, JobTimeoutError, LedgerError, ProblemError, UsageError
 from harness.submission import Submission
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
@@ -111,6 +111,50 @@ def test_what_the_iterable_raises_reaches_the_caller(before: int) -> None:
         graded(FakeWorker(), jobs())
 
 
+@pytest.mark.parametrize("last", [LookupError("no more answers"), "a string"])
+def test_an_iterable_that_raises_loses_nothing_that_was_taken_before(last: object) -> None:
+    def jobs() -> Iterator[Job]:
+        yield from map(job, range(5))
+        if isinstance(last, Exception):
+            raise last
+        yield last  # type: ignore[misc]
+
+    worker = FakeWorker(held, slots=1)
+    results, got = batch(worker).run(jobs()), list[JobResult]()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, results)
+        for request in worker.has(1 + AHEAD):
+            time.sleep(0.02)
+            worker.answer(request)
+        got.append(waiting.result(10))
+    kind, what = (LookupError, "no more") if isinstance(last, Exception) else (UsageError, "jobs has a str; give")
+    with pytest.raises(kind, match=what):
+        soon(lambda: got.extend(results))
+    assert sorted(keys(got)) == list(range(5))  # type: ignore[type-var]
+    assert all(result.verdict for result in got)
+
+
+def test_a_job_that_times_out_is_ended_and_its_duplicates_are_not() -> None:
+    worker = FakeWorker(held, slots=2)
+    plan = WorkerPool([worker])
+    given = [job(1, timeout=0.2), job(1, author="bob"), job(2, timeout=0.2), job(3, timeout=1e9)]
+    results = batch(plan=plan).run(given)
+    got = [soon(lambda: next(results)) for _ in range(2)]
+    assert keys(got) == [1, 2]
+    assert {type(result.error) for result in got} == {JobTimeoutError}
+    assert str(got[0].error) == "the job has not ended within its timeout of 0.2 s"
+    assert all(result.seconds >= 0.2 and result.tries == 1 and result.verdict is None for result in got)
+    one, two, three = worker.has(3)
+    assert worker.cancelled == [two.run]
+    worker.answer(one, three)
+    others = soon(lambda: list(results))
+    assert [(result.verdict is not None, result.error, result.duplicate) for result in others] == [
+        (True, None, True), (True, None, False),
+    ]  # fmt: skip
+    assert others[0].verdict.submission.author == "bob"
+    assert plan.counts()[:2] == (2, 0)
+
+
 def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
     bad = [
         Job(problem="trebble", submission="x", key="no such problem"),
@@ -118,6 +162,9 @@ def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
         Job(problem="double", submission="#" * (1 << 21), key="too large"),
         Job(problem="double", submission="x", language="rb", key="language"),
         Job(problem="double", submission="x", run="17", key="run id"),
+        Job(problem="double", submission=None, key="no source"),  # type: ignore[arg-type]
+        Job(problem=7, submission="x", key="no problem"),  # type: ignore[arg-type]
+        Job(problem="double", submission="x", timeout=0, key="no time"),
     ]
     given = [one for number, wrong in enumerate(bad) for one in (job(number), wrong)]
     results = {result.job.key: result for result in graded(FakeWorker(), given)}
@@ -141,9 +188,11 @@ def test_a_workers_error_keeps_its_class_and_its_line(error: HarnessError | Usag
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_job_whose_worker_was_lost_is_handed_over_again(times: int) -> None:
     act, tried = lost_times(times)
-    results = graded(FakeWorker(act, slots=2), map(job, range(20)))
+    plan = WorkerPool([FakeWorker(act, slots=2)])
+    results = soon(lambda: list(batch(plan=plan).run(map(job, range(20)))))
     assert sorted(keys(results)) == list(range(20))  # type: ignore[type-var]
-    assert all(result.verdict and result.error is None for result in results)
+    assert all(result.verdict and result.error is None and result.tries == times + 1 for result in results)
+    assert (plan.counts()[0], plan.lost, plan.retried) == (20, 20 * times, 20 * times)
     assert set(tried.values()) == {times + 1}
 
 
@@ -163,6 +212,7 @@ def test_a_job_that_loses_its_worker_three_times_fails_alone() -> None:
     assert (tried[b"# 3\n"], results[3].verdict, results[3].device) == (3, None, "")
     assert all(results[number].verdict for number in (0, 1, 2, 4, 5))
     assert plan.counts() == (5, 0, {"CPU": 5})
+    assert (results[3].tries, results[0].tries, plan.lost, plan.retried) == (3, 1, 3, 2)
 
 
 def test_each_job_has_one_result_whatever_workers_do() -> None:
@@ -209,9 +259,10 @@ def test_a_batch_that_is_left_early_leaves_nothing(act: Act) -> None:
             worker.answer(worker.handed[0])
         waiting.result(10)
     results.close()  # type: ignore[attr-defined]
-    if act is held:
-        worker.answer(*worker.handed[1:])
-    assert plan.counts()[1] == 0
+    assert worker.cancelled == ([request.run for request in worker.handed[1:]] if act is held else worker.cancelled)
+    done, in_flight, _ = plan.counts()
+    assert (in_flight, plan.lost) == (0, 0)
+    assert done + len(worker.cancelled) == len(worker.handed)
     taken = jobs.taken
     time.sleep(0.1)
     assert jobs.taken == taken

@@ -37,6 +37,10 @@ BEFORE
 say(device="scripted", slots=2)
 for line in sys.stdin:
     request = json.loads(line)
+    if "cancelled" in request:
+        assert request["cancelled"] == held
+        say(run=held, error="cancelled", error_class="HarnessError")
+        continue
     run = request["run"]
     exec(request["submission"]["source"])
 AFTER
@@ -119,7 +123,22 @@ def test_answers_come_in_any_order_and_from_jobs_of_many_threads(started: Starte
     assert [soon(answer.result).run for answer in answers] == runs(40)
 
 
-def test_a_killed_process_loses_all_its_jobs_and_the_next_job_starts_another(started: Started, tmp_path: Path) -> None:
+def test_what_is_cancelled_is_told_to_the_process_that_has_it(started: Started) -> None:
+    worker = started(before="held = None")
+    program = "held = run"
+    waiting = worker.submit(request(program, "c" * 16))
+    worker.cancel("d" * 16)  # which it does not have: the program would fail
+    worker.cancel("c" * 16)
+    assert soon(waiting.result).error == "cancelled"
+    worker.cancel("c" * 16)
+    assert soon(worker.submit(request()).result).run == "a" * 16
+    soon(worker.close)
+    worker.cancel("c" * 16)
+
+
+def test_a_killed_process_loses_all_its_jobs_and_the_next_job_starts_another(
+    started: Started, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     worker = started()
     waiting = [worker.submit(request("pass", run)) for run in runs(20)]
     assert soon(worker.submit(request(run="b" * 16)).result).run == "b" * 16
@@ -128,6 +147,8 @@ def test_a_killed_process_loses_all_its_jobs_and_the_next_job_starts_another(sta
     assert all(is_lost(answer, "a worker ended with status -9") for answer in waiting)
     again = soon(worker.submit(request(run=runs(1)[0])).result)
     assert pids(tmp_path) == [first, int(again.error)]
+    replaced = "kernelmark: warning: a worker ended with status -9 while it had 20 jobs; another one takes its place"
+    assert caplog.messages == [replaced]
     soon(worker.wait)
     assert worker.device == "scripted"
 

@@ -12,7 +12,7 @@ from harness.errors import LedgerError, UsageError
 from harness.problem import load
 from harness.submission import Submission
 from kernelmark.grading import recorder
-from kernelmark.grading.fleet import dispatch
+from kernelmark.grading.fleet import reuse
 from kernelmark.grading.fleet.job import Job
 from tests.unit.conftest import recorded
 from tests.workers import FakeWorker, batch, graded, held, job, lost_times, soon
@@ -79,7 +79,7 @@ def test_an_error_is_not_kept_for_later_duplicates() -> None:
 
 
 def test_only_so_many_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "_KEPT", 3)
+    monkeypatch.setattr(reuse, "KEPT", 3)
     worker = FakeWorker()
     given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
     results = batch(worker).run(iter(given.get, None))

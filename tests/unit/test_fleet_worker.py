@@ -408,6 +408,39 @@ def test_the_watchdog_is_told_of_each_step_and_stopped_after_the_last(
 
 
 @pytest.mark.parametrize("timed", [True, False])
+def test_a_cancelled_job_ends_alone_wherever_it_is(
+    worker: Worker, graders: Graders, answers: Answers, timed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Graded, or waiting for a slot; its sandboxes end, it is not tried again, and the next job has its place."""
+
+    def grading() -> None:
+        grader = next(grader for grader in graders.made if grader.given.submission.source == b"# graded\n")
+        assert grader.closed.wait(10)
+        raise SandboxError("the sandbox has gone")
+
+    goes_on = threading.Event()
+    graders.does = {"# graded": grading, "# beside": lambda: goes_on.wait(10) and None}
+    for number, source in enumerate(("graded", "beside", "waiting", "next")):
+        worker.take(request(source, RUNS[number], timed=timed))
+        until(lambda number=number: len(graders.made) > number)
+    until(lambda: graders.at_once == 2)
+    worker.cancel(RUNS[2])
+    until(graders.made[2].closed.is_set)
+    worker.cancel(RUNS[0])
+    ended = answers.take(3)
+    assert {run: answer.error for run, answer in ended.items()} == {
+        RUNS[0]: "it was cancelled", RUNS[2]: "it was cancelled", RUNS[3]: "",
+    }  # fmt: skip
+    goes_on.set()
+    assert answers.one().error == ""
+    assert sorted(graders.graded) == ["# beside", "# graded", "# next"]
+    worker.cancel(RUNS[0])
+    worker.take(request("again", RUNS[0], timed=timed))
+    assert answers.one().error == "", "it is forgotten"
+    assert "trying once more" not in caplog.text
+
+
+@pytest.mark.parametrize("timed", [True, False])
 def test_stopping_ends_the_sandboxes_of_all_jobs_and_begins_no_other(
     worker: Worker,
     graders: Graders,

@@ -110,9 +110,7 @@ def test_the_command_shows_and_empties_it(tmp_path: Path) -> None:
     kept.put("a", CONTENTS["a"])
     where = {"XDG_CACHE_HOME": str(tmp_path), "KERNELMARK_CACHE_BYTES": "5000"}
     shown = kernelmark(tmp_path, "cache", **where)
-    assert (shown.returncode, shown.stdout) == (0, f"{kept.folder}: 1 build, 132 of at most 5,000 bytes\n"), (
-        shown.stderr
-    )
+    assert (shown.returncode, shown.stdout) == (0, f"{kept.folder}: 1 file, 132 of at most 5,000 bytes\n"), shown.stderr
     assert kept.get("a"), "it was not emptied"
     emptied = kernelmark(tmp_path, "cache", "--empty", **where)
-    assert (emptied.returncode, emptied.stdout) == (0, f"{kept.folder}: 0 builds, 0 of at most 5,000 bytes\n")
+    assert (emptied.returncode, emptied.stdout) == (0, f"{kept.folder}: 0 files, 0 of at most 5,000 bytes\n")

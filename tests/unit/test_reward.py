@@ -29,6 +29,7 @@ ERRORS = [
     errors.SandboxError("no sandbox"),
     errors.DeviceError("no device"),
     errors.LedgerError("is broken", "verify it"),
+    errors.JobTimeoutError("the job has not ended within its timeout of 5 s"),
 ]
 
 

@@ -346,6 +346,7 @@ class Session:
             raise self._fault(outcome, f"{breach.kind} limit: {breach.detail}, while {doing}")
 
     def _late(self, limit: TimeLimit, doing: str) -> Exception:
+        self._look_for_breach(doing)  # on a busy machine both may come at once, and the limit of memory is why
         return self._fault(Outcome.TIMEOUT, f"gave no answer within {limit.seconds:.3g} s, while {doing}{limit.note}")
 
     def _died(self, doing: str) -> NoReturn:
@@ -362,6 +363,7 @@ class Session:
             time.sleep(0.01)
         self.output.drain()
         if ended is None:
+            self._look_for_breach(doing)
             raise self._fault(Outcome.REJECTED, f"the runner closed its connection but is still alive, while {doing}")
         if ended.out_of_memory:
             limit = self._limits.memory_bytes

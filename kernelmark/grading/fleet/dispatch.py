@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import re
 import secrets
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.errors import HarnessError, JobTimeoutError, KernelmarkError, UsageError
 from harness.files.outside import real
 from harness.submission import Submission
 from harness.verdict import RUN_ID, Verdict
@@ -20,6 +20,7 @@ from kernelmark.grading import recorder
 from kernelmark.grading.fleet.job import Job, JobResult, prepared
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
+from kernelmark.grading.fleet.reuse import Answers, key_of
 from kernelmark.grading.recorder import Remark, admit, usual_s
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
@@ -28,7 +29,7 @@ from kernelmark.record.publishing import Publisher
 from leaderboard.standings.usage import Use
 
 _TRIES = 3  # a job whose worker was lost is handed over at most twice more
-_KEPT = 1000  # answers for later duplicates
+_WAIT_S = 3600.0  # for an event, at most; a longer wait is in parts
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class _Taken:
     at: float
 
     @property
+    def due(self) -> float:
+        """When it is not waited for any more."""
+        return math.inf if self.job.timeout is None else self.at + self.job.timeout
+
+    @property
     def seconds(self) -> float:
         return time.monotonic() - self.at
 
@@ -48,13 +54,14 @@ class _Taken:
 class _Work:
     """A source that is being graded, for the job that came with it first and its duplicates."""
 
-    key: tuple[str, ...]
+    key: str
     prepared: PreparedJob
     request: JobRequest
     remark: Remark | None
     first: _Taken
-    duplicates: list[_Taken] = field(default_factory=list)
-    tries: int = 0
+    waiting: list[_Taken]
+    """The jobs that it is graded for: the first, unless it has timed out, and duplicates."""
+    tries: int = 1
     use: Use | None = None
     """What is reserved of its author's limits a day."""
 
@@ -82,10 +89,14 @@ class Dispatch:
         *,
         record: bool,
         timed: bool = True,
-        reuse: bool = True,
+        answers: Answers | None = None,
+        machine: bytes = b"",
         in_flight: InFlight | None = None,
     ) -> None:
-        self._timed, self._reuse = timed, reuse
+        """`answers`: those that an equal source is given again; None: each job is graded. `machine`: what is in their
+        keys besides the job.
+        """
+        self._timed, self._answers, self._machine = timed, answers, machine
         self._in_flight = in_flight or InFlight()
         self._pool, self._settings, self._baselines, self._record = pool, settings, baselines, record
         self._publisher = Publisher(settings)
@@ -93,32 +104,30 @@ class Dispatch:
         self._capacity = max(1, pool.capacity)  # while all workers are lost, a job waits for the first
         self._room = threading.Semaphore(self._capacity)
         self._closed = False
-        self._working: dict[tuple[str, ...], _Work] = {}
-        self._answers: OrderedDict[tuple[str, ...], tuple[JobAnswer, str]] = OrderedDict()
+        self._working: dict[str, _Work] = {}
 
     def run(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
-        """Yield the results as they come."""
+        """Yield the results as they come; what the iterable raises comes after those of the jobs before it."""
         threading.Thread(target=self._pull, args=(iter(jobs),), daemon=True).start()
-        ended = False
+        end: _End | None = None
         try:
-            while not ended or self._working:
-                event = self._events.get()
+            while end is None or self._working:
+                event = self._next()
                 if self._closed:
                     return
                 if isinstance(event, _End):
-                    if event.error is not None:
-                        raise event.error
-                    ended = True
+                    end = event
                     continue
-                for result in self._begin(event) if isinstance(event, Job) else self._end(event):
+                for result in self._results(event):
                     yield result
                     self._room.release(1 + self._growth())
+            if end.error is not None:
+                raise end.error
         finally:
             self._closed = True
             self._room.release()
-            for work in self._working.values():  # they are not recorded any more
-                with self._in_flight.ending(work.use):
-                    pass
+            for work in list(self._working.values()):
+                self._give_up(work)
             self._publisher.close()
 
     def stop(self) -> None:
@@ -126,6 +135,41 @@ class Dispatch:
         self._closed = True
         self._room.release()
         self._events.put(_End())
+
+    def _next(self) -> Job | _End | _Done | None:
+        """What has happened; None: a job has timed out, or nothing for an hour."""
+        due = min((taken.due for work in self._working.values() for taken in work.waiting), default=math.inf)
+        left_s = min(due - time.monotonic(), _WAIT_S)
+        if left_s <= 0:
+            return None
+        try:
+            return self._events.get(timeout=left_s)
+        except queue.Empty:
+            return None
+
+    def _results(self, event: Job | _Done | None) -> Iterator[JobResult]:
+        if event is None:
+            return self._timed_out()
+        return self._begin(event) if isinstance(event, Job) else self._end(event)
+
+    def _timed_out(self) -> Iterator[JobResult]:
+        """The results of the jobs that have; what is graded for no other job is given up."""
+        now = time.monotonic()
+        for work in list(self._working.values()):
+            late = [taken for taken in work.waiting if taken.due <= now]
+            work.waiting = [taken for taken in work.waiting if taken.due > now]
+            if not work.waiting:
+                self._give_up(work)
+            for taken in late:
+                error = JobTimeoutError(f"the job has not ended within its timeout of {taken.job.timeout:g} s")
+                yield JobResult(job=taken.job, error=error, seconds=taken.seconds, tries=work.tries)
+
+    def _give_up(self, work: _Work) -> None:
+        """End what nobody waits for any more; it is not recorded."""
+        del self._working[work.key]
+        self._pool.cancel(work.request.run)
+        with self._in_flight.ending(work.use):
+            pass
 
     def _growth(self) -> int:
         """How many more jobs there is room for since workers came."""
@@ -139,7 +183,10 @@ class Dispatch:
                 self._room.acquire()
                 if self._closed:
                     return
-                self._events.put(next(jobs))
+                job = next(jobs)
+                if not isinstance(job, Job):
+                    raise UsageError("jobs", f"has a {type(job).__name__}", "give objects of the type kernelmark.Job")
+                self._events.put(job)
         except StopIteration:
             self._events.put(_End())
         except BaseException as error:  # noqa: BLE001 - it belongs to the caller's thread
@@ -155,13 +202,12 @@ class Dispatch:
                 yield JobResult(job=job, verdict=recorded, seconds=time.monotonic() - begun)
                 return
             key, taken = self._key(own), _Taken(job, own.submission, begun)
-            if key in self._answers:
-                self._answers.move_to_end(key)
-                yield self._copied(*self._answers[key], taken)
-            elif key in self._working:
-                self._working[key].duplicates.append(taken)
+            if key in self._working:
+                self._working[key].waiting.append(taken)
+            elif self._answers is not None and (known := self._answers.get(key)):
+                yield self._copied(known.answer, known.device, taken)
             else:
-                work = _Work(key, own, self._request(own, job), remark, taken)
+                work = _Work(key, own, self._request(own, job), remark, taken, [taken])
                 self._admit(work)
                 self._working[key] = work
         except KernelmarkError as error:
@@ -207,18 +253,21 @@ class Dispatch:
             timed=self._timed,
         )
 
-    def _key(self, prepared: PreparedJob) -> tuple[str, ...]:
-        """What has the same verdict; recorded ones differ by their author and name, which the record shows."""
-        if not self._reuse:
-            return (secrets.token_hex(8),)
-        own = prepared.submission
-        return (prepared.problem.sha256, own.sha256, *((own.author, own.name) if self._record else ()))
+    def _key(self, own: PreparedJob) -> str:
+        if self._answers is None:
+            return secrets.token_hex(8)
+        return key_of(own, self._machine, self._baselines, timed=self._timed, record=self._record)
 
     def _hand_over(self, work: _Work) -> None:
-        self._pool.hand_over(work.request, lambda answer, device: self._events.put(_Done(work, answer, device)))
+        def ended(answer: Future[JobAnswer], device: str) -> None:
+            self._events.put(_Done(work, answer, device))
+
+        self._pool.hand_over(work.request, ended, again=work.tries > 1)
 
     def _end(self, done: _Done) -> Iterator[JobResult]:
         work, device = done.work, done.device
+        if self._working.get(work.key) is not work:
+            return  # it was given up
         try:
             answer = done.answer.result()
         except (WorkerLost, CancelledError) as lost:
@@ -228,19 +277,17 @@ class Dispatch:
         del self._working[work.key]
         with self._in_flight.ending(work.use):
             first = self._first(answer, device, work)
-        if first.error is None and self._reuse:
-            self._answers[work.key] = answer, device
-            while len(self._answers) > _KEPT:
-                self._answers.popitem(last=False)
-        yield first
-        for taken in work.duplicates:
-            yield replace(self._copied(answer, device, taken), error=first.error)
+        if first.error is None and self._answers is not None:
+            self._answers.put(work.key, answer, device)
+        for taken in work.waiting:
+            copied = replace(self._copied(answer, device, taken), error=first.error)
+            yield first if taken is work.first else copied
 
     def _again(self, work: _Work, lost: Exception) -> KernelmarkError | None:
         """Hand a job over once more, whose worker was lost; returns the error if that is of no use."""
-        work.tries += 1
         if work.tries == _TRIES:
             return HarnessError(f"{lost}, {_TRIES} times while this was graded")
+        work.tries += 1
         try:
             self._hand_over(work)
         except KernelmarkError as refused:
@@ -249,7 +296,7 @@ class Dispatch:
 
     def _first(self, answer: JobAnswer, device: str, work: _Work) -> JobResult:
         """The result of the job that was graded, recorded if it should be."""
-        result = replace(_result(answer, device, work.first), error=answer.failure())
+        result = replace(_result(answer, device, work.first), error=answer.failure(), tries=work.tries)
         if not self._record or answer.verdict is None:
             return result
         try:

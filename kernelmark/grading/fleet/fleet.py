@@ -23,7 +23,9 @@ from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.grading.fleet.process import WorkerProcess, local_workers
+from kernelmark.grading.fleet.reuse import Answers, Reuse, machine_of, on_disk, refuse_unknown
 from kernelmark.project.choice import choose_device, providers
+from kernelmark.project.problems import refuse_without_project
 from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
 from kernelmark.record.allowance import InFlight
@@ -43,6 +45,10 @@ class FleetStatus:
     seconds: float
     by_device: dict[str, int]
     """Results by the name of the device."""
+    lost: int = 0
+    """How often a job's worker ended before its answer."""
+    retried: int = 0
+    """How many of those jobs were given to another worker."""
 
     @property
     def a_minute(self) -> float:
@@ -74,11 +80,12 @@ class Fleet:
             sandbox: "docker", "bwrap", or "auto"; a fleet does not grade without isolation.
             slots: how many jobs a worker grades at a time; None: by the processors there are.
             devices: how many of this machine's devices to use; None: all.
-            project: as for `kernelmark.grade`; on several machines each grades in the project where its part of the
-                fleet was started.
+            project: as for `kernelmark.grade`, but there must be one; on several machines each grades in the project
+                where its part of the fleet was started.
 
         Raises:
-            UsageError: `where` is neither, the sandbox does not isolate, or this machine lacks a GPU, ray or the token.
+            UsageError: an argument is not valid, there is no project, the sandbox does not isolate, or this machine
+                lacks a GPU, ray or the token.
             SandboxError: no sandbox can be used here.
         """
         if where == "auto" and device_name is not None:
@@ -87,7 +94,11 @@ class Fleet:
             raise UsageError("Fleet", "devices counts those of one machine", "use device_name for several")
         if slots is not None and slots < 1:
             raise UsageError("Fleet", f"slots={slots} is not a number of jobs", "use 1 or more")
+        if devices is not None and devices < 1:
+            raise UsageError("Fleet", f"devices={devices} is not a number of devices", "use 1 or more, or leave it out")
         self._settings = settings_for(project, device=device, sandbox=sandbox)
+        if project is None:
+            refuse_without_project(self._settings)
         self._workers: list[WorkerProcess] = []
         self._cluster: Cluster | None = None
         if where == "auto":
@@ -102,6 +113,7 @@ class Fleet:
 
             self._cluster = Cluster(address, self._settings.device, self._sandbox, slots, device_name)
         self._pool, self._in_flight = WorkerPool(self._workers), InFlight()
+        self._kept: dict[Reuse, tuple[Answers, bytes]] = {"run": (Answers(), b"")}
         self._threads = ThreadPoolExecutor(self._pool.capacity or _AT_ONCE)
         self._begun = time.monotonic()
         self._started, self._closed, self._starting = False, False, threading.Lock()
@@ -120,8 +132,7 @@ class Fleet:
             HarnessError: one did not start.
         """
         with self._starting:
-            if self._closed:
-                raise UsageError("Fleet", "is closed", "grade inside its `with` block, or make another one")
+            self._refuse_if_closed()
             if self._started:
                 return
             if self._cluster is not None:
@@ -138,8 +149,8 @@ class Fleet:
 
     def close(self) -> None:
         """End the workers, and the sandboxes of jobs that are not waited for any more."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
         self._closed = True
+        self._threads.shutdown(wait=False)
         self._pool.close()
         for worker in self._workers:
             worker.close()
@@ -154,7 +165,8 @@ class Fleet:
     def status(self) -> FleetStatus:
         """What the fleet has done since it started."""
         done, in_flight, by_device = self._pool.counts()
-        return FleetStatus(done, in_flight, time.monotonic() - self._begun, by_device)
+        seconds = time.monotonic() - self._begun
+        return FleetStatus(done, in_flight, seconds, by_device, self._pool.lost, self._pool.retried)
 
     def grade_many(
         self,
@@ -163,36 +175,41 @@ class Fleet:
         effort: Effort = "quick",
         baselines: Sequence[str] | None = None,
         record: bool = False,
-        reuse: bool = True,
+        reuse: Reuse = True,
     ) -> Iterator[JobResult]:
         """Grade jobs, and yield each result as soon as it is ready, in any order.
 
         Jobs are taken from the iterable in a thread of its own, and only as many as can be worked on, as long as the
-        results are taken: it may be endless. Whatever goes wrong with one job is its result's `error`.
+        results are taken: it may be endless. Whatever goes wrong with one job is its result's `error`. If the results
+        are left early, what is still graded is ended.
 
         Args:
             effort: as for `kernelmark.grade`.
             baselines: as for `kernelmark.grade`; None: the project's setting. With the effort "screen" each is timed
                 once on each device, and the speedups are over that time.
             record: archive each source, append the verdict to the project's ledger and rewrite its board.
-            reuse: give a job whose source was graded before in this call a copy of that verdict.
+            reuse: give a job whose source was graded before a copy of that verdict: True: in this call; "run": in any
+                call of this fleet that says so; "disk": also by an earlier program of this user on this machine, with
+                the same device, sandbox and versions; False: grade each job.
 
         Raises:
+            UsageError: an argument is not valid, or the fleet was closed.
             HarnessError: a worker did not start.
-            Exception: whatever the iterable raises.
+            Exception: whatever the iterable raises, after the results of the jobs before it.
         """
+        batch = self._batch(effort, baselines, record=record, reuse=reuse)
         self.start()
-        yield from self._batch(effort, baselines, record=record, reuse=reuse).run(jobs)
+        return batch.run(jobs)
 
-    def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+    def check_many(self, jobs: Iterable[Job], *, reuse: Reuse = True) -> Iterator[JobResult]:
         """Build and test jobs, without times: results have a `check` in place of a verdict. Otherwise as `grade_many`.
 
         Raises:
-            HarnessError, Exception: as for `grade_many`.
+            UsageError, HarnessError, Exception: as for `grade_many`.
         """
+        batch = self._batch(timed=False, reuse=reuse)
         self.start()
-        settings = self._settings.model_copy(update={"sandbox": self._sandbox})
-        yield from Dispatch(self._pool, settings, (), record=False, timed=False).run(jobs)
+        return batch.run(jobs)
 
     async def agrade_many(
         self,
@@ -201,11 +218,12 @@ class Fleet:
         effort: Effort = "quick",
         baselines: Sequence[str] | None = None,
         record: bool = False,
+        reuse: Reuse = True,
     ) -> AsyncIterator[JobResult]:
         """The same for `async for`; the jobs may come from an async iterable, too."""
         source = _Pulled(jobs, asyncio.get_running_loop()) if isinstance(jobs, AsyncIterable) else None
+        batch = self._batch(effort, baselines, record=record, reuse=reuse)
         await asyncio.to_thread(self.start)
-        batch = self._batch(effort, baselines, record=record)
         results = batch.run(source or jobs)  # type: ignore[arg-type]  # one of them is an iterable
         try:
             while (result := await asyncio.to_thread(next, results, None)) is not None:
@@ -216,24 +234,67 @@ class Fleet:
                 source.stop()
 
     async def agrade(
-        self, job: Job, *, effort: Effort = "quick", baselines: Sequence[str] | None = None, record: bool = False
+        self,
+        job: Job,
+        *,
+        effort: Effort = "quick",
+        baselines: Sequence[str] | None = None,
+        record: bool = False,
+        reuse: Reuse = False,
     ) -> JobResult:
         """Grade one job: for programs in which many tasks ask at the same time, each for its own result.
 
-        As many are graded at a time as there is room for, and the others wait. Otherwise as `grade_many` with one job:
-        two calls with the same source are two gradings.
+        As many are graded at a time as there is room for, and the others wait. If the call is cancelled, the grading
+        and its sandboxes end. Otherwise as `grade_many` with one job: two calls with the same source at a time are two
+        gradings.
         """
+        return await self._one(job, self._batch(effort, baselines, record=record, reuse=reuse))
 
-        def graded() -> JobResult:
-            (result,) = self.grade_many([job], effort=effort, baselines=baselines, record=record)
-            return result
+    async def acheck(self, job: Job, *, reuse: Reuse = False) -> JobResult:
+        """Build and test one job, as `check_many`. Otherwise as `agrade`."""
+        return await self._one(job, self._batch(timed=False, reuse=reuse))
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, graded)
+    async def _one(self, job: Job, batch: Dispatch) -> JobResult:
+        def graded() -> JobResult | None:
+            self.start()
+            return next(batch.run([job]), None)
 
-    def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True) -> Dispatch:
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(self._threads, graded)
+        finally:
+            batch.stop()
+        assert result is not None  # only a batch that was stopped has none
+        return result
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise UsageError("Fleet", "is closed", "grade inside its `with` block, or make another one")
+
+    def _batch(
+        self,
+        effort: Effort | None = None,
+        baselines: Sequence[str] | None = (),
+        *,
+        record: bool = False,
+        timed: bool = True,
+        reuse: Reuse,
+    ) -> Dispatch:
+        self._refuse_if_closed()
+        if isinstance(baselines, str):
+            raise UsageError("baselines", f"{baselines!r} is a string", "give a list of names")
+        refuse_unknown(reuse)
         names = self._settings.baselines if baselines is None else tuple(baselines)
-        settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
-        return Dispatch(self._pool, settings, names, record=record, reuse=reuse, in_flight=self._in_flight)
+        settings = self._settings.overridden(effort=effort, sandbox=self._sandbox)
+        if reuse == "disk" and (self._cluster is not None or record):
+            what = '"disk" is for what one machine grades without a record'
+            raise UsageError("reuse", what, 'use "run", or True')
+        if reuse == "disk" and reuse not in self._kept:
+            self._kept[reuse] = on_disk(settings), machine_of(settings)
+        answers, machine = (Answers(), b"") if reuse is True else self._kept.get(reuse, (None, b""))
+        return Dispatch(
+            self._pool, settings, names, record=record, timed=timed, answers=answers, machine=machine,
+            in_flight=self._in_flight,
+        )  # fmt: skip
 
 
 class _Pulled:

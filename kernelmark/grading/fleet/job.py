@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.errors import KernelmarkError
+from harness.errors import KernelmarkError, UsageError
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
@@ -31,6 +31,12 @@ class Job:
     """As for `kernelmark.grade`: the files that the submission includes or imports."""
     key: object = None
     """Anything of the caller's: it comes back with the result."""
+    timeout: float | None = None
+    """Seconds after which it is ended, from the moment that the fleet takes it; None: only the problem's limits count.
+
+    What it waits for other jobs counts, so that this says nothing about the submission: its result is a
+    `JobTimeoutError`.
+    """
     run: str | None = None
     """The id of the verdict, 16 hexadecimal digits; None: drawn. A recorded run is not graded again: a program that was
     killed and gives its jobs the same ids again gets their verdicts from the ledger.
@@ -52,7 +58,9 @@ class JobResult:
     device: str = ""
     """The name of the worker's device."""
     duplicate: bool = False
-    """Whether the same source was graded for another job of the batch, and this is a copy of its verdict."""
+    """Whether the same source was graded for another job, and this is a copy of its verdict."""
+    tries: int = 0
+    """How many workers were given the job, more than one if some were lost; 0 if none was, as for a copy."""
     recorded_in: Settings | None = field(default=None, repr=False, compare=False)
     """The settings of the project that recorded it; None if it was not recorded."""
 
@@ -65,7 +73,17 @@ class JobResult:
 
 
 def prepared(settings: Settings, job: Job) -> PreparedJob:
-    """Read a job, as `PreparedJob.prepare`."""
+    """Read a job, as `PreparedJob.prepare`.
+
+    Raises:
+        UsageError: as there, or it holds something else than it should.
+    """
+    for name, kind in (("problem", Problem), ("submission", Submission)):
+        if not isinstance(given := getattr(job, name), str | Path | kind):
+            what = f"is of the type {type(given).__name__}"
+            raise UsageError(f"the job's {name}", what, f"give a str, a Path or a {kind.__name__}")
+    if job.timeout is not None and not job.timeout > 0:
+        raise UsageError("the job's timeout", f"{job.timeout} is not a time", "give seconds, or None for no timeout")
     return PreparedJob.prepare(
         settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
     )

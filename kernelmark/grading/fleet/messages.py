@@ -61,6 +61,13 @@ class JobRequest(Message):
     fail_fast: bool = False
 
 
+class JobCancel(Message):
+    """Nobody waits for a job any more: its worker ends the sandboxes, and then answers that the job has failed."""
+
+    cancelled: str
+    """The job's run."""
+
+
 class WorkerReady(Message):
     """A worker's first message: it can grade."""
 
@@ -122,4 +129,8 @@ class WorkerHandle(Protocol):
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
         """Hand over a job. The future raises `WorkerLost`, or is cancelled, if the worker is lost before it answers."""
+        ...
+
+    def cancel(self, run: str) -> None:
+        """End this job, which still gets an answer; does nothing if the worker does not have it."""
         ...

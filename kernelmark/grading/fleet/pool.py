@@ -20,6 +20,8 @@ class WorkerPool:
         self._workers, self._lock = list(workers), threading.Condition()
         self._runs: dict[str, WorkerHandle] = {}
         self._done: Counter[str] = Counter()
+        self._cancelled: set[str] = set()
+        self.lost, self.retried = 0, 0
         self._closed = False
 
     @property
@@ -45,10 +47,12 @@ class WorkerPool:
             self._closed = True
             self._lock.notify_all()
 
-    def hand_over(self, request: JobRequest, ended: Callable[[Future[JobAnswer], str], None]) -> None:
+    def hand_over(
+        self, request: JobRequest, ended: Callable[[Future[JobAnswer], str], None], *, again: bool = False
+    ) -> None:
         """Give a job to the worker with the most room; `ended` gets what became of it, and its device's name.
 
-        Waits while all workers are lost.
+        Waits while all workers are lost. `again`: its last worker was lost.
 
         Raises:
             UsageError: a job with the same run id is being graded.
@@ -64,15 +68,29 @@ class WorkerPool:
             load = Counter(map(id, self._runs.values()))
             worker = min(self._workers, key=lambda candidate: load[id(candidate)] / candidate.slots)
             self._runs[request.run] = worker
+            self.retried += again
 
         def left(answer: Future[JobAnswer]) -> None:
             with self._lock:
                 del self._runs[request.run]
-                if not answer.cancelled() and answer.exception() is None:
+                if request.run in self._cancelled:
+                    self._cancelled.remove(request.run)
+                elif answer.cancelled() or answer.exception() is not None:
+                    self.lost += 1
+                else:
                     self._done[worker.device] += 1
             ended(answer, worker.device)
 
         worker.submit(request).add_done_callback(left)
+
+    def cancel(self, run: str) -> None:
+        """End a job that nobody waits for any more; it counts neither as done nor as lost."""
+        with self._lock:
+            worker = self._runs.get(run)
+            if worker is None:
+                return
+            self._cancelled.add(run)
+        worker.cancel(run)
 
     def counts(self) -> tuple[int, int, dict[str, int]]:
         """Jobs done, jobs in flight, and jobs done by device."""

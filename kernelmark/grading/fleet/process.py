@@ -14,10 +14,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.errors import HarnessError
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost, WorkerReady
+from kernelmark.grading.fleet.messages import JobAnswer, JobCancel, JobRequest, WorkerLost, WorkerReady
 from kernelmark.grading.fleet.shares import divided, near
 from kernelmark.project.choice import cuda_is_here, visible_gpus
 from kernelmark.project.settings import DeviceChoice
+from kernelmark.text.terminal import counted, warn
 
 PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
 _START_S, _END_S = 120.0, 60.0
@@ -45,7 +46,7 @@ class WorkerProcess:
         self._waiting: dict[str, Future[JobAnswer]] = {}
         self._ready: Future[WorkerReady] = Future()
         self._reader: threading.Thread | None = None
-        self._closed = False
+        self._closed, self._lost = False, ""
         self.slots, self.device = slots, ""
 
     def start(self) -> None:
@@ -85,6 +86,17 @@ class WorkerProcess:
                 unseen.set_exception(WorkerLost("a worker ended"))
         return answer
 
+    def cancel(self, run: str) -> None:
+        """End a job that it has."""
+        with self._lock:
+            process = self._process if run in self._waiting else None
+        if process is None:
+            return
+        assert process.stdin is not None
+        with suppress(BrokenPipeError, ValueError):  # it has just ended
+            process.stdin.write(JobCancel(cancelled=run).line())
+            process.stdin.flush()
+
     def close(self) -> None:
         """End the process and the sandboxes of its jobs; it does not start again."""
         with self._lock:
@@ -107,6 +119,8 @@ class WorkerProcess:
         if self._closed:
             raise WorkerLost("the fleet was closed")
         if self._process is None:
+            if self._lost:
+                warn(f"{self._lost}; another one takes its place")
             self._ready = Future()
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
@@ -143,6 +157,7 @@ class WorkerProcess:
             process.stdin.close()
         with self._lock:
             waiting_for, self._waiting = self._waiting, {}
+            self._lost = f"{lost} while it had {counted(len(waiting_for), 'job')}"
             if self._process is process:
                 self._process = None
         if not ready.done():

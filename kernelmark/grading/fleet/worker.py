@@ -24,6 +24,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, NoReturn
 
+from pydantic import TypeAdapter
+
 from harness.arena import free_deferred
 from harness.device import DEVICES
 from harness.errors import HarnessError, KernelmarkError, ProblemError
@@ -37,7 +39,15 @@ from harness.sandbox import Provider, ending
 from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Verdict
-from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobProgress, JobRequest, Message, WorkerReady
+from kernelmark.grading.fleet.messages import (
+    AHEAD,
+    JobAnswer,
+    JobCancel,
+    JobProgress,
+    JobRequest,
+    Message,
+    WorkerReady,
+)
 from kernelmark.grading.fleet.shares import Room, Share, sandboxes_in
 from kernelmark.grading.resident.standby import Plan, Standby
 from kernelmark.grading.setup import PreparedJob, twice
@@ -45,6 +55,7 @@ from kernelmark.project.choice import choose_provider, cuda_is_here
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import SandboxChoice, Settings
 
+_ASKED: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel)
 _SPARE_S = 1800.0  # for the judge's own work between two steps of a grading, or another program's use of the device
 
 
@@ -105,7 +116,8 @@ class Worker:
         self._compilers = Room(len(cpus))
         self._room = Room(math.inf if report else sandboxes_in(DEVICES[device].free_bytes()))
         self._lock = threading.Lock()
-        self._jobs, self._graders, self._stopped = 0, set[Grader](), False
+        self._jobs, self._graders, self._stopped = set[str](), dict[str, Grader](), False
+        self._cancelled = set[str]()
         self._providers: dict[SandboxChoice, Provider] = {}
         self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | str]] = {}
 
@@ -117,16 +129,26 @@ class Worker:
     def take(self, request: JobRequest) -> None:
         """Begin with a job."""
         with self._lock:
-            self._jobs += 1
+            self._jobs.add(request.run)
             self._happened()
         self._threads.submit(self._work, request)
+
+    def cancel(self, run: str) -> None:
+        """End the sandboxes of a job, if it has not ended; its answer is an error."""
+        with self._lock:
+            if run not in self._jobs:
+                return
+            self._cancelled.add(run)
+            grader = self._graders.get(run)
+        if grader is not None:  # which takes as long as its containers
+            threading.Thread(target=grader.close, daemon=True).start()
 
     def stop(self) -> None:
         """End the sandboxes of all jobs, whose answers are not waited for any more; returns when they are gone."""
         with self._lock:
             self._stopped = True
             self._watchdog.stop()
-            graders, ahead = list(self._graders), self._ahead
+            graders, ahead = list(self._graders.values()), self._ahead
         with ThreadPoolExecutor(len(graders) + 1) as ending:  # each takes as long as its containers
             for _ in ending.map(lambda grader: grader.close(), graders):
                 pass
@@ -137,13 +159,16 @@ class Worker:
         try:
             answer = self._graded(request)
         except _Stopped:
-            return
+            answer = JobAnswer.failed(request.run, HarnessError("it was cancelled"))
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
             answer = JobAnswer.failed(request.run, error)
         with self._lock:
-            self._jobs -= 1
+            self._jobs.remove(request.run)
+            self._cancelled.discard(request.run)
             self._happened()
-            if self._jobs == 0:  # not while others are timed: memory that was just released is slow
+            if (
+                not self._jobs and not self._stopped
+            ):  # not while others are timed: memory that was just released is slow
                 free_deferred(self._device)
             if not self._stopped:
                 self._answer(answer)
@@ -189,7 +214,7 @@ class Worker:
         with self._grader(job, request.run, only=request.only, fail_fast=request.fail_fast) as grader:
             if self._report is None:
                 grader.build(self._compilers.take)
-            with self._turn():
+            with self._turn(request.run):
                 return grader.check()
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
@@ -206,7 +231,7 @@ class Worker:
                 with self._starting:
                     grader.start()
                     grader.wait()
-                with self._turn():
+                with self._turn(run):
                     verdict = grader.grade(alone=alone)
                     lacked = grader.memory_was_short or _lacked_memory(verdict)
                     return None if lacked and not alone else verdict
@@ -220,31 +245,31 @@ class Worker:
         """A job's grader, which `stop` closes."""
         grader = job.grader(run, self._provider(job.settings), partial(self._progressed, run), **how)
         with self._lock:
-            self._refuse_if_stopped()
+            self._refuse_if_stopped(run)
             if self._ahead is not None:
                 grader.adopt(self._ahead)
                 self._ahead = None
             self._watchdog.expect(job.problem)
-            self._graders.add(grader)
+            self._graders[run] = grader
         try:
             yield grader
         except Exception:
-            self._refuse_if_stopped()  # its sandboxes were ended: whatever follows from that is no failure
+            self._refuse_if_stopped(run)  # its sandboxes were ended: whatever follows from that is no failure
             raise
         finally:
             grader.close()
             with self._lock:
-                self._graders.discard(grader)
+                del self._graders[run]
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Hold one of the slots; a job that still waits for one when the worker stops starts no sandbox any more."""
+    def _turn(self, run: str) -> Iterator[None]:
+        """Hold one of the slots; a job that still waits for one when it is to stop starts no sandbox any more."""
         with self._slots:
-            self._refuse_if_stopped()
+            self._refuse_if_stopped(run)
             yield
 
-    def _refuse_if_stopped(self) -> None:
-        if self._stopped:
+    def _refuse_if_stopped(self, run: str) -> None:
+        if self._stopped or run in self._cancelled:
             raise _Stopped
 
     def _provider(self, settings: Settings) -> Provider:
@@ -365,7 +390,11 @@ def _answer(worker: Worker, requests: Iterable[bytes], send: Callable[[WorkerRea
     try:
         send(ready)
         for line in requests:
-            worker.take(JobRequest.model_validate_json(line))
+            asked = _ASKED.validate_json(line)
+            if isinstance(asked, JobCancel):
+                worker.cancel(asked.cancelled)
+            else:
+                worker.take(asked)
     except (_EndOfRequests, OSError):
         pass
     worker.stop()

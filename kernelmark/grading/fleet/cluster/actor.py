@@ -94,6 +94,10 @@ class MachineActor:
             self._in_flight[worker] -= 1
         return answer.line()
 
+    async def cancel(self, worker: int, run: str) -> None:
+        """Have the worker of this number end a job."""
+        await asyncio.to_thread(self._workers[worker].cancel, run)
+
     async def state(self) -> bytes:
         """What the workers have done and are doing; returns a `MachineState`."""
         minutes = (time.monotonic() - self._begun) / 60

@@ -85,6 +85,11 @@ class MachineWorker:
         """Hand over a job."""
         return asyncio.run_coroutine_threadsafe(self._graded(request), self._cluster.loop)
 
+    def cancel(self, run: str) -> None:
+        """End a job that it has."""
+        with suppress(RuntimeError):  # the fleet was closed
+            self._cluster.loop.call_soon_threadsafe(lambda: self._actor.cancel.remote(self._number, run))
+
     async def _graded(self, request: JobRequest) -> JobAnswer:
         try:
             reply = JobAnswer.model_validate_json(await self._actor.grade.remote(self._number, request.line()))
@@ -189,7 +194,8 @@ class Cluster:
             self._errors.append(error)
         except (RayTaskError, ValidationError) as error:
             self._errors.append(HarnessError(f"an actor failed ({_last_line(error)})"))
-        except RayError:  # it was lost
+        except RayError as error:
+            warn(f"the workers on a machine of the fleet were lost ({type(error).__name__}); others take their place")
             del self._machines[node_id]
         except asyncio.CancelledError:
             if workers:
