@@ -22,7 +22,6 @@ from kernelmark.authoring.lint import LintDocument
 from kernelmark.commands.cli import CacheDocument
 from kernelmark.commands.exporting import ExportDocument
 from kernelmark.commands.look import DiffDocument
-from kernelmark.commands.problems import ListedProblem
 from kernelmark.course.listing import HandInDocument
 from kernelmark.course.regrade import DueDocument
 from kernelmark.course.report import GradedDocument
@@ -31,6 +30,7 @@ from kernelmark.diagnostics.doctor import Diagnostic
 from kernelmark.diagnostics.selftest import SelfTestDocument
 from kernelmark.grading.fleet.cluster.dispatcher import FleetDocument
 from kernelmark.project.documents import VERSION, ErrorDocument
+from kernelmark.record.records import ListedProblem
 from kernelmark.text.show import ProblemNotes
 from kernelmark.text.standings import RunDocument
 from leaderboard.record.inspection import Inspection

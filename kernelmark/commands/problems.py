@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
-from typing_extensions import TypedDict
 
 from harness.errors import LedgerError, ProblemError, UsageError
 from harness.shared.call import STYLES, Style
@@ -16,25 +16,15 @@ from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
 from kernelmark.project.documents import print_as, print_document
-from kernelmark.record.records import BoardPlace
 from kernelmark.text.terminal import fail, print_lines, print_text, say, width
+
+if TYPE_CHECKING:
+    from kernelmark.record.records import ListedProblem
 
 
 @click.group(cls=Group)
 def problems() -> None:
     """The problems of this project."""
-
-
-class ListedProblem(TypedDict):
-    """A problem as `kernelmark problems list` prints it for programs."""
-
-    slug: str
-    title: str
-    tags: list[str]
-    directory: str
-    deadline: str | None
-    closes: str | None
-    places: list[BoardPlace]
 
 
 @problems.command("list")

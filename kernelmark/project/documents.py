@@ -12,11 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from harness.errors import KernelmarkError
-from kernelmark.project.settings import find_file
 from kernelmark.text.terminal import fail, print_lines, print_text
 
 VERSION = 1
@@ -63,6 +61,8 @@ def print_document(name: str, document: object) -> None:
     if isinstance(document, str):
         text = f"{json.dumps(head)[:-1]}, {document.lstrip()[1:]}"
     else:
+        from pydantic_core import to_jsonable_python  # which few commands need
+
         found = to_jsonable_python(document)
         fields = found if isinstance(found, dict) else {"items": found}
         text = json.dumps({**head, **fields}, indent=2, ensure_ascii=False)
@@ -87,6 +87,8 @@ def failed_by(form: str, error: KernelmarkError) -> int:
 
 def _portable(text: str) -> str:
     """JSON in which the project's paths are relative to it, and those of the user's home begin with `~`."""
+    from kernelmark.project.settings import find_file
+
     file = find_file(Path.cwd())
     project, home = file.parent if file else Path.cwd(), Path.home()
     for folder, within, itself in ((project, "", "."), (home, "~/", "~")):

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
+from typing_extensions import TypedDict
+
 from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
 from harness.files import outside
 from harness.files.identity import length_prefixed_sha256
@@ -49,6 +51,18 @@ class BoardPlace:
     @property
     def text(self) -> str:
         return f"{self.rank} of {self.of} on {self.table}"
+
+
+class ListedProblem(TypedDict):
+    """A problem as `kernelmark problems list` prints it for programs."""
+
+    slug: str
+    title: str
+    tags: list[str]
+    directory: str
+    deadline: str | None
+    closes: str | None
+    places: list[BoardPlace]
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
