@@ -62,11 +62,12 @@ def environment(
     device_name: str = "NVIDIA H200",
     sandbox: SandboxName = "docker",
     interpreted: bool = False,
+    card: str | None = None,
 ) -> Environment:
     return Environment(
         device_kind=device_kind,
         device_name=device_name,
-        device_uuid_sha256=sha256(device_name),
+        device_uuid_sha256=sha256(card or device_name),
         driver="580.65",
         cuda="13.0",
         power_limit_mw=700_000,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from harness.submission import Submission
 from harness.verdict import Verdict
 from kernelmark.text.terminal import Line, visible
-from leaderboard.standings.ranking import overlap
+from leaderboard.standings.ranking import ACROSS_CARDS, overlap
 from leaderboard.text.units import interval
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -72,4 +72,7 @@ def _faster(before: Verdict, after: Verdict) -> str:
         return ": the two were not timed alike"
     if overlap(before.score, after.score):
         return ": no difference was measured"
+    cards = {verdict.environment.device_uuid_sha256 for verdict in (before, after)}
+    if overlap(before.score, after.score, same_card=len(cards) == 1):
+        return f": no difference was measured, since two devices of this name can differ by {ACROSS_CARDS}"
     return f": {before.score.median_ns / after.score.median_ns:.3f} times as fast"

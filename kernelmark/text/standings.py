@@ -17,6 +17,7 @@ from harness.verdict import Interval, Outcome, Verdict
 from kernelmark.text import times
 from kernelmark.text.terminal import INDENT, Line, columns, counted, labelled, visible
 from leaderboard.record.pooling import COMPARABLE, NO_RANK, WIDEST
+from leaderboard.standings.ranking import ACROSS_CARDS
 from leaderboard.text.units import interval, ratio, size
 
 if TYPE_CHECKING:
@@ -124,6 +125,9 @@ def _heading(table: Table, how: str) -> Iterator[Line]:
     yield Line(title, "bold", hang=2)
     if table.private and table.private.cases:
         yield Line(f"{INDENT}{counted(table.private.cases, 'private case')}", "dim")
+    if table.cards > 1:
+        apart = f"rows of different ones share a rank unless they are more than {ACROSS_CARDS} apart"
+        yield Line(f"{INDENT}timed on {table.cards} devices of this name: {apart}", "dim", hang=2)
     if key.interpreted:
         yield Line(f"{INDENT}Triton's interpreter ran these: their times and ranks say nothing about speed", "dim")
     if table.frozen is not None:

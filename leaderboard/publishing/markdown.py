@@ -20,7 +20,7 @@ from leaderboard.record.durable import write_whole
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.pooling import WIDEST
-from leaderboard.standings.ranking import Row, Table
+from leaderboard.standings.ranking import ACROSS_CARDS, Row, Table
 from leaderboard.text.metrics import METRICS
 from leaderboard.text.plural import counted
 from leaderboard.text.units import date, duration, interval, ratio
@@ -33,6 +33,7 @@ LEGEND = (
     "A time is the geometric mean over the benchmark cases of the median time per call, with its confidence interval. "
     "Several gradings of one source are pooled into one time; run, date and cases are those of the newest grading. "
     "Rows share a rank when their interval overlaps that of the first row of this rank. "
+    f"Times of two devices of one name count as overlapping unless they are more than {ACROSS_CARDS} apart. "
     f"A row whose upper bound is more than {WIDEST:g} times its lower bound has no rank; more gradings usually narrow "
     "it. In a table of replayed calls, a row whose calls could not be replayed has no rank, and stands last. "
     "Before protocol 5, the submission's own process told the times of sealed rounds, within bounds. "
@@ -158,6 +159,8 @@ def heading(table: Table) -> str:
     parts += [f"protocol {key.protocol}", f"problem {key.problem_sha256[:12]}"]
     if table.private and table.private.cases:
         parts.append(counted(table.private.cases, "private case"))
+    if table.cards > 1:
+        parts.append(f"{table.cards} devices of this name")
     if not key.isolated:
         parts.append("not isolated")
     if key.interpreted:

@@ -6,7 +6,8 @@ pooling, authors could improve a row by submitting the same file again and again
 
 `stats.pool` combines the accepted gradings that no organizer set aside, whatever their effort; intervals weight them.
 After a change of the software (what `staleness` compares: driver, torch, image, ...), only gradings with the same
-software as the newest one count: `regrade` replaces outdated results instead of averaging them in.
+software as the newest one count: `regrade` replaces outdated results instead of averaging them in. Likewise only those
+on the newest one's card count: so a source has the time of one card, and those graded on one can be compared exactly.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class PooledSource(NamedTuple):
         """Pool all gradings of a source, each with a score, in any order."""
         oldest_first = sorted(found, key=_age)
         first, newest = oldest_first[0], oldest_first[-1]
-        now = _software(newest.environment)
-        pooled = [v for v in oldest_first if v.setting is newest.setting or _software(v.environment) == now]
+        now = _conditions(newest.environment)
+        pooled = [v for v in oldest_first if v.setting is newest.setting or _conditions(v.environment) == now]
         times = [_Time(v.median_ns or 1, v.low_ns or 1, v.high_ns or 1, v.confidence or 0.95) for v in pooled]
         score = stats.pool(times)
         return cls(
@@ -90,6 +91,11 @@ class PooledSource(NamedTuple):
                 confidence=score.confidence,
             ),
         )
+
+    @property
+    def card(self) -> str | None:
+        """The device that its gradings ran on, by the hash of its UUID; None if it has none."""
+        return self.verdict.environment.device_uuid_sha256
 
     @property
     def state(self) -> RowState:
@@ -112,4 +118,4 @@ def pooled(verdicts: Iterable[VerdictFields]) -> list[PooledSource]:
 
 
 _age = attrgetter("created_at", "run")
-_software = attrgetter(*SOFTWARE)
+_conditions = attrgetter("device_uuid_sha256", *SOFTWARE)

@@ -19,6 +19,10 @@ requires come last, of authors and teams that have no other row.
 one more than the number of rows above it. Overlap is not transitive: along a chain of neighbours, each overlapping the
 next, a row could get the rank of one that is certainly faster. Compared with the leader alone, a rank means the same
 for each of its rows: "not shown to be slower than the first of them".
+
+**Two cards of one name** can differ by up to `CARD`, so times of different cards overlap unless they are further apart.
+A group then has a leader for each card, its first row there, and a row must overlap all of them: two kernels that are
+shown to differ on one card keep different ranks, whichever other cards are in the table (`docs/decisions/0013`).
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ class Row:
     `score` is pooled over its `gradings`. Everything else is of the newest of them, which `run` names: `seq` is its
     line in the ledger, `modes` are the timing modes of its `cases` benchmark cases, `share` is its share of the
     roofline (the geometric mean over the cases), `peak_bytes` the most device memory that a call of any case allocated,
-    and the speedups are its own.
+    and the speedups are its own. All of them ran on the same `card`, the hash of its UUID, if the device has one.
     `moderation` has the events that concern any of the gradings, oldest first.
     """
 
@@ -64,6 +68,7 @@ class Row:
     run: str
     score: Interval
     gradings: int = 1
+    card: str | None = None
     sandbox: SandboxName
     modes: tuple[str, ...]
     cases: int
@@ -130,6 +135,11 @@ class Table(Record):
         return tuple(row for row in self.rows if row.comparable)
 
     @property
+    def cards(self) -> int:
+        """How many devices of this name its comparable rows were timed on."""
+        return len({row.card for row in self.comparable})
+
+    @property
     def baseline_names(self) -> tuple[str, ...]:
         """The names of all baselines over which the table's rows have speedups: none in Triton's interpreter, whose
         times say nothing beside a compiled baseline.
@@ -146,6 +156,9 @@ class Ranking(NamedTuple):
     sources: tuple[PooledSource, ...]
 
 
+CARD = 1.04
+"""The largest ratio of two times of one kernel on two devices of one name that is not taken for a difference."""
+ACROSS_CARDS = f"{100 * (CARD - 1):.0f} %"
 Recorded = JsonlLedger | Facts | Lines | Iterable[Entry]
 
 
@@ -188,9 +201,10 @@ def rankings(recorded: Recorded, current: Current | None = None, teams: Teams = 
     return _rankings(recorded if isinstance(recorded, Facts | Lines) else Facts.of(recorded), current, teams)
 
 
-def overlap(one: Interval, other: Interval) -> bool:
-    """Whether two closed intervals intersect."""
-    return one.low_ns <= other.high_ns and other.low_ns <= one.high_ns
+def overlap(one: Interval, other: Interval, *, same_card: bool = True) -> bool:
+    """Whether two closed intervals intersect; if two cards measured them, after one is scaled by at most `CARD`."""
+    allowed = 1.0 if same_card else CARD
+    return one.low_ns <= allowed * other.high_ns and other.low_ns <= allowed * one.high_ns
 
 
 def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams) -> list[Ranking]:
@@ -264,11 +278,15 @@ class _Rows:
 
     def _ranked(self, sources: Iterable[PooledSource]) -> Iterator[Row]:
         """Rows with ranks, by the rule in the module's docstring."""
-        shared, leader = 0, None
+        shared, leaders = 0, dict[str | None, Interval]()  # by card
         for above, source in enumerate(sources):
-            score, state = source.score, source.state
-            if state == "ranks" and (leader is None or not overlap(leader, score)):
-                shared, leader = above + 1, score
+            score, state, card = source.score, source.state, source.card
+            if state == "ranks":
+                if not all(overlap(leader, score, same_card=on == card) for on, leader in leaders.items()):
+                    leaders.clear()
+                if not leaders:
+                    shared = above + 1
+                leaders.setdefault(card, score)
             rank = shared if state == "ranks" else None
             yield self._row(source.verdict, score, source.gradings, rank, state)
 
@@ -287,6 +305,7 @@ class _Rows:
             run=verdict.run,
             score=score,
             gradings=len(gradings),
+            card=verdict.environment.device_uuid_sha256,
             sandbox=verdict.environment.sandbox,
             modes=tuple(filter(None, verdict.modes.split(","))),
             cases=verdict.cases,

@@ -18,7 +18,7 @@ from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.pooling import too_wide
 from leaderboard.record.teams import Teams
-from leaderboard.standings.ranking import Row, Table, overlap, rank, rankings
+from leaderboard.standings.ranking import CARD, Row, Table, overlap, rank, rankings
 from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})
@@ -92,6 +92,7 @@ def test_a_row_says_what_it_rests_on():
         "run": verdict.run,
         "score": {"median_ns": 2000, "low_ns": 1990, "high_ns": 2020, "confidence": 0.95},
         "gradings": 1,
+        "card": verdict.environment.device_uuid_sha256,
         "sandbox": "docker",
         "modes": ("calls", "graphs"),
         "cases": 3,
@@ -324,6 +325,82 @@ def test_after_a_change_of_the_software_only_what_is_newest_counts():
     ]
     assert [(row.score.median_ns, row.gradings) for row in only_table(old + new).rows] == [(700, 2)]
     assert [(row.score.median_ns, row.gradings) for row in only_table(new[:1] + old).rows] == [(700, 1)]
+
+
+def test_gradings_on_another_card_than_the_newest_one_are_not_pooled():
+    other = graded((1033, 1030, 1036), (1033, 1030, 1036), card="one")
+    here = graded((1000, 998, 1002), (1000, 998, 1002), card="another")
+    here = [verdict.model_copy(update={"created_at": EPOCH + timedelta(days=1)}) for verdict in here]
+    (row,) = only_table(other + here).rows
+    assert (row.score.median_ns, row.gradings, row.card) == (1000, 2, here[0].environment.device_uuid_sha256)
+
+
+def on_card(card: str, author: str, median: int, half: int = 2) -> Verdict:
+    return accepted(author=author, score_ns=median, low_ns=median - half, high_ns=median + half, card=card)
+
+
+@pytest.mark.parametrize(
+    ("rows", "ranks"),
+    [
+        pytest.param([("a", 1353), ("b", 1398)], [1, 1], id="one kernel on two H100s"),
+        pytest.param([("a", 1353), ("a", 1398)], [1, 2], id="two kernels on one of them"),
+        pytest.param([("a", 1000), ("b", 1033), ("a", 1040), ("b", 1074)], [1, 1, 3, 3], id="two kernels on both"),
+        pytest.param([("a", 1000), ("b", 1005), ("b", 1035)], [1, 1, 3], id="apart on the card that does not lead"),
+        pytest.param([("a", 1000), ("b", 1033), ("c", 1039)], [1, 1, 1], id="three cards"),
+        pytest.param([("a", 1000), ("b", 1090)], [1, 2], id="further apart than cards are"),
+        pytest.param([("a", 1000), ("b", 1030), ("c", 1080), ("b", 1085)], [1, 1, 3, 3], id="a new group"),
+    ],
+)
+def test_times_of_two_cards_share_a_rank_unless_they_are_further_apart_than_cards_are(rows, ranks):
+    verdicts = [on_card(card, f"a{n}", median) for n, (card, median) in enumerate(rows)]
+    table = only_table(verdicts)
+    assert standings(table) == [(place, f"a{n}") for n, place in enumerate(ranks)]
+    assert table.cards == len({card for card, _ in rows})
+
+
+NARROW = st.tuples(st.integers(900_000, 1_100_000), st.integers(0, 20_000), st.integers(0, 20_000))
+
+
+def scored(card: str, author: str, interval: tuple[int, int, int], factor: float = 1.0) -> Verdict:
+    """A time with its interval, on a card that takes so many times as long for everything."""
+    median, below, above = interval
+    low, middle, high = (round(ns * factor) for ns in (median - below, median, median + above))
+    return accepted(author=author, score_ns=middle, low_ns=low, high_ns=high, card=card)
+
+
+@given(intervals=st.lists(NARROW, min_size=1, max_size=12), card=st.sampled_from(["a", "b"]))
+def test_on_one_card_ranks_do_not_depend_on_which_it_is(intervals, card):
+    """There they are what overlap with the leader alone makes of them."""
+    rows = only_table([scored(card, f"a{n:02}", interval) for n, interval in enumerate(intervals)]).rows
+    leader = rows[0]
+    for above, row in enumerate(rows):
+        if not overlap(leader.score, row.score):
+            leader = row
+            assert row.rank == above + 1
+        assert row.rank == leader.rank
+
+
+@given(intervals=st.lists(st.tuples(NARROW, st.sampled_from("abc")), min_size=1, max_size=12))
+def test_no_row_shares_a_rank_with_one_on_its_card_that_it_is_shown_to_be_slower_than(intervals):
+    """Than the first of the same rank on that card, as without other cards."""
+    verdicts = [scored(card, f"a{n:02}", interval) for n, (interval, card) in enumerate(intervals)]
+    first: dict[tuple[int | None, str | None], Row] = {}
+    for row in only_table(verdicts).rows:
+        assert overlap(first.setdefault((row.rank, row.card), row).score, row.score)
+
+
+@given(one=NARROW, other=NARROW, factor=st.floats(1, CARD - 0.001))
+def test_whether_two_kernels_tie_does_not_depend_on_the_cards_that_they_met(one, other, factor):
+    """If they tie on one card they tie on any two, and if they are twice as far apart as cards are, on none."""
+    ranks = [
+        [row.rank for row in only_table([scored("a", "ada", one, mine), scored("b", "bob", other, theirs)]).rows]
+        for mine, theirs in ((1.0, factor), (factor, 1.0))
+    ]
+    first, second = only_table([scored("a", "ada", one), scored("a", "bob", other)]).rows
+    if first.rank == second.rank:
+        assert ranks == [[1, 1], [1, 1]]
+    if second.score.low_ns > CARD * CARD * first.score.high_ns:
+        assert ranks == [[1, 2], [1, 2]]
 
 
 def test_what_is_not_known_well_enough_does_not_rank_and_shares_no_rank():

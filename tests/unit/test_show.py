@@ -30,7 +30,7 @@ from harness.verdict import (
     TimedRound,
     Verdict,
 )
-from kernelmark.text import findings, problem, show, standings
+from kernelmark.text import difference, findings, problem, show, standings
 from kernelmark.text.terminal import visible
 from leaderboard.record.fields import Facts
 from leaderboard.record.ledger import JsonlLedger
@@ -715,6 +715,25 @@ def test_of_before_protocol_5_replayed_and_sealed_results_stand_in_two_tables_th
     assert lines_of(show.run(failed()), "protocol") == [
         "protocol     1, plain calls, effort default, ended in the stage test"
     ]
+
+
+def test_times_of_two_devices_of_one_name_are_told_apart_only_beyond_what_such_devices_differ_by() -> None:
+    ada, bob = accepted(score_ns=1000, card="one"), accepted(author="bob", score_ns=1030, card="other")
+    [table] = tables(ada, bob)
+    assert standings.standing(bob, table) == "rank 1 of 2 on NVIDIA H200, plain calls, shared"
+    note = "timed on 2 devices of this name: rows of different ones share a rank unless they are more than 4 % apart"
+    assert [line.strip() for line in standings.board([table])].count(note) == 1
+    assert not any("devices of this name" in line for line in standings.board(tables(ada)))
+    source = Submission.of("def twice(x, y): ...", "py", author="ada", name="kernel.py")
+    for score_ns, card, told in (
+        (1030, "other", "no difference was measured, since two devices of this name can differ by 4 %"),
+        (1030, "one", "0.971 times as fast"),
+        (1100, "other", "0.909 times as fast"),
+        (1001, "other", "no difference was measured"),
+    ):
+        after = difference.Sourced(accepted(score_ns=score_ns, card=card), source)
+        first, *_ = difference.lines(difference.Sourced(ada, source), after)
+        assert first.endswith(f": {told}")
 
 
 def test_a_time_of_the_interpreter_is_not_compared() -> None:

@@ -389,6 +389,22 @@ def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SitePro
     assert made == {f"{a * 16}-{b * 16}" for a, b in ("bc", "cd", "bd")}
 
 
+def test_times_of_two_devices_of_one_name_differ_only_if_they_are_further_apart_than_such_devices(
+    site: SiteProject,
+) -> None:
+    for author, ns, run, card in (("ada", 50_000, "a", "one"), ("bob", 51_500, "b", "other"), ("cyd", 60_000, "c", "")):
+        site.add(run_of(author, ns, run, card=card))
+    site.build()
+    board = site.json("problems/softmax.json")["boards"][0]
+    assert [(row["author"], row["rank"]) for row in board["rows"]] == [("ada", 1), ("bob", 1), ("cyd", 3)]
+    assert len({row["card"] for row in board["rows"]}) == 3
+    assert "3 devices of this name: rows of different ones share a rank unless" in site.text("problems/softmax.html")
+    close = site.text(f"compare/{'a' * 16}-{'b' * 16}.html")
+    assert "No difference shown: B takes 1.030 × the time of A" in close
+    assert "that two devices of one name may add, up to 4 %" in close
+    assert "ada , is faster: B takes 1.200 × the time of A" in site.text(f"compare/{'a' * 16}-{'c' * 16}.html")
+
+
 def test_a_comparison_says_first_who_is_faster_and_what_both_launch(site: SiteProject) -> None:
     for author, ns, run, eager in (("ada", 50_000, "a", 1.5), ("bob", 50_100, "b", 1.4), ("cyd", 80_000, "c", None)):
         speedups = {"eager": eager} if eager else {}

@@ -30,6 +30,7 @@ from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.boards import speedup
 from leaderboard.publishing.site.charts.tiny import bar, spark
 from leaderboard.record.pooling import NO_RANK
+from leaderboard.standings.ranking import ACROSS_CARDS
 from leaderboard.text.kernels import HEAD, LEFT
 from leaderboard.text.plural import counted
 from leaderboard.text.units import date, duration, interval, percent, ratio, utc
@@ -164,6 +165,7 @@ def templates(compiled: Path, **shared: Any) -> Environment:
     environment.globals.update(
         paths=paths,
         no_rank=NO_RANK,
+        across_cards=ACROSS_CARDS,
         nbsp=Markup("&nbsp;"),
         kernels_head=HEAD,
         kernels_left=LEFT,

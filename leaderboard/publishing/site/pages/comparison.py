@@ -18,7 +18,7 @@ from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.document import Board, CaseKernels, Compared, ComparisonDocument
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Kind, Site
-from leaderboard.standings.ranking import Row
+from leaderboard.standings.ranking import CARD, Row
 from leaderboard.text import kernels as kernel_table
 from leaderboard.text.visible import shortened
 
@@ -65,7 +65,7 @@ def _page(site: Site, book: Book, board: Board, ranked: tuple[Row, Row]) -> Page
             key=board.key,
             one=rows[0],
             other=rows[1],
-            faster=_ratio(rows[0].score, rows[1].score),
+            faster=_ratio(rows[0].score, rows[1].score, {row.card for row in rows}),
             paired=ratio,
             baseline=baseline,
             cases=cases,
@@ -90,13 +90,14 @@ def _page(site: Site, book: Book, board: Board, ranked: tuple[Row, Row]) -> Page
 
 def compared(one: Verdict, other: Verdict) -> Iterator[Compared]:
     """Every case that both runs have."""
+    cards = {verdict.environment.device_uuid_sha256 for verdict in (one, other)}
     for case, against in _common(one, other):
         name, ratio = _paired(case, against)
         yield Compared(
             case=case.name,
             one=case.score,
             other=against.score,
-            faster=_ratio(case.score, against.score),
+            faster=_ratio(case.score, against.score, cards),
             paired=ratio,
             baseline=name,
         )
@@ -135,13 +136,15 @@ def _launched(cases: Iterable[CaseKernels]) -> Iterator[tuple[str, str, tuple[st
             yield from ((case.case, mark, kernel_table.cells(kernel, _LETTERS)) for kernel in kernels)
 
 
-def _ratio(one: Interval, other: Interval) -> Ratio | None:
+def _ratio(one: Interval, other: Interval, cards: set[str | None]) -> Ratio | None:
+    """The second's time over the first's; the interval of one across two cards includes what they may differ by."""
     if not one.low_ns or not other.low_ns:
         return None
+    allowed = CARD if len(cards) > 1 else 1.0
     return Ratio(
         median=other.median_ns / one.median_ns,
-        low=other.low_ns / one.high_ns,
-        high=other.high_ns / one.low_ns,
+        low=other.low_ns / one.high_ns / allowed,
+        high=other.high_ns / one.low_ns * allowed,
         confidence=min(one.confidence, other.confidence),
     )
 
