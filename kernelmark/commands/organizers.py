@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -181,17 +184,39 @@ def similar(problem: str, threshold: float, form: str) -> None:
     print_as(form, "similar", pairs, found if rows else nothing)
 
 
-_csv = click.option(
-    "--csv", "marks", type=click.Path(path_type=Path, dir_okay=False), help="Write a row for each author here."
-)
-_feedback = click.option(
-    "--feedback",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Write a file for each author here: DIR/AUTHOR.txt, or named so that Moodle takes it back.",
+_MARK_FILES = (
+    click.option(
+        "--csv", "marks", type=click.Path(path_type=Path, dir_okay=False), help="Write a row for each author here."
+    ),
+    click.option(
+        "--feedback",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Write a file for each author here: DIR/AUTHOR.txt, or named so that Moodle takes it back.",
+    ),
+    click.option(
+        "--gradebook",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="SHEET",
+        help="Write points into a copy of this sheet: Moodle's grading worksheet or Canvas's gradebook, as exported.",
+    ),
+    click.option("--column", metavar="NAME", help="With --gradebook: which assignment of Canvas it is."),
+    click.option(
+        "--gradescope",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Write Gradescope's results here: DIR/AUTHOR/results.json.",
+    ),
 )
 
-_OF_COURSE = ("handed_in", "file", "roster", "only_list")
+
+def _writing_marks(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that writes marks."""
+    return functools.reduce(lambda made, option: option(made), reversed(_MARK_FILES), command)
+
+
+_FORMS = ("gradebook", "gradescope", "column")
+_OF_COURSE = ("handed_in", "file", "roster", "only_list", *_FORMS)
 
 
 @click.command()
@@ -232,8 +257,7 @@ _OF_COURSE = ("handed_in", "file", "roster", "only_list")
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here as JUnit XML.")
-@_csv
-@_feedback
+@_writing_marks
 @click.option(
     "--quick", "effort", flag_value="quick", help="Measure for less time, with no baseline unless one is set."
 )
@@ -256,15 +280,15 @@ def grade(
     from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.listing import listing
     from kernelmark.course.marks import Reports
+    from kernelmark.course.platforms import PlatformForms
     from kernelmark.record.records import whole
 
     reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
     of_course = reports.marks or reports.feedback or any(given[name] for name in _OF_COURSE)
     if (base is None) == (handins is None) or (base is not None and of_course):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
-        raise UsageError(
-            "grade", f"{what}; --csv, --feedback, --file, --list, --roster and --handed-in go with HANDINS", remedy
-        )
+        of_handins = "--csv, --feedback, --gradebook, --gradescope, --file, --list, --roster and --handed-in"
+        raise UsageError("grade", f"{what}; {of_handins} go with HANDINS", remedy)
     if given["allow_other"] and given["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
@@ -282,28 +306,33 @@ def grade(
             told = given["handed_in"] is not None
             listing([(submitted, delay if told else None) for submitted, delay in found.submitted], found.absent, form)
             return 0
+        forms = PlatformForms.read(found.marking, *(given[name] for name in _FORMS))
+        reports = replace(reports, forms=forms)
     return found.grade(terms, reports, jobs, form)
 
 
 @click.command("marks")
 @click.argument("problem", shell_complete=complete.problems)
-@_csv
-@_feedback
-def marks(problem: str, marks: Path | None, feedback: Path | None) -> None:
+@_writing_marks
+def marks(problem: str, marks: Path | None, feedback: Path | None, **given: Any) -> None:
     """Write the marks of PROBLEM from its ledger, and grade nothing: a row and a text for each author on record.
 
-    It is by what the board shows of an author, or else by the newest grading. Without --csv and --feedback the table
-    is printed.
+    It is by what the board shows of an author, or else by the newest grading. If no file is named, the table is
+    printed.
     """
     from kernelmark.course import marks as writer
     from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.marks import Reports
+    from kernelmark.course.platforms import PlatformForms
     from kernelmark.course.points import Marking
     from kernelmark.record.records import ledgers
 
     settings = load_settings(problem)
     ledgers(settings, problem)  # refuses a problem that is unknown
-    marked = KnownVerdicts(settings).marks(Path(problem).name, Marking.of_record(settings, problem))
-    if marks is None and feedback is None:
+    marking = Marking.of_record(settings, problem)
+    forms = PlatformForms.read(marking, *(given[name] for name in _FORMS))
+    marked = KnownVerdicts(settings).marks(Path(problem).name, marking)
+    if not any((marks, feedback, *forms)):
         print_text(writer.table(marked).rstrip())
-    Reports(marks=marks, feedback=feedback).write([one.graded for one in marked], marked, "author")
+    reports = Reports(marks=marks, feedback=feedback, forms=forms)
+    reports.write([one.graded for one in marked], marked, "author")

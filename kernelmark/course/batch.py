@@ -86,10 +86,17 @@ class CourseBatch(NamedTuple):
             return [one._replace(marking=self.marking) for one in found]
 
         absent = [one._replace(marking=self.marking) for one in self.absent]
-        together = bool(self.submitted)
-        results = grade_all(terms.settings, self.asked, jobs, record=terms.record, refuse_together=together)
+
+        def line(place: int, result: GradingResult) -> list[str]:
+            submitted, delay = self.submitted[place]
+            mark = next(marked(submitted, delay, result))._replace(marking=self.marking)
+            return [mark.line(of_team=submitted.team is not None and not submitted.teammates)]
+
+        course = bool(self.submitted)
+        quiet = course and form == "table"
+        results = grade_all(terms.settings, self.asked, jobs, record=terms.record, refuse_together=course, quiet=quiet)
         try:
-            for place, result in printed(results, form):
+            for place, result in printed(results, form, line if course else None):
                 every[place] = result
                 reports.keep([*marks(range(len(every))), *absent], marks([place]))
         finally:  # what was graded before an interruption is recorded, and must be reported

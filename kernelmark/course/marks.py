@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.errors import UsageError
 from harness.problem.schedule import shown
 from harness.verdict import Outcome
+from kernelmark.course.platforms import RESULTS, PlatformForms
 from kernelmark.course.points import Marking, Points, number, total
 from kernelmark.course.report import GradingResult, junit, summary
 from kernelmark.text import show, spreadsheet, standings
-from kernelmark.text.terminal import counted, labelled, say, visible
+from kernelmark.text.terminal import Line, counted, labelled, say, visible
 from leaderboard.record.durable import write_whole
 from leaderboard.record.pooling import NO_RANK, RowState, too_wide
 from leaderboard.text.interpreted import without_speedups
+from leaderboard.text.units import interval
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
@@ -66,6 +68,29 @@ class Marked(NamedTuple):
     def points(self) -> str:
         """The points as a number; empty if there are none to tell."""
         return number(total(self.parts).points) if self.parts else ""
+
+    @property
+    def words(self) -> str:
+        """The mark in one line, for its author: the same wherever a mark is shown."""
+        verdict, delay = self.graded.verdict, self.delay
+        (right, every, *_, baseline, speedup), _ = _numbers(self.graded)
+        said = [f"{right} of {every} tests right"] if verdict else []
+        said += [interval(verdict.score)] if verdict and verdict.score else []
+        said += [f"{speedup} × {baseline}"] if baseline else []
+        said += [str(delay)] if delay and delay.days else []
+        said += [f"{total(self.parts)} points"] if self.parts else []
+        why = self.message if verdict else _why(self)
+        return visible(": ".join(filter(None, (", ".join((self.graded.outcome, *said)), why))))
+
+    def line(self, *, of_team: bool) -> Line:
+        """The mark in one line, for the organizer's terminal; one that decides a whole team's is called like it."""
+        graded = self.graded
+        who = f"{self.team} ({self.author})" if of_team else self.author
+        mine = graded.verdict is None or graded.errored  # what an author is not told
+        what = f"{graded.outcome}: {visible(graded.message)}" if mine else self.words
+        what = f"{what} (not recorded)" if graded.lost else what
+        run = f" (run {graded.verdict.run})" if graded.verdict and graded.recorded else ""
+        return Line(f"{who}: {what}{run}", "bold red" if graded.errored else "", hang=2)
 
     @property
     def message(self) -> str:
@@ -155,6 +180,7 @@ class Reports:
     junit: Path | None = None
     marks: Path | None = None
     feedback: Path | None = None
+    forms: PlatformForms = field(default_factory=PlatformForms)
 
     def keep(self, marked: Sequence[Marked], new: Sequence[Marked]) -> None:
         """Write all marks so far, and the feedback about those that are `new`, so that a command which is killed loses
@@ -173,18 +199,20 @@ class Reports:
             UsageError: one cannot be written; the others are.
         """
         written, failed = [], None
-        files = ((self.marks, _csv(marked)), (self.summary, summary(every).encode()))
-        for path, content in (*files, (self.junit, junit(every))):
+        files = ((self.marks, _csv(marked)), (self.summary, summary(every).encode()), (self.junit, junit(every)))
+        for path, content in (*files, *self.forms.files(marked)):
             if path is not None:
                 try:
                     _write(path, content)
-                    written.append(str(path))
+                    written += [str(path)] if path.name != RESULTS else []
                 except UsageError as error:
                     failed = error
         try:
             for path, content in self._feedback_files(marked):
                 _write(path, content)
             written += [f"{counted(len(marked), 'file')} in {self.feedback}/"] if self.feedback else []
+            gradescope, with_points = self.forms.gradescope, sum(bool(one.parts) for one in marked)
+            written += [f"{counted(with_points, 'file')} in {gradescope}/"] if gradescope else []
         except UsageError as error:
             failed = error
         if every:

@@ -15,8 +15,7 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import Delay, shown
-from kernelmark.course.owner import Owner
-from kernelmark.course.roster import whose
+from kernelmark.course.owner import Owner, whose
 from kernelmark.course.submissions import CourseSubmission, Moments
 from kernelmark.text import spreadsheet
 from kernelmark.text.terminal import say

@@ -1,4 +1,4 @@
-"""Whose submission a folder or file is, by its name on a learning platform or elsewhere.
+"""Whose submission a folder or file is, by its name on a learning platform or elsewhere, and whom a sheet's row means.
 
 `submissions` and `moments` ask. Trusted, over names that strangers chose. Moodle and Canvas append the owner's id, and
 Canvas whether it came late: `Ada Lovelace_31415_assignsubmission_file`, `lovelaceada_LATE_31415_92653_softmax.py`. On
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kernelmark.project.settings import name_from
@@ -19,6 +19,9 @@ _MOODLE = re.compile(r"(?P<late>)_(?P<id>\d+)_assignsubmission_", re.ASCII)
 _CANVAS = re.compile(r"(?P<late>_LATE)?_(?P<id>\d+)_\d+_", re.ASCII)  # the owner's id, the file's id, the file's name
 # The account after the assignment, when it was handed in, and the file's name, which the text of an attempt lacks.
 _BLACKBOARD = re.compile(r"_(?P<id>[^_]+)_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_|\.txt$|$)", re.ASCII)
+_NAMES = ("name", "full name", "student", "student name", "user name")  # columns of sheets
+_IDS = ("id", "identifier", "sid", "user id", "user_id")
+_PARTICIPANT = "Participant "  # what Moodle's worksheet puts before an id
 _LONGEST_FILE = 255  # bytes in the name of a file
 
 
@@ -77,6 +80,15 @@ class Owner:
     def author_with_id(self) -> str:
         """The author's name if others have the same."""
         return name_from(f"{self.author[:40]}-{self.id}") if self.id not in ("", self.author) else self.author
+
+
+def whose(cells: Mapping[str, str]) -> tuple[str, Owner]:
+    """Whom a row of a sheet is about: the name on the board, if it says so, and the name and the id as the platform
+    has them.
+    """
+    name, own_id = (next((cells[key] for key in keys if cells.get(key)), "") for keys in (_NAMES, _IDS))
+    name = name or f"{cells.get('first name', '')} {cells.get('last name', '')}".strip()
+    return cells.get("author", ""), Owner(name, own_id.removeprefix(_PARTICIPANT))
 
 
 def own_name(text: str) -> str:

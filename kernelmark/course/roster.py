@@ -6,7 +6,6 @@ platform has them), `team`, and `extension` (how much longer this person has, or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -18,15 +17,11 @@ from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import length
 from kernelmark.course.marks import Marked
-from kernelmark.course.owner import Owner, authors_of
+from kernelmark.course.owner import Owner, authors_of, whose
 from kernelmark.course.report import GradingResult
 from kernelmark.project.settings import name_from
 from kernelmark.text import spreadsheet
 from leaderboard.record.teams import Team, Teams
-
-_NAMES = ("name", "full name", "student", "student name", "user name")
-_IDS = ("id", "identifier", "sid", "user id", "user_id")
-_PARTICIPANT = "Participant "  # what Moodle's worksheet puts before an id
 
 
 @dataclass(frozen=True)
@@ -115,16 +110,6 @@ def read(file: Path, problem: Problem) -> Roster:
         extension = _extension(cells.get("extension", ""), where, problem)
         people.append(Person(author, owner, name_from(cells.get("team", "")), extension))
     return Roster(tuple(people))
-
-
-def whose(cells: dict[str, str]) -> tuple[str, Owner]:
-    """Whom a row is about: the name on the board, if it says so, and the name and the id as the platform has them."""
-    name = _first(cells, _NAMES) or f"{cells.get('first name', '')} {cells.get('last name', '')}".strip()
-    return cells.get("author", ""), Owner(name, _first(cells, _IDS).removeprefix(_PARTICIPANT))
-
-
-def _first(cells: dict[str, str], names: Sequence[str]) -> str:
-    return next((cells[name] for name in names if cells.get(name)), "")
 
 
 def _known_as(person: Person) -> set[str]:

@@ -55,27 +55,29 @@ class GradingRequest(NamedTuple):
     author: str
 
 
-def printed(results: Iterable[Placed], form: str) -> Iterator[Placed]:
+def printed(
+    results: Iterable[Placed], form: str, lines: Callable[[int, GradingResult], Iterable[str]] | None = None
+) -> Iterator[Placed]:
     """The results as they come; with the form "table" each is printed as soon as all before it are there, and what is
-    left at the end.
+    left at the end. `lines` says how, if not in full.
     """
     waiting: dict[int, GradingResult] = {}
     following = 0
 
-    def show(result: GradingResult) -> None:
+    def show(place: int, result: GradingResult) -> None:
         if form == "table":
-            print_lines([*result.lines(), ""])
+            print_lines(lines(place, result) if lines else [*result.lines(), ""])
 
     try:
         for place, result in results:
             waiting[place] = result
             while following in waiting:
-                show(waiting.pop(following))
+                show(following, waiting.pop(following))
                 following += 1
             yield place, result
     finally:
-        for _, result in sorted(waiting.items()):
-            show(result)
+        for place, result in sorted(waiting.items()):
+            show(place, result)
 
 
 def grade_all(
@@ -85,6 +87,7 @@ def grade_all(
     *,
     record: bool,
     refuse_together: bool = False,
+    quiet: bool = False,
 ) -> Iterator[Placed]:
     """Read and admit all submissions at once, and grade them when iterated; yields each result as soon as it is there.
 
@@ -122,7 +125,7 @@ def grade_all(
             recorder = publisher if record else None
             graded = [_graded(settings, of, asked, mine, jobs, reporter, recorder) for of, mine in ready.items()]
             for place, result in chain(done.items(), *graded):
-                reporter.finished(result.path, result.outcome)
+                reporter.finished(result.path, result.outcome, quiet=quiet)
                 with reporter.hidden():
                     yield place, result
 

@@ -152,12 +152,13 @@ class BatchReporter(Reporter):
         with self._lock, self.hidden():
             self._print(visible(line))
 
-    def finished(self, name: str, result: str) -> None:
-        """Print what became of one submission."""
+    def finished(self, name: str, result: str, *, quiet: bool = False) -> None:
+        """Count one submission, and print what became of it unless `quiet`."""
         with self._lock:
             self._done += 1
             self._last = ""
-            self.say(f"{self._done}/{self._total} {name}: {result}")
+            if not quiet:
+                self.say(f"{self._done}/{self._total} {name}: {result}")
             self._count()
 
     @contextlib.contextmanager

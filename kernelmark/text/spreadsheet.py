@@ -19,6 +19,14 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SEPARATORS = ",;\t"
 
 
+class Sheet(NamedTuple):
+    """A file as it is: what separates its cells, and its rows with the lines on which they end."""
+
+    separator: str
+    rows: list[list[str]]
+    lines: list[int]
+
+
 class SheetRow(NamedTuple):
     """One row: where it is, for a message, and its cells by column."""
 
@@ -28,8 +36,13 @@ class SheetRow(NamedTuple):
 
 def table(rows: Iterable[Sequence[object]], *, newline: str = "\r\n") -> str:
     """The rows as CSV. A text that a spreadsheet would run as a formula begins with an apostrophe."""
+    return joined(([_harmless(cell) for cell in row] for row in rows), newline=newline)
+
+
+def joined(rows: Iterable[Sequence[object]], *, newline: str = "\r\n", separator: str = ",") -> str:
+    """The rows as CSV, with cells as they are."""
     written = io.StringIO()
-    csv.writer(written, lineterminator=newline).writerows([_harmless(cell) for cell in row] for row in rows)
+    csv.writer(written, lineterminator=newline, delimiter=separator).writerows(rows)
     return written.getvalue()
 
 
@@ -38,29 +51,40 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8-sig", "backslashreplace")
 
 
-def read(file: Path, needed: Sequence[str] = ()) -> list[SheetRow]:
-    """The rows of a CSV file, separated by commas, semicolons or tabs. Names of columns are in lower case.
+def raw(file: Path) -> Sheet:
+    """A CSV file as it is, separated by commas, semicolons or tabs.
 
     Raises:
-        UsageError: it cannot be read, is no CSV in UTF-8, or lacks a column that is `needed`.
+        UsageError: it cannot be read, or is no CSV in UTF-8.
     """
     try:
         content = outside.read(file, outside.TEXT_BYTES, follow=True).decode("utf-8-sig")
         separator = max(_SEPARATORS, key=content.partition("\n")[0].count)
         rows = csv.reader(io.StringIO(content, newline=""), delimiter=separator)
-        names = [_meant(cell).casefold() for cell in next(rows, [])]
-        if missing := [name for name in needed if name not in names]:
-            raise UsageError(str(file), f"has no column {missing[0]!r}", f"it needs {' and '.join(needed)}")
-        blank = dict.fromkeys(names, "")
-        return [
-            SheetRow(f"{file}:{rows.line_num}", blank | dict(zip(names, map(_meant, row), strict=False)))
-            for row in rows
-            if any(row)
-        ]
+        numbered = [(rows.line_num, row) for row in rows]
     except OSError as error:
         raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(str(file), f"cannot be read as CSV ({error})", "save it as CSV, in UTF-8") from None
+    return Sheet(separator, [row for _, row in numbered], [number for number, _ in numbered])
+
+
+def read(file: Path) -> list[SheetRow]:
+    """The rows of a CSV file below the first. Names of columns are in lower case.
+
+    Raises:
+        UsageError: as for `raw`.
+    """
+    sheet = raw(file)
+    head = sheet.rows[0] if sheet.rows else []
+    lines = list(zip(sheet.lines, sheet.rows, strict=True))[1:]
+    return [SheetRow(f"{file}:{line}", cells(head, row)) for line, row in lines if any(row)]
+
+
+def cells(head: Sequence[str], row: Sequence[str]) -> dict[str, str]:
+    """The cells of a row by column; a short row's others are empty."""
+    names = [_meant(cell).casefold() for cell in head]
+    return dict.fromkeys(names, "") | dict(zip(names, map(_meant, row), strict=False))
 
 
 def _harmless(cell: object) -> object:

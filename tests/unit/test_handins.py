@@ -353,7 +353,7 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(closed: Path, co
     assert (late.author, late.state, late.moderation[0].actor) == ("eve", "late", "late policy")
     eve = (course.folder / "feedback/eve.txt").read_text()
     assert "2 days late, factor 0.8" in eve
-    assert ("run         3333" in said.out, "run         3333" in eve) == (True, True)
+    assert ("(run 3333" in said.out, "run         3333" in eve) == (True, True)
     why, when = "not graded: it was handed in too late", f"{DEADLINE + moments['dan']:%Y-%m-%d %H:%M} UTC, 3 days late"
     assert (course.folder / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{why}\n  handed in   {when}\n"
     course.judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve") * 2))
@@ -482,7 +482,7 @@ def test_what_refuses_all_is_said_once_and_writes_nothing(
         (("double", "handins", "--changed", "main"), "needs either"),
         (
             ("--changed", "main", "--csv", "marks.csv"),
-            "--csv, --feedback, --file, --list, --roster and --handed-in go with HANDINS",
+            "--csv, --feedback, --gradebook, --gradescope, --file, --list, --roster and --handed-in go with HANDINS",
         ),
         (("--changed", "main", "--handed-in", "2020-01-01T00:00Z"), "--handed-in go with HANDINS"),
         (("--changed", "main", "--list"), "needs either --changed BASE or PROBLEM HANDINS"),

@@ -1,0 +1,139 @@
+"""Marks in the platforms' own forms: Moodle's worksheet and Canvas's gradebook, filled in, and Gradescope's results.
+
+`marks` writes them. Trusted; names and messages in them are not. A sheet is the one that the platform exported: it
+takes back only what has its own columns, and knows people by the ids in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.errors import UsageError
+from kernelmark.course.owner import whose
+from kernelmark.course.points import total
+from kernelmark.text import spreadsheet
+from kernelmark.text.terminal import counted, say, visible
+
+if TYPE_CHECKING:
+    from harness.problem import Problem
+    from kernelmark.course.marks import Marked
+    from kernelmark.course.points import Marking
+
+_ASSIGNMENT = re.compile(r"(?P<name>.*) \(\d+\)")  # how Canvas calls a column with points
+_SHOWN = 3
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True)
+class Gradebook:
+    """A platform's sheet, and in which of its columns points and comments are."""
+
+    path: Path
+    sheet: spreadsheet.Sheet
+    points: int
+    comment: int | None = None
+
+    @classmethod
+    def read(cls, path: Path, problem: Problem, column: str | None = None) -> Gradebook:
+        """Read a sheet; `column` is Canvas's name of the assignment, by default the problem's title or slug, or else
+        the only one.
+
+        Raises:
+            UsageError: it is no sheet of Moodle or Canvas, or it is not known which assignment is meant.
+        """
+        sheet = spreadsheet.raw(path)
+        names = [name.strip().casefold() for name in sheet.rows[0]] if sheet.rows else []
+        if {"identifier", "grade"} <= set(names):
+            comment = names.index("feedback comments") if "feedback comments" in names else None
+            return cls(path, sheet, names.index("grade"), comment)
+        found = {name: place for place, name in enumerate(names) if _ASSIGNMENT.fullmatch(name)}
+        if not {"student", "id"} <= set(names) or not found:
+            remedy = "name the worksheet that Moodle exports, or the gradebook of Canvas with the assignment"
+            raise UsageError(str(path), "is no sheet of Moodle or Canvas with a column for points", remedy)
+        wanted = [column] if column else [problem.title, problem.slug]
+        known = {text.strip().casefold() for text in wanted}
+        meant = [place for name, place in found.items() if {name, name.rpartition(" (")[0]} & known]
+        meant = meant or ([] if column else [*found.values()])
+        if len(meant) != 1:
+            some = visible(", ".join(sheet.rows[0][place].strip() for place in found.values()))
+            raise UsageError(str(path), f"has the assignments {some}", "say which with --column NAME")
+        return cls(path, sheet, meant[0])
+
+    @property
+    def filled_path(self) -> Path:
+        """Where the copy with the points is."""
+        return self.path.with_suffix(f".filled{self.path.suffix}")
+
+    def filled(self, marked: Sequence[Marked]) -> bytes:
+        """The sheet with the points, and where it has a place for them the words, of everyone who has points; all else
+        stays as it is.
+        """
+        head, *rows = self.sheet.rows
+        by_key: dict[str, list[Marked]] = {}
+        for one in marked:
+            for key in {one.id, one.author} - {""}:
+                by_key.setdefault(key, []).append(one)
+        taken, written = set[str](), [head]
+        for row in rows:
+            _, owner = whose(spreadsheet.cells(head, row))
+            same = by_key.get(owner.id) or by_key.get(owner.author_with_id) or by_key.get(owner.author) or []
+            known = [one for one in same if one.points and not (owner.id and one.id and owner.id != one.id)]
+            if len(known) == 1 and (owner.id or owner.name) and len(row) > self.points:
+                row = [*row]
+                row[self.points] = known[0].points
+                if self.comment is not None and self.comment < len(row):
+                    row[self.comment] = known[0].words
+                taken.add(known[0].author)
+            written.append(row)
+        left = [one.author for one in marked if one.author not in taken]
+        if left:
+            some = ", ".join(left[:_SHOWN]) + (" …" if len(left) > _SHOWN else "")
+            say(f"kernelmark: note: {self.path} has no row for {counted(len(left), 'author')} with points: {some}")
+        return spreadsheet.encoded(spreadsheet.joined(written, separator=self.sheet.separator))
+
+
+class PlatformForms(NamedTuple):
+    """What is written in the platforms' forms: a sheet that is filled in, and a folder with Gradescope's results."""
+
+    gradebook: Gradebook | None = None
+    gradescope: Path | None = None
+
+    @classmethod
+    def read(
+        cls, marking: Marking | None, gradebook: Path | None, gradescope: Path | None, column: str | None
+    ) -> PlatformForms:
+        """What the options of a command ask for.
+
+        Raises:
+            UsageError: they do not go together, no rule gives points, or as for `Gradebook.read`.
+        """
+        if column is not None and gradebook is None:
+            raise UsageError("--column", "goes with --gradebook", "name the sheet")
+        if marking is None:
+            if gradebook or gradescope:
+                what, remedy = "holds points, and no rule says how many", "set [marks] in kernelmark.toml"
+                raise UsageError("--gradebook" if gradebook else "--gradescope", what, remedy)
+            return cls()
+        return cls(Gradebook.read(gradebook, marking.problem, column) if gradebook else None, gradescope)
+
+    def files(self, marked: Sequence[Marked]) -> Iterator[tuple[Path, bytes]]:
+        """The files with their contents."""
+        if self.gradebook is not None:
+            yield self.gradebook.filled_path, self.gradebook.filled(marked)
+        for one in marked if self.gradescope is not None else ():
+            assert self.gradescope is not None
+            if one.parts:
+                yield self.gradescope / one.author / RESULTS, results(one)
+
+
+def results(one: Marked) -> bytes:
+    """Gradescope's `results.json` for an author who has points: they are shown part by part."""
+    tests = [{"name": part.what, "score": round(part.points, 4), "max_score": part.most} for part in one.parts]
+    score = round(total(one.parts).points, 4)
+    document = {"score": score, "output": one.words, "output_format": "text", "tests": tests}
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()

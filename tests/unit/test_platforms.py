@@ -1,0 +1,144 @@
+"""Marks in the platforms' own forms, and that a mark has the same words wherever it is shown, with a prepared judge."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.conftest import Answering, Command, Said
+from tests.verdicts import accepted, failed
+
+KERNEL = "def twice(x, y): y.copy_(2 * x)\n"
+WORKSHEET = """\ufeffIdentifier;"Full name";Status;Grade;"Maximum Grade";"Last modified (grade)";"Feedback comments"\r
+"Participant 31415";"Ada, Lovelace";"Submitted; late";;10,00;-;\r
+"Participant 7";Bob;-;;10,00;-;\r
+"Participant 8";Cyd;-;3.00;10,00;-;seen\r
+"Participant 9";Kim Lee;-;;10,00;-;\r
+"""
+GRADEBOOK = """Student,ID,SIS User ID,Section,Warm-up (11),A kernel (12),Final Score
+    Points Possible,,,,5,10,(read only)
+"Lovelace, Ada",31415,s1,A,4,,90
+"=Bob",7,s2,A,,,
+"Kim Lee",9,s3,A,,,
+"""
+FILES = {
+    "Ada Lovelace_31415_assignsubmission_file/k.py": KERNEL,
+    "Bob_7_assignsubmission_file/k.py": KERNEL,
+    "Kim Lee_9_assignsubmission_file/k.ipynb": "{}",
+    "Zed_66_assignsubmission_file/k.py": KERNEL,
+}
+ADA = "accepted, 4 of 4 tests right, 57.3 µs [57.0, 57.6], 1.6 × eager, 13 of 13 points"
+BOB = "wrong answer, 1 of 2 tests right, 5 of 13 points: it is not right"
+KIM = "not graded, 0 of 13 points: Kim-Lee: no kernel (found k.ipynb); a notebook cannot be graded: "
+
+
+@pytest.fixture
+def handed_in(competition: Path, judge: Answering) -> Path:
+    for name, content in FILES.items():
+        (file := competition / "handins" / name).parent.mkdir(parents=True)
+        file.write_text(content)
+    with (competition / "kernelmark.toml").open("a") as settings:
+        settings.write("[marks]\ntests = 10\nspeedup = [{ over = 1.5, points = 3 }]\n")
+    (competition / "worksheet.csv").write_bytes(WORKSHEET.encode())
+    (competition / "gradebook.csv").write_text(GRADEBOOK)
+    judge(
+        accepted(author="Ada-Lovelace", speedups={"eager": 1.6}),
+        failed(author="Bob", run="1" * 16),
+        accepted(author="Zed", run="2" * 16),
+    )
+    return competition
+
+
+def graded(command: Command, *options: str) -> Said:
+    return command("grade", "double", "handins", "--csv", "marks.csv", *options)
+
+
+def rows(name: str, separator: str = ",") -> list[list[str]]:
+    with Path(name).open(newline="", encoding="utf-8-sig") as file:
+        return list(csv.reader(file, delimiter=separator))
+
+
+def test_moodles_worksheet_is_filled_and_all_else_stays(handed_in: Path, command: Command) -> None:
+    said = graded(command, "--gradebook", "worksheet.csv")
+    assert "note: worksheet.csv has no row for 1 author with points: Zed\n" in said.err
+    assert "worksheet.filled.csv" in said.err
+    assert Path("worksheet.csv").read_bytes() == WORKSHEET.encode(), "the platform's own stays"
+    head, ada, bob, cyd, kim = rows("worksheet.filled.csv", ";")
+    assert head == rows("worksheet.csv", ";")[0]
+    assert ada == ["Participant 31415", "Ada, Lovelace", "Submitted; late", "13", "10,00", "-", ADA]
+    assert bob == ["Participant 7", "Bob", "-", "5", "10,00", "-", BOB]
+    assert cyd == ["Participant 8", "Cyd", "-", "3.00", "10,00", "-", "seen"], "who has no mark here"
+    assert (kim[3], kim[6][: len(KIM)]) == ("0", KIM)
+
+
+def test_canvas_gradebook_is_filled_for_the_assignment_that_is_named(handed_in: Path, command: Command) -> None:
+    unsaid = graded(command, "--gradebook", "gradebook.csv")
+    assert (unsaid.code, unsaid.err.count("\n")) == (2, 1)
+    assert "gradebook.csv has the assignments Warm-up (11), A kernel (12); say which with --column NAME" in unsaid.err
+    assert graded(command, "--gradebook", "gradebook.csv", "--column", "a kernel").code == 2, "there is a notebook"
+    before, after = rows("gradebook.csv"), rows("gradebook.filled.csv")
+    assert [row[5] for row in after] == ["A kernel (12)", "10", "13", "5", "0"]
+    assert [[*row[:5], *row[6:]] for row in after] == [[*row[:5], *row[6:]] for row in before]
+
+
+def test_gradescope_gets_results_with_every_part(handed_in: Path, command: Command) -> None:
+    said = graded(command, "--gradescope", "out")
+    assert "4 files in out/" in said.err
+    assert json.loads(Path("out/Ada-Lovelace/results.json").read_text()) == {
+        "score": 13.0,
+        "output": ADA,
+        "output_format": "text",
+        "tests": [
+            {"name": "tests", "score": 10.0, "max_score": 10.0},
+            {"name": "speedup from 1.5 ×", "score": 3.0, "max_score": 3.0},
+        ],
+    }
+    assert json.loads(Path("out/Kim-Lee/results.json").read_text())["score"] == 0
+
+
+def test_the_terminal_has_one_line_for_each_with_the_same_words(handed_in: Path, command: Command) -> None:
+    said = graded(command, "--feedback", "feedback")
+    ada, bob, kim, zed = said.out.splitlines()
+    assert ada.startswith(f"Ada-Lovelace: {ADA} (run ")
+    assert bob == f"Bob: {BOB} (run {'1' * 16})"
+    assert kim.startswith("Kim-Lee: not graded: Kim-Lee: no kernel (found k.ipynb); ")
+    assert zed.startswith("Zed: accepted, 4 of 4 tests right, ")
+    assert "/4 " not in said.err, "the progress has no second line for each"
+    assert (
+        "points      5 of 13 (tests 5 of 10, speedup from 1.5 × 0 of 3)"
+        in (handed_in / "feedback/Bob_7_assignfeedback_file_feedback.txt").read_text()
+    )
+
+
+def test_the_ledger_fills_a_sheet_by_names(handed_in: Path, command: Command) -> None:
+    graded(command)
+    Path("sheet.csv").write_text("Identifier,Full name,Grade\nParticipant 1,Ada Lovelace,\nParticipant 7,Bob,\n")
+    assert command("marks", "double", "--gradebook", "sheet.csv").out == ""
+    assert [row[2] for row in rows("sheet.filled.csv")] == ["Grade", "13", "5"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--column", "A kernel"), "--column goes with --gradebook"),
+        (("--gradebook", "in.csv"), "in.csv is no sheet of Moodle or Canvas with a column for points"),
+        (("--gradebook", "gradebook.csv", "--column", "C"), "say which with --column NAME"),
+    ],
+)
+def test_what_cannot_be_filled_is_told_before_anything_is_graded(
+    handed_in: Path, command: Command, options: tuple[str, ...], told: str
+) -> None:
+    Path("in.csv").write_text("name,points\nAda,\n")
+    said = graded(command, *options)
+    assert (said.code, said.err.count("\n"), said.out) == (2, 1, "")
+    assert told in said.err
+    assert not Path("leaderboard").exists()
+
+
+def test_forms_need_a_rule(competition: Path, command: Command) -> None:
+    said = command("marks", "double", "--gradescope", "out")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "--gradescope holds points, and no rule says how many; set [marks] in kernelmark.toml" in said.err
