@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.verdict import Check, Outcome, Verdict
     from kernelmark.grading.api import check, grade
     from kernelmark.grading.fleet import Fleet, Job, JobResult
-    from kernelmark.grading.reward import reward
+    from kernelmark.grading.reward import RewardParts, reward, reward_parts
     from kernelmark.project.project import Project
 
 __version__ = "0.1.0"
@@ -47,6 +47,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "Project",
+    "RewardParts",
     "SandboxError",
     "SettingsError",
     "Submission",
@@ -56,6 +57,7 @@ __all__ = [
     "check",
     "grade",
     "reward",
+    "reward_parts",
 ]
 
 _HOMES = {
@@ -64,7 +66,7 @@ _HOMES = {
     "harness.verdict": ("Check", "Outcome", "Verdict"),
     "kernelmark.grading.api": ("check", "grade"),
     "kernelmark.grading.fleet": ("Fleet", "Job", "JobResult"),
-    "kernelmark.grading.reward": ("reward",),
+    "kernelmark.grading.reward": ("RewardParts", "reward", "reward_parts"),
     "kernelmark.project.project": ("Project",),
 }
 

@@ -19,7 +19,7 @@ from kernelmark.text.terminal import fail, print_lines, print_text
 
 VERSION = 1
 ErrorCode = Literal[
-    "usage", "problem", "submission", "settings", "harness", "sandbox", "device", "ledger", "unexpected", "interrupted"
+    "usage", "problem", "submission", "settings", "harness", "sandbox", "device", "ledger", "jobtimeout", "unexpected", "interrupted"
 ]  # fmt: skip
 """What kind of error it is: the name of its class in `harness.errors`; any other exception is unexpected."""
 

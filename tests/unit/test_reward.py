@@ -14,7 +14,7 @@ import kernelmark
 from harness import errors
 from harness.problem import load
 from harness.verdict import CaseResult, Check, Doubt, Outcome, Verdict
-from kernelmark.grading.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, reward
+from kernelmark.grading.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, RewardParts, reward, reward_parts
 from tests.verdicts import REPLAYED, accepted, as_check, failed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,6 +137,50 @@ def test_a_wide_interval_costs_nothing() -> None:
     (given,) = timed(2.0).speedups
     wide = given.model_copy(update={"ratio": given.ratio.model_copy(update={"low": 0.3, "high": 9.0})})
     assert reward(timed(2.0).model_copy(update={"speedups": (wide,)})) == reward(timed(2.0))
+
+
+@pytest.mark.parametrize(("widest", "earned"), [(None, 4), (1.2, 4), (1.11, 4), (1.1, ACCEPTED), (1, ACCEPTED)])
+def test_where_it_is_asked_for_a_speedup_in_a_wide_interval_is_worth_what_is_right(
+    widest: float | None, earned: float
+) -> None:
+    (given,) = timed(2.0).speedups
+    wide = given.model_copy(update={"ratio": given.ratio.model_copy(update={"low": 1.9, "high": 1.9 * 1.105})})
+    graded = timed(2.0).model_copy(update={"speedups": (wide,)})
+    assert reward(graded, widest=widest) == pytest.approx(earned)
+    parts = reward_parts(graded, widest=widest)
+    assert (parts.value, parts.speedup) == (reward(graded, widest=widest), 2.0 if earned == 4 else None)
+    assert ("the interval of 2 [1.9, 2.1] × eager is wider than" in parts.reason) == (earned == ACCEPTED)
+
+
+def test_widest_is_a_ratio_of_two_bounds() -> None:
+    with pytest.raises(errors.UsageError, match=r"widest=0\.9 is not a ratio"):
+        reward(timed(2.0), widest=0.9)
+
+
+@pytest.mark.parametrize(
+    ("graded", "parts"),
+    [
+        (asked(timed(32.0), "eager"), (7, 1, 32.0, "accepted, 32 [31.8, 32.2] × eager")),
+        (timed(0.01), (1, 1, 0.01, "accepted, 0.01 [0.00995, 0.01] × eager")),
+        (timed(), (1, 1, None, "accepted, without a time that counts: no baseline")),
+        (as_check(timed(8.0)), (1, 1, None, "accepted, without a time that counts: only checked")),
+        (
+            accepted(speedups={"eager": 8.0}, ranked_timing="replayed"),
+            (1, 1, None, "accepted, without a time that counts: its calls were not replayed"),
+        ),
+        (
+            accepted(speedups={"eager": 8.0}, device_kind="cpu", interpreted=True),
+            (1, 1, None, "accepted, without a time that counts: in Triton's interpreter"),
+        ),
+        (ended(Outcome.WRONG_ANSWER, 3, 1, 8), (0.125, 0.25, None, "wrong_answer: {message} (3 of 12 tests right)")),
+        (ended(Outcome.REJECTED, 12, 0, 0), (0, 1, None, "rejected: {message} (12 of 12 tests right)")),
+        (ended(Outcome.COMPILE_ERROR, 0, 0, 0), (0, 0, None, "compile_error: {message} (0 of 0 tests right)")),
+    ],
+)
+def test_the_parts_say_what_a_reward_is_made_of(graded: Check, parts: tuple[float, float, float | None, str]) -> None:
+    value, right, speedup, reason = parts
+    assert reward_parts(graded) == RewardParts(value, right, speedup, reason.format(message=graded.message))
+    assert reward(graded) == value
 
 
 @given(outcome=st.sampled_from(OTHERWISE), passed=st.integers(0, 50), more=st.integers(0, 50), wrong=st.integers(1, 50))
