@@ -8,46 +8,49 @@ minute to compile, and their flags remove the operators of `__half`. Trusted; no
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from harness.errors import UsageError
+from harness.problem import Problem
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import parse
 from harness.problem.signature import dtype_parameters, forms, numbers, sizes, symbols
 from harness.problem.spec import TensorSpec
 from harness.shared.call import Form, places, written
+from kernelmark.authoring.rendering import render
 from kernelmark.interop.exporting.request import Request
 
 _USED = {"torch", "SimpleNamespace", "len", "range", "enumerate", "all"}
-_LAID_OUT = """
-
-def _kernelmark_laid_out(tensor, strides):
-    if tensor.stride() == strides:
-        return tensor
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
-"""
 
 
-def python_of(request: Request, head: str, given: Form, at: str, queue: str) -> str:
+def python_of(request: Request, given: Form, at: str, queue: str) -> str:
     """The file without its first lines.
 
     Args:
-        head: the lines that begin what the project calls.
         given: the form of what it is called with, whose name there is `at`.
         queue: what CUDA gets as its last argument, as Python.
 
     Raises:
         UsageError: a parameter cannot be found out, or a name is one that the call needs.
     """
+    problem, language = request.problem, request.submission.language
     if not request.compiled:
-        name, entry = request.submitted_name, request.problem.entry
+        name, entry = request.submitted_name, problem.entry
         alias = "" if entry == name else f"\n\n{name} = {entry}\n"
         return request.source.rstrip("\n") + "\n" + alias
-    lines = _body(request, dict(places(given, at)), queue)
-    begin = head.splitlines()[-1]
-    indent = " " * (4 + len(begin) - len(begin.lstrip()))
-    text = "".join(f"{indent}{line}\n" for line in lines)
-    return prelude(request) + (_LAID_OUT if "_kernelmark_laid_out(" in text else "") + f"\n\n{head}{text}"
+    return render(
+        "export/compiled.py.jinja",
+        problem=problem,
+        source=literal(request.source),
+        sha256=request.submission.sha256,
+        on_gpu=language == "cu",
+        functions=symbols(problem, language),
+        by_dtype=bool(dtype_parameters(problem)),
+        parameters=[*_parameters(problem, language)],
+        given=at,
+        body=_body(request, dict(places(given, at)), queue),
+    )
 
 
 def _body(request: Request, given: Mapping[str, str], queue: str) -> list[str]:
@@ -154,97 +157,29 @@ class _Python(ast.NodeTransformer):
         return ast.parse(text, mode="eval").body
 
 
-_PRELUDE = '''\
-from types import SimpleNamespace
-
-import torch
-from torch.utils.cpp_extension import load_inline
-
-_SOURCE = {source}
-_BINDING = r"""
-{binding}
-"""
-_library = load_inline(
-    name="{name}",
-    {sources},
-    no_implicit_headers=True,
-)
-'''
-_SOURCES = {
-    "cu": """cpp_sources=[_BINDING],
-    cuda_sources=[_SOURCE],
-    extra_cflags=["-O3"],
-    extra_cuda_cflags=[
-        "-O3",
-        "-U__CUDA_NO_HALF_OPERATORS__",
-        "-U__CUDA_NO_HALF_CONVERSIONS__",
-        "-U__CUDA_NO_HALF2_OPERATORS__",
-        "-U__CUDA_NO_BFLOAT16_CONVERSIONS__",
-    ]""",
-    "cpp": """cpp_sources=[_SOURCE, _BINDING],
-    extra_cflags=["-O3", "-march=native", "-fopenmp"],
-    extra_ldflags=["-fopenmp"]""",
-}
-_ADDRESS = """\
-#include <cstdint>
-#include <vector>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-{declared}
-struct kernelmark_address {{
-    std::uintptr_t value;
-    template <class T> operator T*() const {{ return reinterpret_cast<T*>(value); }}
-}};
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, library) {{
-{defined}
-}}"""
-
-
-def prelude(request: Request) -> str:
-    """Python that compiles the source; its functions are in `_library`, and `_functions` if there is one a dtype."""
-    functions = symbols(request.problem, request.submission.language)
-    text = _PRELUDE.format(
-        source=literal(request.source),
-        binding=_binding(request, functions),
-        name=f"{request.problem.entry}_{request.submission.sha256[:12]}",
-        sources=_SOURCES[request.submission.language],
-    )
-    if not dtype_parameters(request.problem):
-        return text
-    rows = [
-        f"    ({' '.join(f'torch.{dtype},' for dtype in dtypes.values())}): _library.{name},\n"
-        for name, dtypes in functions.items()
-    ]
-    return f"{text}_functions = {{\n{''.join(rows)}}}\n"
-
-
 def literal(source: str) -> str:
     """The source as a Python string, as it is where that is possible."""
     raw = f'r"""{source}"""'
     return repr(source) if '"""' in source or source.endswith(('"', "\\")) or "\r" in source else raw
 
 
-def _binding(request: Request, functions: Iterable[str]) -> str:
-    """C++ that makes the functions callable with addresses as whole numbers."""
-    problem, on_gpu = request.problem, request.submission.language == "cu"
-    declared, taken, passed = [], [], []
+class _Parameter(NamedTuple):
+    """A parameter of a compiled function, and of the one that Python calls, which takes addresses as whole numbers."""
+
+    declared: str
+    taken: str
+    passed: str
+
+
+def _parameters(problem: Problem, language: str) -> Iterator[_Parameter]:
     for spec in problem.tensors:
-        array = spec.count is not None
-        declared.append(f"void*{'*' * array} {spec.name}")
-        taken.append(f"std::vector<std::uintptr_t> {spec.name}" if array else f"std::uintptr_t {spec.name}")
-        address = f"reinterpret_cast<std::uintptr_t>({spec.name}.data())" if array else spec.name
-        passed.append(f"kernelmark_address{{{address}}}")
-    declared += numbers(problem)
-    taken += numbers(problem)
-    passed += sizes(problem)
-    if on_gpu:
-        declared.append("void*")
-        taken.append("std::uintptr_t last_")
-        passed.append("kernelmark_address{last_}")
-    defined = [
-        f'    library.def("{name}", []({", ".join(taken)}) {{\n        {name}({", ".join(passed)});\n    }});'
-        for name in functions
-    ]
-    # C++ is compiled in one unit with this, where its own declaration counts.
-    declarations = [f'extern "C" void {name}({", ".join(declared)});' for name in functions] if on_gpu else []
-    return _ADDRESS.format(declared="\n".join(declarations), defined="\n".join(defined))
+        if spec.count is None:
+            address = f"kernelmark_address{{{spec.name}}}"
+            yield _Parameter(f"void* {spec.name}", f"std::uintptr_t {spec.name}", address)
+        else:
+            address = f"kernelmark_address{{reinterpret_cast<std::uintptr_t>({spec.name}.data())}}"
+            yield _Parameter(f"void** {spec.name}", f"std::vector<std::uintptr_t> {spec.name}", address)
+    for number, size in zip(numbers(problem), sizes(problem), strict=True):
+        yield _Parameter(number, number, size)
+    if language == "cu":
+        yield _Parameter("void*", "std::uintptr_t last_", "kernelmark_address{last_}")

@@ -6,14 +6,6 @@ from harness.problem.signature import forms
 from kernelmark.interop.exporting.adapter import python_of
 from kernelmark.interop.exporting.request import Exported, ExportFormat, Request
 
-_HEAD = """\
-class ModelNew(torch.nn.Module):
-    def __init__(self, *_init):
-        super().__init__()
-
-    def forward(self, *_inputs):
-"""
-
 
 def write(request: Request) -> Exported:
     """The file, as KernelBench evaluates it.
@@ -22,7 +14,7 @@ def write(request: Request) -> Exported:
         UsageError: the submission cannot be called there.
     """
     given = [*forms(request.problem).arguments]
-    text = python_of(request, _HEAD, given, "_inputs", "torch.cuda.current_stream().cuda_stream")
+    text = python_of(request, given, "_inputs", "torch.cuda.current_stream().cuda_stream")
     return Exported(request.origin + text)
 
 

@@ -27,7 +27,7 @@ def write(request: Request) -> Exported:
         UsageError: kernelbot would refuse the submission or could not call it, or a leaderboard or GPU is unknown.
     """
     _check_words(request)
-    text = python_of(request, "def custom_kernel(_data):\n", request.problem.call.data, "_data", queue="0")
+    text = python_of(request, request.problem.call.data, "_data", queue="0")
     whole = _header(request) + request.origin + text
     if len(whole.encode()) > _BYTES:
         what = f"comes to more than {_BYTES:,} bytes"

@@ -17,22 +17,11 @@ from harness.files.outside import real
 from harness.problem import Problem, load
 from harness.shared.document import parse_toml
 from harness.shared.foreign import FORMS, ForeignForm
+from kernelmark.authoring.rendering import render
 from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 from kernelmark.interop.importing.toml import written
 from kernelmark.project.settings import FILE_NAME, PREFIX, Settings
 
-_README = """\
-# {title}
-
-This problem is stated elsewhere, in a checkout of {project}:
-
-{files}
-
-`kernelmark import` wrote this folder. It holds the sizes and dtypes of that problem, and no code: the files above are
-read from where they are, and must stay as they were. A submission defines `{entry}`, as it would there.
-
-{arguments}
-"""
 _PROJECTS = {"gpu-mode": "gpu-mode's reference-kernels", "kernelbench": "KernelBench"}
 
 
@@ -66,7 +55,7 @@ def write(
     here = together(folder, checkout, project)
     near = real(folder if here else checkout)
     texts = {
-        "README.md": _readme(problem, keys),
+        "README.md": render("problem/imported.md.jinja", **keys, project=_PROJECTS[problem.form], files=problem.files),
         "problem.toml": _toml(problem, keys, lambda path: os.path.relpath(path, near), checkout=not here),
     }
     _try(problem, keys)
@@ -115,23 +104,6 @@ def _toml(problem: ForeignProblem, keys: Mapping[str, Any], path: Callable[[Path
 def together(folder: Path, checkout: Path, project: Path) -> bool:
     """Whether both are in the project, so that they are moved together; else a setting says where the checkout is."""
     return all(real(path).is_relative_to(real(project)) for path in (checkout, folder))
-
-
-def _shape(tensor: Mapping[str, Any]) -> str:
-    shape = f"`[{', '.join(map(str, tensor['shape']))}]`"
-    return f"`{tensor['count']}` tensors of {shape}" if "count" in tensor else shape
-
-
-def _readme(problem: ForeignProblem, keys: Mapping[str, Any]) -> str:
-    rows = ["| argument | role | shape | dtype |", "|---|---|---|---|"]
-    rows += [f"| `{spec['name']}` | {spec['role']} | {_shape(spec)} | {spec['dtype']} |" for spec in keys["tensors"]]
-    return _README.format(
-        title=problem.candidate.title[:120],
-        project=_PROJECTS[problem.form],
-        files="\n".join(f"- `{'/'.join(f.path.parts[-3:])}`, imported as `{f.name}`" for f in problem.files),
-        entry=keys["entry"],
-        arguments="\n".join(rows),
-    )
 
 
 def refuse_another_checkout(settings: Settings, form: ForeignForm, checkout: Path, into: Path) -> None:
