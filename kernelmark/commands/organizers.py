@@ -157,6 +157,7 @@ def regrade(
 
 @click.command()
 @click.argument("problem", shell_complete=complete.problems)
+@click.argument("handins", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
@@ -164,23 +165,66 @@ def regrade(
     show_default=True,
     help="List pairs with at least this similarity, from 0 to 1.",
 )
+@click.option(
+    "--base",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Starting code that everybody was given, which counts for nothing; repeatable.",
+)
+@click.option(
+    "--with",
+    "earlier",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    metavar="EARLIER",
+    help="Compare with these hand-ins of an earlier course, too; repeatable.",
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with the pairs side by side here."
+)
 @form_option
-def similar(problem: str, threshold: float, form: str) -> None:
-    """List files of different authors on PROBLEM that are nearly the same, without taking any action.
+def similar(
+    problem: str,
+    handins: Path | None,
+    threshold: float,
+    base: tuple[Path, ...],
+    earlier: tuple[Path, ...],
+    html: Path | None,
+    form: str,
+) -> None:
+    """List people whose files on PROBLEM are nearly the same, without taking any action: those on record, and those in
+    HANDINS, a folder or an archive as for `grade`.
 
     Members of one team are not compared with each other.
     """
+    from harness.submission import Submission
+    from kernelmark.course import copies
+    from kernelmark.course.marks import write
     from kernelmark.record.records import sources
     from leaderboard.record.similar import similar as alike
 
     settings = load_settings(problem)
+    starts = [Submission.read(path, "start") for path in base]
     submissions, missing = sources(settings, problem)
     for error in missing:
         say(f"kernelmark: warning: {visible(error)}")
-    pairs = alike(submissions, threshold, settings.teams)
-    rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
-    found = columns(rows, head=("similarity", "file", "nearly the same as"))
+    if handins is not None:
+        submissions |= copies.handed_in(settings, problem, handins)
+    for place in earlier:
+        submissions |= copies.handed_in(settings, problem, place, earlier=True)
+    pairs = alike(submissions, threshold, settings.teams, starts)
+    rows = [
+        (f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other)), str(pair.length), str(pair.group))
+        for pair in pairs
+    ]
+    found: list[str] = [*columns(rows, head=("similarity", "file", "nearly the same as", "length", "group"))]
+    found += map(visible, copies.people(pairs))
     nothing = [f"no two files of {len(submissions)} are that similar"]
+    if html is not None:
+        page = copies.page(f"Similar files: {problem}", pairs, submissions, starts)
+        write(html, page.encode())
+        say(f"wrote {visible(str(html))}")
     print_as(form, "similar", pairs, found if rows else nothing)
 
 

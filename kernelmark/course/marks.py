@@ -188,9 +188,9 @@ class Reports:
         """
         with contextlib.suppress(UsageError):
             if self.marks is not None and new:
-                _write(self.marks, _csv(marked))
+                write(self.marks, _csv(marked))
             for path, content in self._feedback_files(new):
-                _write(path, content)
+                write(path, content)
 
     def write(self, every: Sequence[GradingResult], marked: Sequence[Marked], noun: str) -> None:
         """Write them all, and say on stderr how many of each outcome there are, and what was written.
@@ -203,13 +203,13 @@ class Reports:
         for path, content in (*files, *self.forms.files(marked)):
             if path is not None:
                 try:
-                    _write(path, content)
+                    write(path, content)
                     written += [str(path)] if path.name != RESULTS else []
                 except UsageError as error:
                     failed = error
         try:
             for path, content in self._feedback_files(marked):
-                _write(path, content)
+                write(path, content)
             written += [f"{counted(len(marked), 'file')} in {self.feedback}/"] if self.feedback else []
             gradescope, with_points = self.forms.gradescope, sum(bool(one.parts) for one in marked)
             written += [f"{counted(with_points, 'file')} in {gradescope}/"] if gradescope else []
@@ -235,7 +235,12 @@ def _csv(marked: Sequence[Marked]) -> bytes:
     return spreadsheet.encoded(table(marked))
 
 
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole, in place of an older one.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
     try:
         write_whole(path.absolute(), content, replace=True)
     except OSError as error:

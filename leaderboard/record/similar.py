@@ -1,18 +1,19 @@
 """Finds sources that are nearly the same, for an organizer to review; it takes no action.
 
-`kernelmark similar` calls it. Trusted code over untrusted text, which is neither parsed nor run: a regular expression
-splits a source into tokens, comments are dropped, and all identifiers and all strings are made equal. The rest is
-compared as a set of token sequences (shingles; Broder 1997, "On the resemblance and containment of documents"), so
-renaming, reformatting and moving functions change little.
+`kernelmark similar` calls it, and `course.copies` shows its pairs. Trusted code over untrusted text, which is neither
+parsed nor run: a regular expression splits a source into tokens, comments are dropped, and all identifiers and all
+strings are made equal. The rest is compared as a set of token sequences (shingles; Broder 1997, "On the resemblance and
+containment of documents"), so renaming, reformatting and moving functions change little.
 
-High similarity is not proof: short kernels for one problem look alike, and many start from one published example.
+High similarity is not proof: short kernels for one problem look alike. Starting code that all were given can be taken
+away first.
 """
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from harness.languages import LANGUAGES
@@ -20,7 +21,7 @@ from harness.submission import Submission
 from harness.verdict import Record
 from leaderboard.record.teams import NO_TEAMS, Teams
 
-_SHINGLE = 8  # tokens: all kernels in a language share shorter sequences
+SHINGLE = 8  # tokens: all kernels in a language share shorter sequences
 _C_WORDS = frozenset(
     """
     auto bool break case char class const constexpr continue default do double else enum extern float for goto if inline
@@ -36,15 +37,22 @@ _PYTHON = re.compile(rf"(?P<comment>#[^\n]*)|(?P<text>{_TEXT})|{_REST}", re.DOTA
 _C = re.compile(rf"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>{_TEXT})|{_REST}", re.DOTALL)
 
 
+Shingle = tuple[str, ...]
+_Person = tuple[str, str]  # the author, and the earlier work that they are in
+
+
 class GradedFile(Record):
     """A submitted file with those beside it, by its author and its first run."""
 
     author: str
     run: str
+    """Empty if it is not on record."""
     name: str
+    earlier: str = ""
+    """What earlier work it is from, with which the files of now are compared; empty for those."""
 
     def __str__(self) -> str:
-        return f"{self.author} {self.run} {self.name}"
+        return " ".join(filter(None, (self.earlier, self.author, self.run, self.name)))
 
 
 class Pair(Record):
@@ -53,51 +61,86 @@ class Pair(Record):
     similarity: float
     one: GradedFile
     other: GradedFile
+    length: int = 0
+    """How many sequences of eight tokens the shorter one has, less those of the starting code."""
+    group: int = 1
+    """People who are similar to each other, directly or through others, are in one group, counted from 1."""
 
 
 def tokens(source: str, language: str) -> list[str]:
     """The tokens of a source, without comments and layout, and with identifiers and strings made equal."""
+    return [text for text, _ in placed(source, language)]
+
+
+def placed(source: str, language: str) -> list[tuple[str, tuple[int, int]]]:
+    """The same with where each begins and ends in the source."""
     python = LANGUAGES[language].words == "python"
     words = frozenset(keyword.kwlist) if python else _C_WORDS
     result = []
     for match in (_PYTHON if python else _C).finditer(source):
         text = match[0]
         if match.lastgroup == "name":
-            result.append(text if text in words else "name")
+            text = text if text in words else "name"
         elif match.lastgroup == "text":
-            result.append('""')
-        elif match.lastgroup != "comment":
-            result.append(text)
+            text = '""'
+        if match.lastgroup != "comment":
+            result.append((text, match.span()))
     return result
 
 
-def shingles(source: str, language: str) -> frozenset[tuple[str, ...]]:
-    """All sequences of eight tokens; a shorter source is one sequence."""
-    all_tokens = tokens(source, language)
-    count = max(1, len(all_tokens) - _SHINGLE + 1)
-    return frozenset(tuple(all_tokens[start : start + _SHINGLE]) for start in range(count))
+def sequences(found: Sequence[str]) -> list[Shingle]:
+    """All sequences of eight tokens, in order; shorter ones are one sequence."""
+    count = max(1, len(found) - SHINGLE + 1)
+    return [tuple(found[start : start + SHINGLE]) for start in range(count)]
 
 
-def similar(submissions: Mapping[GradedFile, Submission], threshold: float, teams: Teams = NO_TEAMS) -> list[Pair]:
-    """Pairs of different authors' files in one language at or above the threshold, most similar first.
+def shingles(submission: Submission) -> set[Shingle]:
+    """The sequences of eight tokens of all its files."""
+    texts = (content.decode("utf-8", "replace") for _, content in submission.files)
+    return {each for text in texts for each in sequences(tokens(text, submission.language))}
 
-    An author's own versions are not compared, and neither are those of one team.
+
+def similar(
+    submissions: Mapping[GradedFile, Submission],
+    threshold: float,
+    teams: Teams = NO_TEAMS,
+    base: Iterable[Submission] = (),
+) -> list[Pair]:
+    """For each two people the pair of their files in one language that is most alike, if it is at or above the
+    threshold, most similar first. What is in the starting code `base` counts for nothing.
+
+    An author's own versions are not compared, neither are those of one team, nor earlier work with each other.
     """
-    numbers: dict[tuple[str, ...], int] = {}  # one per shingle: sets of small integers are compared fastest
+    numbers: dict[Shingle, int] = {}  # one per shingle: sets of small integers are compared fastest
+    given = {(start.language, each) for start in base for each in shingles(start)}
     sets = {}
     for graded, submission in submissions.items():
-        texts = (content.decode("utf-8", "replace") for _, content in submission.files)
-        own = frozenset[tuple[str, ...]]().union(*(shingles(text, submission.language) for text in texts))
+        own = (each for each in shingles(submission) if (submission.language, each) not in given)
         sets[graded] = {numbers.setdefault(shingle, len(numbers)) for shingle in own}
-    pairs = []
+    best: dict[frozenset[_Person], Pair] = {}
     for one, other in combinations(sorted(sets, key=str), 2):
         first, second = submissions[one], submissions[other]
         few, many = sorted((len(sets[one]), len(sets[other])))
-        together = teams.name_of(first.author) == teams.name_of(second.author)
-        if together or first.language != second.language or few < threshold * many:
+        people = frozenset((each.author, each.earlier) for each in (one, other))
+        together = not (one.earlier or other.earlier) and teams.name_of(one.author) == teams.name_of(other.author)
+        apart = not together and not (one.earlier and other.earlier) and first.language == second.language
+        if not apart or not few or few < threshold * many:
             continue
         common = len(sets[one] & sets[other])
         similarity = common / (few + many - common)
-        if similarity >= threshold:
-            pairs.append(Pair(similarity=similarity, one=one, other=other))
-    return sorted(pairs, key=lambda pair: (-pair.similarity, str(pair.one), str(pair.other)))
+        if similarity >= max(threshold, best[people].similarity if people in best else 0):
+            best[people] = Pair(similarity=similarity, one=one, other=other, length=few)
+    ordered = sorted(best.items(), key=lambda each: (-each[1].similarity, str(each[1].one), str(each[1].other)))
+    groups = _groups([people for people, _ in ordered])
+    return [pair.model_copy(update={"group": groups[people]}) for people, pair in ordered]
+
+
+def _groups(pairs: Sequence[frozenset[_Person]]) -> dict[frozenset[_Person], int]:
+    """The group of each pair."""
+    together: list[set[_Person]] = []
+    for people in pairs:
+        joined = [group for group in together if group & people]
+        first = joined[0] if joined else set[_Person]()
+        first |= people.union(*joined)
+        together = [group for group in together if group not in joined[1:]] + ([] if joined else [first])
+    return {people: next(n for n, group in enumerate(together, 1) if people <= group) for people in pairs}

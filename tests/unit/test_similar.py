@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from harness.submission import Submission
 from kernelmark.project.settings import Settings
 from kernelmark.record import recording
-from leaderboard.record.similar import GradedFile, similar, tokens
+from leaderboard.record.similar import SHINGLE, GradedFile, similar, tokens
 from tests.documents import items
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import accepted
@@ -82,7 +83,7 @@ def test_the_command_lists_and_does_nothing(competition: Path, command: Command)
         recording.record(Settings.load(), submission, accepted(submission=submission, problem="double"))
     before = {path: path.read_bytes() for path in competition.rglob("*") if path.is_file()}
     head, line = command("similar", "double").out.splitlines()
-    assert head.split() == ["similarity", "file", "nearly", "the", "same", "as"]
+    assert head.split() == ["similarity", "file", "nearly", "the", "same", "as", "length", "group"]
     assert line.split()[:2] == ["1.00", "ada"]
     assert " eve " in line
     [pair] = items(command("similar", "double", "--threshold", "0.99", "--format", "json").out)
@@ -99,3 +100,78 @@ def test_the_command_lists_and_does_nothing(competition: Path, command: Command)
     (competition / "elsewhere").rename(competition / "leaderboard/archive/double/eve")
     assert {path: path.read_bytes() for path in competition.rglob("*") if path.is_file()} == before
     assert command("similar", "nothing").code == 2
+
+
+STARTER = SOFTMAX[: len(SOFTMAX) // 2]
+OWN = {
+    "ada": """
+def more(x):
+    for each in range(7):
+        x = x * each + each - 3 if x > each else x / 2
+    return x
+""",
+    "bob": """
+class Other:
+    def __init__(self, a, b=1):
+        self.a, self.b = [a] * b, {b: a}
+        assert not a
+""",
+}
+
+
+def test_starting_code_counts_for_nothing() -> None:
+    found = submitted(ada=STARTER + OWN["ada"], bob=STARTER + OWN["bob"], eve=STARTER + OWN["ada"], joe=STARTER)
+    start = [Submission.of(STARTER, "py", author="start")]
+    assert len(similar(found, 0.6)) == 6
+    [pair] = similar(found, 0.1, base=start)
+    assert (pair.one.author, pair.other.author, pair.similarity) == ("ada", "eve", 1.0)
+    assert 20 < pair.length < len(tokens(OWN["ada"], "py")) + SHINGLE
+    elsewhere = [Submission.of(STARTER, "cu", author="start")]
+    assert len(similar(found, 0.6, base=elsewhere)) == 6, "it is starting code of its own language"
+
+
+def test_two_people_have_one_row_and_who_is_alike_is_in_a_group() -> None:
+    found = submitted(ada1=SOFTMAX, ada2=SOFTMAX + OWN["ada"], eve1=disguised(SOFTMAX), eve2=SOFTMAX + OWN["ada"])
+    found |= submitted(joe=SOFTMAX, kim=GELU, lee=disguised(GELU).replace("softmax", "gelu"))
+    pairs = similar(found, 0.7)
+    people = [(pair.one.author, pair.other.author, pair.group) for pair in pairs]
+    assert sorted(people) == [("ada", "eve", 1), ("ada", "joe", 1), ("eve", "joe", 1), ("kim", "lee", 2)]
+    assert pairs[0].similarity == 1.0
+
+
+def test_hand_ins_without_a_record_are_compared_with_earlier_ones_and_shown(
+    competition: Path, command: Command
+) -> None:
+    files = {
+        "now/ada.py": STARTER + OWN["ada"] + "# <script>alert(1)</script>\n",
+        "now/bob.py": STARTER + OWN["bob"],
+        "now/cyd/notes.txt": "",
+        "now/joe.py": STARTER + OWN["ada"],
+        "2025/ada.py": STARTER + OWN["bob"],
+        "2025/zed.py": STARTER + OWN["bob"],
+        "start.py": STARTER,
+    }
+    for name, content in files.items():
+        (competition / name).parent.mkdir(exist_ok=True)
+        (competition / name).write_text(content)
+    said = command("similar", "double", "now", "--base", "start.py", "--with", "2025", "--html", "out.html")
+    assert said.code == 0, said.err
+    assert "note: now: 1 hand-in without a kernel to compare\n" in said.err
+    _, *rows, group = said.out.splitlines()
+    assert [row.split()[:-2] for row in rows] == [
+        ["1.00", "2025", "ada", "ada.py", "bob", "bob.py"],
+        ["1.00", "2025", "zed", "zed.py", "bob", "bob.py"],
+        ["1.00", "ada", "ada.py", "joe", "joe.py"],
+    ]
+    assert group == "group 1: ada (2025), bob, zed (2025)"
+    text = (competition / "out.html").read_text()
+    assert text.count("<h2>") == 3
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    marked, pale = (re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL) for tag in ("mark", "i"))
+    assert any("def more(x):\n    for each in range(7):" in one for one in marked)
+    assert any("@triton.jit\ndef" in one for one in pale)
+    assert not (competition / "leaderboard").exists()
+    listed = json.loads(command("similar", "double", "now", "--with", "2025", "--format", "json").out)["items"]
+    assert {pair["one"]["earlier"] for pair in listed} == {"2025", ""}
+    assert command("similar", "double", "nowhere").code == 2
