@@ -16,6 +16,7 @@ from kernelmark.commands import (
     debug,
     exporting,
     fleet,
+    grade_many,
     importing,
     look,
     organizers,
@@ -117,7 +118,7 @@ for _command in (
     *(submit, bench, check, look.board, organizers.moderate, organizers.verify, organizers.grade, organizers.marks),
     *(organizers.merge_ledger, organizers.regrade, organizers.similar, problems.problems, importing.importing),
     *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
-    *(profile.profile, look.runs, look.show, site.site, start.start, doctor, cache),
+    *(profile.profile, look.runs, look.show, site.site, start.start, doctor, cache, grade_many.grade_many),
 ):
     main.add_command(_command)
 complete(main)

@@ -21,6 +21,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "merge-ledger",
         "import",
     ),
+    "Train models": ("grade-many",),
     "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet", "cache"),
 }
 """Commands of `kernelmark` that are in none of them are listed last."""
@@ -70,6 +71,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "import": ("kernelmark import kernelbench ../KernelBench 1/19",),
     "import gpu-mode": ("kernelmark import gpu-mode ../reference-kernels pmpp_v2/sort_py",),
     "import kernelbench": ("kernelmark import kernelbench ../KernelBench 1/19 3",),
+    "grade-many": (
+        "kernelmark grade-many jobs.jsonl > results.jsonl",
+        "kernelmark grade-many jobs.jsonl --out results.jsonl --effort screen --baseline eager",
+    ),
     "init": (
         "kernelmark init my-project",
         "kernelmark init --problem matmul --problem attention",

@@ -19,7 +19,8 @@ from kernelmark.text.terminal import fail, print_lines, print_text
 
 VERSION = 1
 ErrorCode = Literal[
-    "usage", "problem", "submission", "settings", "harness", "sandbox", "device", "ledger", "jobtimeout", "unexpected", "interrupted"
+    "usage", "problem", "submission", "settings",
+    "harness", "sandbox", "device", "ledger", "jobtimeout", "unexpected", "interrupted",
 ]  # fmt: skip
 """What kind of error it is: the name of its class in `harness.errors`; any other exception is unexpected."""
 
@@ -80,9 +81,15 @@ def failed(form: str, status: int, code: ErrorCode, message: str, remedy: str = 
 
 def failed_by(form: str, error: KernelmarkError) -> int:
     """The same of an error that kernelmark raised."""
+    text = error_text(error)
+    return failed(form, error.exit_code, text["code"], text["message"], text["remedy"])
+
+
+def error_text(error: KernelmarkError) -> ErrorText:
+    """An error in its parts."""
     code: Any = type(error).__name__.removesuffix("Error").lower()
     remedy = " ".join(getattr(error, "remedy", "").split())
-    return failed(form, error.exit_code, code, str(error).removesuffix(f"; {remedy}"), remedy)
+    return {"code": code, "message": str(error).removesuffix(f"; {remedy}"), "remedy": remedy}
 
 
 def _portable(text: str) -> str:

@@ -1,0 +1,95 @@
+"""The command `grade-many`: jobs come in lines of JSON, and results go out in lines of JSON. Trusted.
+
+Slow imports are done by the function that needs them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, get_args
+
+import click
+
+from harness.errors import HarnessError
+from harness.kinds import Effort
+from kernelmark.commands.options import device_option, sandbox_option
+from kernelmark.text.terminal import counted, say
+
+_REUSE: dict[str, Any] = {"no": False, "run": "run", "disk": "disk"}
+
+
+@click.command("grade-many")
+@click.argument("jobs", type=click.File("rb"))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Append the results to this file, and leave out jobs that have one there. [default: stdout]",
+)
+@click.option(
+    "--effort", type=click.Choice(get_args(Effort)), default="quick", show_default=True, help="How much is timed."
+)
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="NAME",
+    help="Time this kernel of reference/, too, for speedups; repeatable; `none`: no baseline.",
+)
+@click.option("--check", "only_check", is_flag=True, help="Test only: time nothing.")
+@click.option(
+    "--reuse",
+    type=click.Choice(list(_REUSE)),
+    default="run",
+    show_default=True,
+    help="Give an equal source the same verdict: in this call, or also that of an earlier one, kept on disk.",
+)
+@click.option("--slots", type=click.IntRange(min=1), metavar="N", help="How many to grade at a time on each device.")
+@device_option("Where to grade.")
+@sandbox_option("How to isolate submissions: docker or bwrap.")
+def grade_many(
+    jobs: BinaryIO,
+    out: Path | None,
+    effort: Effort,
+    baselines: Sequence[str],
+    only_check: bool,
+    reuse: str,
+    slots: int | None,
+    device: Any,
+    sandbox: Any,
+) -> int:
+    """Grade each job of JOBS (`-`: stdin), one JSON object a line, and print one for each result as it comes.
+
+    \b
+    {"problem": "softmax", "source": "def softmax(x, y): ...", "key": 7}
+    {"problem": "softmax", "file": "kernel.cu", "timeout": 120, "run": "0123456789abcdef"}
+
+    Also language, author and beside, as in Python. A result has the job's key and run, outcome, message, reward and the
+    whole verdict, or an error. Nothing is recorded. After a kill, the same command with the same --out goes on.
+
+    Exit status: 0, or 7 if some jobs have no verdict for a reason that is not theirs; the same command grades them.
+    """
+    from kernelmark.grading.fleet import Fleet, lines
+
+    results, failed, again = None if out is None else lines.ResultFile(out), 0, _REUSE[reuse]
+    given = lines.jobs_of(jobs, set() if results is None else results.done)
+    with Fleet(device=device or "auto", sandbox=sandbox or "auto", slots=slots) as fleet:
+        if only_check:
+            found = fleet.check_many(given, reuse=again)
+        else:
+            found = fleet.grade_many(given, effort=effort, baselines=list(baselines) or None, reuse=again)
+        with suppress(BrokenPipeError):  # nobody reads them any more
+            for result in found:
+                (_print if results is None else results.write)(lines.line_of(result))
+                failed += isinstance(result.error, HarnessError)
+    if failed:
+        say(f"{counted(failed, 'job')} could not be graded")
+    return HarnessError.exit_code if failed else 0
+
+
+def _print(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()

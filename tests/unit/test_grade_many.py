@@ -1,0 +1,122 @@
+"""`kernelmark grade-many`: each line has one result, also after a kill, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.errors import SandboxError
+from kernelmark.grading.fleet import fleet, lines
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from tests.unit.conftest import Said
+from tests.workers import Act, FakeWorker, answered
+
+pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
+Run = Callable[..., tuple[Said, list[dict[str, Any]]]]
+
+
+@pytest.fixture
+def run(invoke: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Writes the jobs, runs the command with one worker, and reads the results."""
+    usable = SimpleNamespace(name="bwrap", unavailable=lambda: None)
+    monkeypatch.setattr(fleet, "providers", lambda _: [usable])
+
+    def run(*jobs: Any, act: Act = answered, out: Path | None = None, options: tuple[str, ...] = ()) -> Any:
+        worker = FakeWorker(act)
+        run.worker = worker  # type: ignore[attr-defined]
+        monkeypatch.setattr(fleet, "local_workers", lambda *_: [worker])
+        file = tmp_path / "jobs.jsonl"
+        file.write_text("".join(f"{job if isinstance(job, str) else json.dumps(job)}\n" for job in jobs))
+        more = () if out is None else ("--out", str(out))
+        said = invoke("grade-many", str(file), "--sandbox", "bwrap", *more, *options)
+        printed = said.out if out is None else out.read_text()
+        return said, [json.loads(line) for line in printed.splitlines()]
+
+    return run  # type: ignore[return-value]
+
+
+def job(number: int, **more: Any) -> dict[str, Any]:
+    return {"problem": "double", "source": f"# {number}\n", "key": number, **more}
+
+
+def test_each_line_has_one_result(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("# own\n")
+    mine = {"problem": "double", "file": str(tmp_path / "own.py"), "author": "ada", "run": "a" * 16, "key": "own"}
+    bad = {
+        "not json": "is not valid JSON",
+        '{"problem": "double"}': "has not one of `source` and `file`",
+        json.dumps(job(1, language="rb", key="bad")): "unknown language",
+        json.dumps(job(1, hurry=True)): "hurry: extra inputs are not permitted",
+        "[]": "is not a JSON object",
+        json.dumps(job(1, timeout=-1)): "-1.0 is not a time",
+        json.dumps({**job(1), "problem": "trebble"}): "no such problem",
+    }
+    said, results = run(job(1), "", mine, *bad, job(1))
+    assert said.code == 0
+    by_line = {result["line"]: result for result in results}
+    assert sorted(by_line) == [1, *range(3, 5 + len(bad))], "a blank line has none"
+    first, own, again = by_line[1], by_line[3], by_line[4 + len(bad)]
+    assert (first["key"], first["outcome"], first["tries"], first["duplicate"]) == (1, "accepted", 1, False)
+    assert first["verdict"]["run"] == first["run"]
+    assert first["reward"] == 1
+    assert (own["run"], own["verdict"]["submission"]["author"], own["key"]) == ("a" * 16, "ada", "own")
+    assert (again["duplicate"], again["tries"], again["run"] != first["run"]) == (True, 0, True)
+    for number, (line, what) in enumerate(bad.items(), 4):
+        assert what in by_line[number]["error"]["message"].lower() or what in by_line[number]["error"]["message"], line
+        assert "verdict" not in by_line[number]
+    assert by_line[6]["key"] == "bad"
+
+
+def test_a_check_has_no_verdict(run: Run) -> None:
+    _, [result] = run(job(1), options=("--check",))
+    assert ("verdict" in result, result["check"]["outcome"]) == (False, "accepted")
+
+
+def test_what_is_asked_reaches_the_workers(run: Run) -> None:
+    run(job(1), options=("--effort", "screen", "--baseline", "eager", "--baseline", "other"))
+    [request] = run.worker.handed  # type: ignore[attr-defined]
+    assert (request.effort, request.baselines) == ("screen", ("eager", "other"))
+
+
+def test_the_same_command_goes_on_after_a_kill(run: Run, tmp_path: Path) -> None:
+    """A line that was cut off, and one that we failed to grade, are graded again; others are not."""
+    out, given = tmp_path / "results.jsonl", [job(number) for number in range(6)]
+
+    def fails(request: JobRequest) -> JobAnswer:
+        broken = JobAnswer.failed(request.run, SandboxError("no sandbox", "look"))
+        return broken if request.submission.source == b"# 1\n" else answered(request)
+
+    said, results = run(*given[:4], "rubbish", act=fails, out=out)
+    assert (said.code, said.err.splitlines()[-1]) == (7, "1 job could not be graded")
+    [error] = [result["error"] for result in results if result["key"] == 1 and "error" in result]
+    assert error == {"code": "sandbox", "message": "no sandbox", "remedy": "look"}
+    kept = [line for line in out.read_text().splitlines(keepends=True) if json.loads(line)["key"] != 3]
+    out.write_text("".join(kept) + '{"line": 4, "run": "00')
+    said, results = run(*given[:4], "rubbish", *given[4:], out=out)
+    assert said.code == 0
+    assert {request.submission.source for request in run.worker.handed} == {b"# %d\n" % n for n in (1, 3, 4, 5)}  # type: ignore[attr-defined]
+    last = {result["line"]: result for result in results}
+    assert sorted(last) == list(range(1, 8))
+    assert [line for line, result in last.items() if "error" in result] == [5]
+    assert len(results) == 8, "the failure of ours is still there, before the result"
+    run(*given[:4], "rubbish", *given[4:], out=out)
+    assert run.worker.handed == []  # type: ignore[attr-defined]
+
+
+def test_a_file_of_something_else_and_one_in_use_are_refused(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "notes.txt"
+    out.write_text("my notes\nmore")
+    with pytest.raises(json.JSONDecodeError):
+        run(job(1), out=out)
+    assert out.read_text() == "my notes\nmore"
+    out.unlink()
+    first = lines.ResultFile(out)
+    said, _ = run(job(1), out=out)
+    assert (said.code, "another program writes it" in said.err) == (2, True)
+    first.write(b'{"run": "a"}\n')
+    assert out.read_text() == '{"run": "a"}\n'
