@@ -19,7 +19,11 @@ SHIPPED = (
     "examples",
     "kernelmark.toml",
     ".gitattributes",
+    ".github/dependabot.yml",
+    ".github/PULL_REQUEST_TEMPLATE/submission.md",
     ".github/workflows/grade.yml",
+    ".github/workflows/problems.yml",
+    "tools/annotate",
     "tools/runner-environment",
     "tools/take-recorded",
 )  # also in MANIFEST.in

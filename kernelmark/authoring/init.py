@@ -7,6 +7,7 @@ in one that is there already nothing is replaced.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ from kernelmark.project.settings import FILE_NAME
 DEFAULT = ("vector_add", "softmax")
 _LEFT_OUT = {"__pycache__", "leaderboard"}  # what a run of an example leaves there
 _WHEEL = f"kernelmark-{__version__}-py3-none-any.whl"
-_AS_IN_OUR_OWN = (FILE_NAME, ".gitattributes", "tools/runner-environment", "tools/take-recorded")
-_WORKFLOW = ".github/workflows/grade.yml"
-_INSTALL, _INSTALL_HERE = "pip install --quiet -c constraints.txt -e .", "pip install --quiet -r requirements.txt"
+_TOOLS = ("tools/annotate", "tools/runner-environment", "tools/take-recorded")
+_WORKFLOWS = (".github/workflows/grade.yml", ".github/workflows/problems.yml")
+_INSTALL = re.compile(r"pip install --quiet -c constraints.txt -e \S+")
+_UPDATES, _NOT_HERE = ".github/dependabot.yml", "  - package-ecosystem: pip\n"
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,17 @@ def competition(slugs: Sequence[str]) -> Files:
         UsageError: no such problem ships; the message names the nearest.
     """
     source = shipped()
-    ours = ["problems/problem.schema.json", *_AS_IN_OUR_OWN]
-    workflow = (source / _WORKFLOW).read_text("utf-8")
-    assert workflow.count(_INSTALL) == 1
+    texts = {name: (source / name).read_text("utf-8") for name in (*_WORKFLOWS, _UPDATES)}
+    texts = {name: _INSTALL.sub("pip install --quiet -r requirements.txt", text) for name, text in texts.items()}
+    texts[_UPDATES] = texts[_UPDATES].partition(_NOT_HERE)[0]  # of Python packages and images it has none
     return {
-        **{name: _read(source / name) for name in ours},
+        **{
+            name: _read(source / name)
+            for name in ("problems/problem.schema.json", FILE_NAME, ".gitattributes", *_TOOLS)
+        },
         **added(slugs),
-        _WORKFLOW: File(workflow.replace(_INSTALL, _INSTALL_HERE).encode()),
+        **{name: File(text.encode()) for name, text in texts.items()},
+        ".github/pull_request_template.md": _read(source / ".github/PULL_REQUEST_TEMPLATE/submission.md"),
         ".gitignore": _rendered("gitignore"),
         "requirements.txt": _rendered("requirements.txt", wheel=_WHEEL),
         "README.md": _rendered("README.md", slug=slugs[0]),

@@ -144,6 +144,8 @@ def junit(results: Sequence[GradingResult]) -> bytes:
                 case, _kind(result), {"message": _xml(result.message), "type": result.outcome}
             )
             wrong.text = _xml("\n".join(result.lines()))
+        elif result.verdict and result.verdict.score:
+            ElementTree.SubElement(case, "system-out").text = f"{interval(result.verdict.score)} a call"
     document: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from harness.submission import Submission
 from kernelmark.course.report import GradingResult, junit
@@ -50,21 +51,53 @@ def test_nothing_that_a_stranger_names_is_pasted_into_a_script(path: Path) -> No
 def test_the_job_of_a_pull_request_gets_nothing_and_checks_nothing_of_it_out() -> None:
     text = job("try")
     assert "\n    permissions: {}\n" in text
-    assert "uses:" not in text, "an action would be given the token"
+    assert re.findall(r"uses: actions/([a-z-]+)@", text) == ["upload-artifact"], (
+        "the token, which may do nothing, is given"
+    )
+    assert text.index("uses:") > text.index("--no-record"), "to nothing that runs before the grading"
     assert 'git checkout -q --detach "$BASE"' in text
     assert "--no-record" in text
     assert '--only "$AUTHOR"' in text
     assert "--sandbox docker" in text
 
 
-def test_only_the_job_that_runs_nothing_of_theirs_may_write() -> None:
-    grading, publishing = job("grade"), job("publish")
-    assert "contents: read" in grading
-    assert "write" not in grading
-    assert "persist-credentials: false" in grading
+def test_the_job_that_may_write_runs_nothing_of_the_repository_and_installs_nothing() -> None:
+    for reading in (job("grade"), job("record")):
+        assert "\n    permissions:\n      contents: read\n    " in reading
+        assert "write" not in reading
+        assert "persist-credentials: false" in reading
+    publishing = job("publish")
     assert "contents: write" in publishing
     assert "self-hosted" not in publishing
-    assert "grade --changed" not in publishing
+    assert not re.search(r"\b(pip|npm|curl|python3?|kernelmark|make)\b|tools/", publishing)
+
+
+def test_a_submission_runs_no_other_workflow_and_a_problem_is_linted() -> None:
+    on = {path.stem: yaml.safe_load(path.read_text())[True].get("pull_request", "no") for path in WORKFLOWS}
+    assert on["ci"] == {"paths-ignore": ["submissions/**"]}
+    assert on["problems"] == {"paths": ["problems/*/**"]}
+    assert on["grade"] == {"paths": ["submissions/**", "leaderboard/**"]}
+    assert on["demo"] == on["release"] == "no"
+    assert {
+        each["package-ecosystem"] for each in yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    } == {
+        "github-actions",
+        "pip",
+        "docker",
+    }
+
+
+def test_an_annotation_is_one_command_whatever_a_stranger_writes(tmp_path: Path) -> None:
+    hostile = "a%0A\n::error::b\r\n::set-output name=x::y,z:"
+    results = [GradingResult(f"submissions/d/a/{hostile}.py", 1, hostile), GradingResult("submissions/d/b/k.py", 0, "")]
+    (tmp_path / "junit.xml").write_bytes(junit(results))
+    told = subprocess.run([ROOT / "tools/annotate", tmp_path / "junit.xml"], capture_output=True, text=True, check=True)
+    first, second = told.stdout.splitlines()
+    assert second == "::notice file=submissions/d/b/k.py,title=accepted::accepted"
+    found = re.fullmatch(r"::error file=([^,:\n\r]*),title=our fault::([^\n\r]*)", first)
+    assert found is not None
+    message = found[2]
+    assert message == hostile.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 @pytest.mark.parametrize(
@@ -114,9 +147,23 @@ def result(project: Path, author: str) -> None:
 
 
 def take(competition: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["tools/take-recorded", "build/recorded", "main"], cwd=competition, capture_output=True, text=True, check=False
-    )
+    command = ["tools/take-recorded", "build/recorded", "build/commit/record.bundle"]
+    return subprocess.run(command, cwd=competition, capture_output=True, text=True, check=False)
+
+
+def push(competition: Path, remote: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """The step of the job that may write, in a checkout of its own; it has the bundle of the job before it."""
+    (script,) = re.findall(r"- name: push the record\n        run: \|\n((?:          .*\n)*)", job("publish"))
+    checkout = tmp_path / "publishing"
+    shutil.rmtree(checkout, ignore_errors=True)
+    git(tmp_path, "clone", "-q", str(remote), str(checkout))
+    environment = {
+        **os.environ,
+        "BUNDLE": str(competition / "build/commit/record.bundle"),
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+    }
+    run = ["bash", "-ec", re.sub("^ {10}", "", script, flags=re.MULTILINE)]
+    return subprocess.run(run, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
 
 def authors(bare: Path, tmp_path: Path) -> list[str]:
@@ -146,29 +193,67 @@ def _git_identity(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "scratch@example.org")
 
 
-def test_a_record_is_committed_also_when_the_branch_has_moved_on(
-    competition: Path, remote: Path, tmp_path: Path
-) -> None:
+def test_a_record_is_pushed_also_when_the_branch_has_moved_on(competition: Path, remote: Path, tmp_path: Path) -> None:
     recorded(competition, "bob")
+    assert take(competition).returncode == 0
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(remote), str(other))
+    commit(other, {"submissions/double/eve/kernel.py": "# eve\n"})
+    git(other, "push", "-q")
+    done = push(competition, remote, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(authors(remote, tmp_path)) == ["ada", "bob"]
+    assert (tmp_path / "look/submissions/double/eve/kernel.py").exists()
+    shutil.rmtree(competition / "build")
+    git(competition, "fetch", "-q", "origin", "main")
+    git(competition, "reset", "-q", "--hard", "FETCH_HEAD")
+    recorded(competition, "eve")
+    shutil.rmtree(competition / "build/recorded/leaderboard")
+    assert "nothing new was recorded" in take(competition).stdout
+    assert push(competition, remote, tmp_path).stdout == "nothing new was recorded\n"
+
+
+def test_a_record_that_another_one_has_overtaken_is_not_pushed(competition: Path, remote: Path, tmp_path: Path) -> None:
+    recorded(competition, "bob")
+    assert take(competition).returncode == 0
     other = tmp_path / "other"
     git(tmp_path, "clone", "-q", str(remote), str(other))
     result(other, "eve")
     commit(other)
     git(other, "push", "-q")
-    done = take(competition)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "main has moved on (attempt 1)" in done.stdout
-    assert sorted(authors(remote, tmp_path)) == ["ada", "bob", "eve"]
+    before = git(remote, "rev-parse", "main")
+    assert push(competition, remote, tmp_path).returncode != 0
+    assert git(remote, "rev-parse", "main") == before
 
 
-def test_what_cannot_be_verified_is_not_pushed(competition: Path, remote: Path) -> None:
+@pytest.mark.parametrize(
+    "forged", [".github/workflows/grade.yml", "problems/double/problem.toml", "leaderboard/x.py", ""]
+)
+def test_a_commit_that_changes_more_than_the_record_is_not_pushed(
+    forged: str, competition: Path, remote: Path, tmp_path: Path
+) -> None:
+    base = git(competition, "rev-parse", "HEAD").strip()
+    ledger = competition / "leaderboard/results/double.jsonl"
+    result(competition, "bob")
+    if not forged:
+        ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[1:]))
+    commit(competition, {forged: "forged\n"} if forged else {})
+    git(competition, "branch", "-f", "recorded")
+    (competition / "build/commit").mkdir(parents=True)
+    git(competition, "bundle", "create", "-q", "build/commit/record.bundle", f"{base}..recorded")
+    before = git(remote, "rev-parse", "main")
+    done = push(competition, remote, tmp_path)
+    assert (done.returncode, "::error::the commit of the record" in done.stdout) == (1, True)
+    assert git(remote, "rev-parse", "main") == before
+
+
+def test_what_cannot_be_verified_is_not_taken(competition: Path, remote: Path) -> None:
     recorded(competition, "bob")
     shutil.rmtree(competition / "build/recorded/leaderboard/archive/double/bob")
-    before = git(remote, "rev-parse", "main")
     done = take(competition)
     assert done.returncode == 7
     assert "the archived source cannot be read" in done.stdout
-    assert git(remote, "rev-parse", "main") == before
+    assert not (competition / "build/commit/record.bundle").exists()
 
 
 def test_ci_runs_what_the_readme_says() -> None:
