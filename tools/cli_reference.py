@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 
 from kernelmark.commands.cli import main, submit
+from kernelmark.commands.look import explain
+from kernelmark.text.words import markdown
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 BEGIN = "<!-- From here on written by `make cli-reference`. -->"
@@ -52,6 +54,9 @@ def _command(command: click.Command, path: str) -> Iterator[str]:
         yield "| option | |"
         yield "|:---|:---|"
         yield from (f"| `{_cell(flag)}` | {_cell(text)} |" for flag, text in shown)
+    if command is explain:
+        for title, kind in (("Outcomes", "outcome"), ("Doubts", "doubt"), ("Terms", "term")):
+            yield from (f"\n### {title}\n", *markdown(kind))
 
 
 def _cell(text: str) -> str:

@@ -33,6 +33,7 @@ from kernelmark.project.documents import VERSION, ErrorDocument
 from kernelmark.record.records import ListedProblem
 from kernelmark.text.show import ProblemNotes
 from kernelmark.text.standings import RunDocument
+from kernelmark.text.words import Word
 from leaderboard.record.inspection import Inspection
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.similar import Pair
@@ -50,6 +51,7 @@ DOCUMENTS: dict[str, Any] = {
     "diff": DiffDocument,
     "doctor": list[Diagnostic],
     "due": list[DueDocument],
+    "explain": list[Word],
     "error": ErrorDocument,
     "export": ExportDocument,
     "fleet": FleetDocument,

@@ -118,7 +118,8 @@ for _command in (
     *(submit, bench, check, look.board, organizers.moderate, organizers.verify, organizers.grade, organizers.marks),
     *(organizers.merge_ledger, organizers.regrade, organizers.similar, problems.problems, importing.importing),
     *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
-    *(profile.profile, look.runs, look.show, site.site, start.start, doctor, cache, grade_many.grade_many),
+    *(profile.profile, look.runs, look.show, look.explain, site.site, start.start, doctor, cache),
+    grade_many.grade_many,
 ):
     main.add_command(_command)
 complete(main)

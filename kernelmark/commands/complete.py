@@ -65,6 +65,14 @@ def runs(_context: click.Context) -> Iterable[str]:
     return run_ids(load_settings())
 
 
+@_one_of
+def words(_context: click.Context) -> Iterable[str]:
+    """The outcomes, doubts and terms that `kernelmark explain` knows."""
+    from kernelmark.text import words
+
+    return (word["word"] for word in words.words())
+
+
 def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Any file."""
     return [CompletionItem(incomplete, type="file")]

@@ -8,7 +8,7 @@ import click
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Write and grade kernels": ("start", "check", "debug", "bench", "compare", "profile", "submit"),
-    "See problems and results": ("problems", "board", "runs", "show", "site"),
+    "See problems and results": ("problems", "board", "runs", "show", "explain", "site"),
     "Organize a course or a competition": (
         "grade",
         "marks",
@@ -44,6 +44,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "board": ("kernelmark board softmax",),
     "runs": ("kernelmark runs softmax --author ada",),
     "show": ("kernelmark show 81def7", "kernelmark show 81def7 --diff", "kernelmark show 81def7 3fa1 --diff"),
+    "explain": ("kernelmark explain wrong_answer", "kernelmark explain not_replayed"),
     "problems": ("kernelmark problems list", "kernelmark problems show softmax"),
     "problems show": ("kernelmark problems show softmax",),
     "problems new": ("kernelmark problems new swish", "kernelmark problems new swish --style returns"),

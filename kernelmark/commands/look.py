@@ -1,6 +1,8 @@
-"""The commands that look at the record: `kernelmark board`, `runs` and `show`."""
+"""The commands that look at the record: `kernelmark board`, `runs` and `show`; and `explain`, what its words mean."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import click
 from typing_extensions import TypedDict
@@ -100,3 +102,17 @@ def _changes(run: str, other: str | None, form: str) -> None:
     changes = list(difference.diff(before, after))
     document: DiffDocument = {"run": after.verdict.run, "before": before.verdict.run, "diff": changes}
     print_as(form, "diff", document, difference.lines(before, after))
+
+
+@click.command()
+@click.argument("word", nargs=-1, shell_complete=complete.words)
+@form_option
+def explain(word: Sequence[str], form: str) -> None:
+    """Say what WORD means and what can be done about it: an outcome, a doubt or a term; without one, all of them.
+
+    A word may have a space in it, as `plain calls` does.
+    """
+    from kernelmark.text import words
+
+    found = [words.find(" ".join(word))] if word else [*words.words()]
+    print_as(form, "explain", found, (line for each in found for line in words.lines(each)))

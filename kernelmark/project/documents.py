@@ -19,8 +19,8 @@ from kernelmark.text.terminal import fail, print_lines, print_text
 
 VERSION = 1
 ErrorCode = Literal[
-    "usage", "problem", "submission", "settings",
-    "harness", "sandbox", "device", "ledger", "jobtimeout", "unexpected", "interrupted",
+    "usage", "problem", "submission", "settings", "harness", "sandbox", "device", "ledger", "job_timeout",
+    "unexpected", "interrupted",
 ]  # fmt: skip
 """What kind of error it is: the name of its class in `harness.errors`; any other exception is unexpected."""
 
@@ -87,7 +87,7 @@ def failed_by(form: str, error: KernelmarkError) -> int:
 
 def error_text(error: KernelmarkError) -> ErrorText:
     """An error in its parts."""
-    code: Any = type(error).__name__.removesuffix("Error").lower()
+    code: Any = re.sub("(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
     remedy = " ".join(getattr(error, "remedy", "").split())
     return {"code": code, "message": str(error).removesuffix(f"; {remedy}"), "remedy": remedy}
 

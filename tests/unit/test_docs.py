@@ -108,8 +108,8 @@ def test_every_exit_status_is_documented() -> None:
 
 
 def test_every_doubt_is_documented_and_given() -> None:
-    described = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "timing.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert {*DoubtCode} <= {*described}
+    described = re.findall(r"^- \*\*`(\w+)`\*\*", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {*DoubtCode, *Outcome} <= {*described}
     judge = "".join(module.read_text() for module in (ROOT / "harness" / "judge").rglob("*.py"))
     assert [code.name for code in DoubtCode if f"DoubtCode.{code.name}" not in judge] == []
 

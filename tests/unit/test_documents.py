@@ -12,9 +12,10 @@ from typing import Any, get_args
 import pytest
 
 from harness import errors
-from harness.verdict import Verdict
+from harness.verdict import DoubtCode, Outcome, Verdict
 from kernelmark.diagnostics import selftest
 from kernelmark.project.documents import ErrorCode
+from kernelmark.text import words
 from tests.documents import ROOT, items, valid
 from tests.unit.conftest import Answering, Command
 from tests.verdicts import accepted
@@ -114,8 +115,8 @@ def test_every_class_of_error_has_a_code() -> None:
     classes = [
         found for found in vars(errors).values() if isinstance(found, type) and found.__module__ == errors.__name__
     ]
-    names = {found.__name__.removesuffix("Error").lower() for found in classes} - {"kernelmark"}
-    assert names | {"unexpected", "interrupted"} == {*get_args(ErrorCode)}
+    names = {re.sub("(?<=[a-z])(?=[A-Z])", "_", found.__name__.removesuffix("Error")).lower() for found in classes}
+    assert names - {"kernelmark"} | {"unexpected", "interrupted"} == {*get_args(ErrorCode)}
 
 
 def test_the_commands_of_a_record_follow_their_schemas(run: Command, judge: Answering, project: Path) -> None:
@@ -155,3 +156,29 @@ def test_what_needs_a_gpu_or_hours_follows_its_schema(run: Command, monkeypatch:
     monkeypatch.setattr(selftest, "attempt_all", lambda *_: trials)
     said = run("audit", "--self-test", "--format", "json")
     assert (said.code, [each["ending"] for each in valid(said.out)["trials"]]) == (7, ["accepted", "rejected"])
+
+
+def test_every_outcome_doubt_and_term_is_explained(run: Command) -> None:
+    said = items(run("explain", "--format", "json").out)
+    by_kind = {kind: {each["word"] for each in said if each["kind"] == kind} for kind in get_args(words.Kind)}
+    assert by_kind["outcome"] == {*Outcome, "usage", "our fault"}
+    assert by_kind["doubt"] == {*DoubtCode, "few_rounds"}
+    assert "red zone" in by_kind["term"]
+    shown = run("explain").out
+    assert [each["word"] for each in said if f"\n{each['word']} (" not in f"\n{shown}"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        (["Wrong answer"], 0, "wrong_answer (outcome): "),
+        (["busy-machine"], 0, "  organizers  grade again on a quiet machine"),
+        (["plain", "calls"], 0, "plain calls (term): "),
+        (["drfit"], 2, "drfit is not explained here; did you mean `drift`?"),
+        (["zebra"], 2, "zebra is not explained here; `kernelmark explain` lists all words"),
+    ],
+)
+def test_a_word_is_found_however_it_is_spelled(asked: list[str], status: int, said: str, run: Command) -> None:
+    told = run("explain", *asked)
+    assert told.code == status
+    assert said in (told.err if status else told.out)
