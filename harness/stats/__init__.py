@@ -7,6 +7,6 @@ temperature.
 """
 
 from harness.stats.estimate import Estimate, combine, estimate_median, estimate_pseudomedian, geometric_mean
-from harness.stats.pool import pool
+from harness.stats.pool import Measured, pool
 from harness.stats.ratio import paired_ratio, steady_ratio
 from harness.stats.series import correlation_time, drift, looks, median, quantile, two_modes

@@ -10,28 +10,24 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import mul
 from statistics import NormalDist
-from typing import Protocol
+from typing import NamedTuple
 
 from harness.stats.estimate import Estimate, antilog
 
 
-class EstimateLike(Protocol):
-    """What pooling needs of an estimate: an `Estimate`, or an object that is cheaper to make."""
+class Measured(NamedTuple):
+    """What pooling needs of an estimate, which it has checked: cheaper to make than an `Estimate`."""
 
-    @property
-    def median(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def confidence(self) -> float: ...
+    median: float
+    low: float
+    high: float
+    confidence: float
 
 
 _FINEST = 1e-6  # relative: no interval of a time is believed to be narrower
 
 
-def pool(estimates: Sequence[EstimateLike], confidence: float = 0.95) -> Estimate:
+def pool(estimates: Sequence[Measured], confidence: float = 0.95) -> Estimate:
     """The random-effects mean of the logarithms, as an estimate; a single estimate is returned as it is.
 
     DerSimonian and Laird, "Meta-Analysis in Clinical Trials", Controlled Clinical Trials 7 (1986). Each estimate has
@@ -51,8 +47,7 @@ def pool(estimates: Sequence[EstimateLike], confidence: float = 0.95) -> Estimat
     if not estimates or not all(estimate.low > 0 for estimate in estimates):
         raise ValueError("pooling needs estimates with positive bounds, at least one")
     if len(estimates) == 1:
-        (only,) = estimates
-        return Estimate(only.median, only.low, only.high, only.confidence)
+        return Estimate(*estimates[0])
     logs = [math.log(estimate.median) for estimate in estimates]
     within = [max(math.log(x.high / x.low) / (2 * _quantile(x.confidence)), _FINEST) ** 2 for x in estimates]
     between = _between(logs, within)

@@ -4,7 +4,7 @@ There is a `PooledSource` for each author's file in each table, and another for 
 table requires. The index keeps them, and the ranking and the site's records follow from them. Trusted; pure. Without
 pooling, authors could improve a row by submitting the same file again and again.
 
-`stats.pool` combines the accepted gradings that no organizer set aside, whatever their effort; intervals weight them.
+`pool` combines the accepted gradings that no organizer set aside, whatever their effort; intervals weight them.
 After a change of the software (what `staleness` compares: driver, torch, image, ...), only gradings with the same
 software as the newest one count: `regrade` replaces outdated results instead of averaging them in. Likewise only those
 on the newest one's card count: so a source has the time of one card, and those graded on one can be compared exactly.
@@ -18,7 +18,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Literal, NamedTuple, Self
 
-from harness import stats
+from harness.stats import Measured, pool
 from harness.verdict import Interval
 from leaderboard.record.fields import VerdictFields
 
@@ -39,15 +39,6 @@ NO_RANK: Mapping[RowState, str] = {
 def too_wide(score: Interval) -> bool:
     """Whether a time is too imprecise to rank."""
     return score.high_ns > WIDEST * score.low_ns
-
-
-class _Time(NamedTuple):
-    """A score in ns as pooling needs it: a time below one nanosecond is rounded up to one, for its logarithm."""
-
-    median: int
-    low: int
-    high: int
-    confidence: float
 
 
 class First(NamedTuple):
@@ -77,8 +68,9 @@ class PooledSource(NamedTuple):
         first, newest = oldest_first[0], oldest_first[-1]
         now = _conditions(newest.environment)
         pooled = [v for v in oldest_first if v.setting is newest.setting or _conditions(v.environment) == now]
-        times = [_Time(v.median_ns or 1, v.low_ns or 1, v.high_ns or 1, v.confidence or 0.95) for v in pooled]
-        score = stats.pool(times)
+        # A time below one nanosecond is rounded up to one, for its logarithm.
+        times = [Measured(v.median_ns or 1, v.low_ns or 1, v.high_ns or 1, v.confidence or 0.95) for v in pooled]
+        score = pool(times)
         return cls(
             verdict=newest,
             first=First(first.created_at, first.run),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from harness.stats import (
     Estimate,
+    Measured,
     combine,
     estimate_median,
     estimate_pseudomedian,
@@ -200,9 +201,9 @@ def test_a_steady_ratio_mirrors_its_reciprocal_and_is_wider_by_the_resolution() 
 Z = 1.959963984540054
 
 
-def near(log: float, sigma: float, confidence: float = 0.95, z: float = Z) -> Estimate:
+def near(log: float, sigma: float, confidence: float = 0.95, z: float = Z) -> Measured:
     """An estimate with this mean and standard deviation on the log scale."""
-    return Estimate(math.exp(log), math.exp(log - z * sigma), math.exp(log + z * sigma), confidence)
+    return Measured(math.exp(log), math.exp(log - z * sigma), math.exp(log + z * sigma), confidence)
 
 
 def logs(found: Estimate) -> tuple[float, float]:
@@ -211,8 +212,8 @@ def logs(found: Estimate) -> tuple[float, float]:
 
 
 def test_one_estimate_stands_as_it_is() -> None:
-    one = Estimate(100.0, 93.0, 128.0, 0.836)
-    assert pool([one]) == one
+    one = Measured(100.0, 93.0, 128.0, 0.836)
+    assert pool([one]) == Estimate(*one)
 
 
 @pytest.mark.parametrize(
@@ -242,20 +243,20 @@ def test_each_interval_counts_by_its_own_confidence() -> None:
 
 
 def test_exact_times_can_be_pooled_too() -> None:
-    same = pool([Estimate(50.0, 50.0, 50.0, 0.95)] * 3)
+    same = pool([Measured(50.0, 50.0, 50.0, 0.95)] * 3)
     assert same.low <= 50.0 <= same.high < 50.001
-    apart = pool([Estimate(50.0, 50.0, 50.0, 0.95), Estimate(60.0, 60.0, 60.0, 0.95)])
+    apart = pool([Measured(50.0, 50.0, 50.0, 0.95), Measured(60.0, 60.0, 60.0, 0.95)])
     assert apart.median == pytest.approx(math.sqrt(3000))
     assert apart.low < 50 < 60 < apart.high
 
 
-@pytest.mark.parametrize("estimates", [[], [Estimate(1.0, 0.0, 2.0, 0.95)] * 2, [Estimate(1.0, 0.5, 2.0, 0.0)] * 2])
-def test_what_cannot_be_pooled(estimates: list[Estimate]) -> None:
+@pytest.mark.parametrize("estimates", [[], [Measured(1.0, 0.0, 2.0, 0.95)] * 2, [Measured(1.0, 0.5, 2.0, 0.0)] * 2])
+def test_what_cannot_be_pooled(estimates: list[Measured]) -> None:
     with pytest.raises(ValueError, match=r"pool|confidence"):
         pool(estimates)
 
 
-def gradings(draw: random.Random, count: int, between: float, within: float) -> list[Estimate]:
+def gradings(draw: random.Random, count: int, between: float, within: float) -> list[Measured]:
     """Gradings of a kernel that truly takes 1, on a machine whose state moves the time by `between`."""
     found = []
     for _ in range(count):
