@@ -44,6 +44,32 @@ def test_the_packed_example(numbers: int) -> None:
     assert packed.tolist() == [wanted]
 
 
+@pytest.mark.parametrize(
+    ("bits", "numbers", "packed"),
+    [
+        (4, [2, -3, 5, -8, 7, 0, -4, 1], [0x5A, 0x0D, 0x8F, 0x94]),  # the lecture's, as the statement has it
+        (4, [2, -3, 5], [0x5A, 0x0D]),
+        (1, [-1, 0, 0, -1, 0, -1, -1, -1, 0], [0b00010110, 1]),
+        (2, [-2, -1, 0, 1, 1], [0b11100100, 3]),
+        (8, [-128, -1, 0, 127], [0, 127, 128, 255]),
+    ],
+)
+def test_the_example_with_an_offset(bits: int, numbers: list[int], packed: list[int]) -> None:
+    if len(numbers) == 8:
+        statement = (problem("pack_offset").directory / "README.md").read_text()
+        assert [f"`0x{byte:02X}`" for byte in packed] == re.findall(r"`0x\w\w`", statement)
+        assert f"| {', '.join(map(str, numbers[:2]))} |" in statement
+    x = torch.tensor([numbers], dtype=torch.int8)
+    found = problem("pack_offset")
+    case = found.resolve(found.tests[0].model_copy(update={"params": {"rows": 1, "cols": len(numbers), "bits": bits}}))
+    [truth] = Reference.load(found)({"x": x}, {"width": bits}, case).values()
+    assert isinstance(truth, torch.Tensor)
+    assert truth.tolist() == [packed]
+    y = torch.empty(1, len(packed), dtype=torch.uint8)
+    module(ROOT / "reference" / "pack_offset" / "eager.py").pack_offset(x, y, bits)
+    assert y.tolist() == [packed]
+
+
 def test_the_unpacked_example() -> None:
     given = {
         "packed": torch.tensor([BYTES], dtype=torch.uint8),
@@ -89,3 +115,16 @@ def test_the_example_of_integer_sums(unused: int) -> None:
     y = torch.empty(1, 1, dtype=torch.float16)
     module(ROOT / "reference" / "matmul_int4_int8" / "eager.py").matmul_int4_int8(*given.values(), y)
     assert y.tolist() == [[81.25]]
+
+
+def test_the_example_of_float8_activations() -> None:
+    statement = (problem("matmul_int4_fp8").directory / "README.md").read_text()
+    said = ("`F9 27`", "`x = [1.5, -2, 10]`", "`x_scale = 0.5` and `w_scale = 2`, `y` is 61.5")
+    assert [text for text in said if text not in statement] == []
+    given = {
+        "x": torch.tensor([[1.5, -2.0, 10.0]]).to(torch.float8_e4m3fn),
+        "packed": torch.tensor([[0xF9, 0x27]], dtype=torch.uint8),
+        "x_scale": torch.tensor([0.5]),
+        "w_scale": torch.tensor([2.0]),
+    }
+    assert reference("matmul_int4_fp8", given, m=1, n=1, k=3).tolist() == [[61.5]]

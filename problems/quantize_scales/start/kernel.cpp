@@ -1,0 +1,10 @@
+// quantize_scales in C++: it builds, and is wrong until it is filled in.
+#include <cstdint>
+
+// x      [m, k]                                                               float16  input
+// q      [m, k]                                                               int8     output
+// scale  [1 + (m - 1) * (granularity % 2), 1 + (k - 1) * (granularity // 2)]  float32  output
+
+extern "C" void quantize_scales(const _Float16* x, int8_t* q, float* scale, int64_t by, int64_t m, int64_t k, int64_t granularity) {
+    // TODO: compute the outputs
+}

@@ -1,0 +1,98 @@
+"""Dynamic quantization in Triton: a row stays in registers; the tensor and channels take a kernel for peaks first.
+
+Without scales of their own, rows and columns wait for all others: partial peaks go to memory, and the second kernel
+reduces them again in each program, which takes no atomics. It finds most of x in L2.
+"""
+# ruff: noqa: N803 - compile-time arguments are upper case in Triton
+
+import torch
+import triton
+import triton.language as tl
+
+WIDEST = 16384  # elements of a row that one program keeps
+PARTS = 256  # partial peaks of the tensor
+
+
+@triton.jit
+def steps(value, peak):
+    """127 · value / peak to the nearest integer, ties to even; peak is broadcast already."""
+    quotient = tl.div_rn(127.0 * value, tl.where(peak > 0.0, peak, 1.0))  # rounded, as `/` need not be
+    # Beside 1.5 · 2²³ a float32 has no room for fractions.
+    return ((quotient + 12582912.0) - 12582912.0).to(tl.int8)
+
+
+@triton.jit
+def row_kernel(x, q, scale, k, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    peak = tl.max(tl.abs(tl.load(x + row * k + tl.arange(0, BLOCK), mask=tl.arange(0, BLOCK) < k, other=0.0)), 0)
+    for start in range(BLOCK, k, BLOCK):
+        along = start + tl.arange(0, BLOCK)
+        peak = tl.maximum(peak, tl.max(tl.abs(tl.load(x + row * k + along, mask=along < k, other=0.0)), 0))
+    peak = peak.to(tl.float32)
+    tl.store(scale + row, peak / 127.0)
+    for start in range(0, k, BLOCK):  # one block of a row that fits: its values are still there
+        along = start + tl.arange(0, BLOCK)
+        value = tl.load(x + row * k + along, mask=along < k, other=0.0).to(tl.float32)
+        tl.store(q + row * k + along, steps(value, tl.broadcast_to(peak, (BLOCK,))), mask=along < k)
+
+
+@triton.jit
+def flat_peak_kernel(x, parts, n, BLOCK: tl.constexpr):
+    largest = tl.zeros((BLOCK,), tl.float16)
+    for start in range(tl.program_id(0).to(tl.int64) * BLOCK, n, tl.num_programs(0) * BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        largest = tl.maximum(largest, tl.abs(tl.load(x + at, mask=at < n, other=0.0)))
+    tl.store(parts + tl.program_id(0), tl.max(largest, 0).to(tl.float32))
+
+
+@triton.jit
+def flat_kernel(x, q, scale, parts, n, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    peak = tl.max(tl.load(parts + tl.arange(0, PARTS)), 0)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n, other=0.0).to(tl.float32)
+    tl.store(q + at, steps(value, tl.broadcast_to(peak, (BLOCK,))), mask=at < n)
+    if tl.program_id(0) == 0:
+        tl.store(scale, peak / 127.0)
+
+
+@triton.jit
+def column_peak_kernel(x, parts, m, k, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """A strip of COLS columns, and every num_programs(1)-th tile of its rows."""
+    column = tl.program_id(0) * COLS + tl.arange(0, COLS)
+    largest = tl.zeros((ROWS, COLS), tl.float16)
+    for start in range(tl.program_id(1).to(tl.int64) * ROWS, m, tl.num_programs(1) * ROWS):
+        row = start + tl.arange(0, ROWS)
+        inside = (row < m)[:, None] & (column < k)[None, :]
+        largest = tl.maximum(largest, tl.abs(tl.load(x + row[:, None] * k + column[None, :], mask=inside, other=0.0)))
+    tl.store(parts + tl.program_id(1) * k + column, tl.max(largest, 0).to(tl.float32), mask=column < k)
+
+
+@triton.jit
+def column_kernel(x, q, scale, parts, m, k, PARTS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+    column = tl.program_id(0) * COLS + tl.arange(0, COLS)
+    part = parts + tl.arange(0, PARTS)[:, None] * k + column[None, :]
+    peak = tl.max(tl.load(part, mask=(column < k)[None, :], other=0.0), 0)
+    row = (tl.program_id(1) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    inside = (row < m)[:, None] & (column < k)[None, :]
+    at = row[:, None] * k + column[None, :]
+    value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(q + at, steps(value, tl.broadcast_to(peak[None, :], (ROWS, COLS))), mask=inside)
+    if tl.program_id(1) == 0:
+        tl.store(scale + column, peak / 127.0, mask=column < k)
+
+
+def quantize_scales(x: torch.Tensor, q: torch.Tensor, scale: torch.Tensor, by: int) -> None:
+    """[m, k] float16 to [m, k] int8 and [1 or m, 1 or k] float32."""
+    (m, k), n = x.shape, x.numel()
+    if by == 1:
+        block = min(triton.next_power_of_2(k), WIDEST)
+        row_kernel[(m,)](x, q, scale, k, BLOCK=block, num_warps=max(1, min(16, block // 512)))
+    elif by == 0:
+        parts = torch.empty(PARTS, dtype=torch.float32, device=x.device)
+        flat_peak_kernel[(PARTS,)](x, parts, n, BLOCK=4096, num_warps=8)
+        flat_kernel[(triton.cdiv(n, 4096),)](x, q, scale, parts, n, PARTS=PARTS, BLOCK=4096, num_warps=8)
+    else:
+        parts = torch.empty(16, k, dtype=torch.float32, device=x.device)
+        strips = triton.cdiv(k, 128)
+        column_peak_kernel[(strips, 16)](x, parts, m, k, ROWS=32, COLS=128, num_warps=8)
+        column_kernel[(strips, triton.cdiv(m, 64))](x, q, scale, parts, m, k, PARTS=16, ROWS=64, COLS=128, num_warps=8)
