@@ -64,7 +64,7 @@ def grade_many(
     """Grade each job of JOBS (`-`: stdin), one JSON object a line, and print one for each result as it comes.
 
     \b
-    {"problem": "softmax", "source": "def softmax(x, y): ...", "key": 7}
+    {"problem": "softmax", "source": "def softmax(x, y): torch.softmax(x, -1, out=y)", "key": 7}
     {"problem": "softmax", "file": "kernel.cu", "timeout": 120, "run": "0123456789abcdef"}
 
     Also language, author and beside, as in Python. A result has the job's key and run, outcome, message, reward and the
