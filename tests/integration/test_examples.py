@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import importlib.util
 import os
@@ -19,7 +18,6 @@ from typing import Any
 import pytest
 
 import kernelmark
-from harness.problem import load
 from harness.verdict import Outcome
 from leaderboard.record.ledger import JsonlLedger
 from tests.documents import items
@@ -117,29 +115,6 @@ def test_the_training_loop_moves_towards_what_gradings_prefer() -> None:
     assert probabilities["product"] + probabilities["detour"] > 0.7, "two fifths at first"
 
 
-@pytest.mark.full
-@pytest.mark.bwrap
-def test_answers_to_the_environment_earn_by_how_right_they_are() -> None:
-    script = """
-import asyncio, sys
-from pathlib import Path
-sys.path.insert(0, "examples/environment")
-from kernel_answers import Grading
-bodies = "y.copy_(x * x)", "y[:4096] = x[:4096] ** 2", "y.copy_(x + x)", "#" * (1 << 21)
-answers = [*(f"```python\\ndef square(x, y):\\n    {body}\\n```" for body in bodies), "I would multiply."]
-async def main():
-    grading = Grading()
-    await grading.open()
-    try:
-        print(*await asyncio.gather(*(grading.reward(Path("problems/square"), answer) for answer in answers)))
-    finally:
-        await grading.close()
-asyncio.run(main())
-"""
-    right, partly, wrong, long, none = map(float, run(ROOT, "-c", script).stdout.split())
-    assert right >= 1 > partly > wrong == long == none == 0
-
-
 def example(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A file of an example as a module; it does not wait."""
     spec = importlib.util.spec_from_file_location(Path(name).stem, EXAMPLES / name)
@@ -155,16 +130,10 @@ class PreparedFleet:
     def __init__(self, prepared: dict[str, list[kernelmark.Verdict | kernelmark.KernelmarkError]]) -> None:
         self._prepared = prepared
         self.graded: list[str] = []
-        self.going = asyncio.Event()
-        self.going.set()
 
     def grade_many(self, jobs: Iterable[kernelmark.Job], **how: Any) -> Iterator[kernelmark.JobResult]:
         for job in jobs:
             yield self._result(job, how)
-
-    async def agrade(self, job: kernelmark.Job, **how: Any) -> kernelmark.JobResult:
-        await self.going.wait()
-        return self._result(job, how)
 
     def _result(self, job: kernelmark.Job, how: dict[str, Any]) -> kernelmark.JobResult:
         assert how == {"effort": "screen", "baselines": ["eager"]}
@@ -210,84 +179,3 @@ def test_training_stops_where_not_even_the_baseline_can_be_graded(training: Modu
     fleet = PreparedFleet({"kernel": [kernelmark.UsageError("problem square", "has no case for cpu")]})
     with pytest.raises(kernelmark.UsageError, match="no case for cpu"):
         training.rewards(fleet, ["kernel"])
-
-
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    return example("environment/kernel_answers.py", monkeypatch)
-
-
-@pytest.mark.parametrize(
-    "problem", sorted((ROOT / "problems").glob("*/problem.toml")), ids=lambda file: file.parent.name
-)
-def test_a_prompt_says_what_to_write_and_what_is_right(environment: ModuleType, problem: Path) -> None:
-    said = environment.prompt(problem.parent, "cu")
-    assert said.startswith(f"# {problem.parent.name}")
-    assert f"Write `{load(problem.parent).entry}` as a CUDA file" in said
-    assert environment.source_in(said) == (problem.parent / "reference.py").read_text()
-
-
-@pytest.mark.parametrize(
-    ("answer", "source"),
-    [
-        ("Here:\n```python\nx = 1\n```\nIt is fast.", "x = 1\n"),
-        ("```\nx = 1\n```", "x = 1\n"),
-        ("```cpp\nint x;\n```  \n", "int x;\n"),
-        ("<think>\n```python\nfirst\n```\n</think>\n```python\nlast\n```", "last\n"),
-        ("```python\nlast\n```\n```python\ncut off", "last\n"),
-        ("```python\nx = '```'\n# ``` x\n```", "x = '```'\n# ``` x\n"),
-        ("```python\n```", ""),
-        ("```python\ncut off", None),
-        ("use `y = x`, or ```y```", None),
-        ("", None),
-    ],
-)
-def test_the_source_is_the_last_block_that_ends(environment: ModuleType, answer: str, source: str | None) -> None:
-    assert environment.source_in(answer) == source
-
-
-def rewards(environment: ModuleType, fleet: PreparedFleet, *answers: str) -> list[float | BaseException]:
-    async def all_at_a_time() -> list[float | BaseException]:
-        grading = environment.Grading()
-        grading._fleet = fleet
-        calls = (grading.reward(Path("problems/square"), answer) for answer in answers)
-        return await asyncio.gather(*calls, return_exceptions=True)
-
-    return asyncio.run(all_at_a_time())
-
-
-def test_an_answer_is_graded_once_for_all_that_wait_for_it(environment: ModuleType) -> None:
-    fleet = PreparedFleet({"a\n": [WRONG], "b\n": [kernelmark.SubmissionError("source", "is not text")]})
-    worth = kernelmark.reward(WRONG)
-    assert rewards(environment, fleet, "```\na\n```", "```\nb\n```", "none", "so:\n```\na\n```") == [worth, 0, 0, worth]
-    assert fleet.graded == ["a\n", "b\n"]
-    rewards(environment, fleet, "```\na\n```")
-    assert fleet.graded == ["a\n", "b\n", "a\n"], "later ones are measured again"
-
-
-def test_the_machines_failure_is_tried_again_and_never_rewarded(environment: ModuleType) -> None:
-    usage = kernelmark.UsageError("problem square", "has no case for cpu")
-    fleet = PreparedFleet({"flaky\n": [BROKEN, BROKEN, WRONG], "fails\n": [BROKEN], "all\n": [usage]})
-    blocks = (f"```\n{source}\n```" for source in ("flaky", "fails", "all"))
-    assert rewards(environment, fleet, *blocks) == [kernelmark.reward(WRONG), BROKEN, usage]
-    assert sorted(fleet.graded) == ["all\n", *["fails\n"] * 3, *["flaky\n"] * 3]
-
-
-def test_a_rollout_that_is_cancelled_leaves_the_others_their_grading(environment: ModuleType) -> None:
-    fleet = PreparedFleet({"a\n": [WRONG]})
-
-    async def cancelled() -> float:
-        grading = environment.Grading()
-        grading._fleet = fleet
-        fleet.going.clear()
-        first, second = (asyncio.create_task(grading.reward(Path("p"), "```\na\n```")) for _ in range(2))
-        await asyncio.sleep(0)
-        first.cancel()
-        await asyncio.sleep(0)
-        fleet.going.set()
-        earned: float = await second
-        assert first.cancelled()
-        return earned
-
-    assert asyncio.run(cancelled()) == kernelmark.reward(WRONG)
-    assert fleet.graded == ["a\n"]

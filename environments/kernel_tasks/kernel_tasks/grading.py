@@ -1,0 +1,116 @@
+"""What an answer earns, and what its author is told of it. Needs no library for training."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import kernelmark
+
+BLOCK = re.compile(r"^```[^\n`]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+TRIES = 3
+WAIT_S = 10.0
+MOST_SAID = 4000  # characters of a compiler's words or a traceback
+NO_BLOCK = "Your answer has no code block that ends. Give the whole file in one code block."
+FASTER = "It is right. Make it faster, and give the whole file again; the last answer counts."
+WRONG = "Correct it, and give the whole file again; the last answer counts."
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What became of an answer."""
+
+    reward: float
+    said: str
+    """What the model is told: the compiler's and the checker's words, or the time."""
+
+
+def source_in(answer: str) -> str | None:
+    """The last code block of an answer; None if it has none, or was cut off before the end of its first."""
+    blocks = BLOCK.findall(answer)
+    return blocks[-1] if blocks else None
+
+
+def told(verdict: kernelmark.Verdict, parts: kernelmark.RewardParts) -> str:
+    """What a model is told of its answer; of hidden tests only whether they fail."""
+    if verdict.outcome is kernelmark.Outcome.ACCEPTED:
+        time = f"It takes {verdict.score.median_ns / 1000:.4g} µs a call. " if verdict.score else ""
+        return f"{parts.reason}. {time}{FASTER}"
+    lines = [parts.reason]
+    failed = [test for test in verdict.tests if test.outcome is not kernelmark.Outcome.ACCEPTED]
+    lines += [f"- test {test.name}: {test.message}" for test in failed if not test.hidden]
+    lines += [f"```\n{text[-MOST_SAID:].strip()}\n```" for text in (verdict.log, verdict.traceback) if text.strip()]
+    return "\n".join([*dict.fromkeys(lines), WRONG])
+
+
+class Grading:
+    """One fleet for all the answers of a training, which may come from many tasks of an event loop at a time."""
+
+    def __init__(self, project: Path | None = None) -> None:
+        """`project`: its folder; None: that around the working directory."""
+        self.project = kernelmark.Project.around(project)
+        self._fleet: kernelmark.Fleet | None = None
+        self._running: dict[tuple[str, str, str, str], asyncio.Task[Graded]] = {}
+        self._waiting: Counter[tuple[str, str, str, str]] = Counter()
+
+    async def open(self) -> None:
+        """Start the fleet.
+
+        Raises:
+            kernelmark.KernelmarkError: no worker or no sandbox can be started here.
+        """
+        self._fleet = kernelmark.Fleet(project=self.project)
+        await asyncio.to_thread(self._fleet.start)
+
+    async def close(self) -> None:
+        """End it. What is still being graded is lost."""
+        if self._fleet is not None:
+            await asyncio.to_thread(self._fleet.close)
+
+    async def grade(self, problem: str, answer: str, *, language: str = "py", baseline: str = "eager") -> Graded:
+        """Grade an answer; one without a code block earns 0. Equal answers share one grading, which ends if nobody
+        waits for it any more.
+
+        Raises:
+            kernelmark.HarnessError: the machine failed, which says nothing about the answer: leave it out.
+            kernelmark.UsageError: the problem cannot be graded here, so every answer would fail.
+        """
+        source = source_in(answer)
+        if source is None:
+            return Graded(0.0, NO_BLOCK)
+        key = (problem, language, baseline, source)
+        if key not in self._running:
+            self._running[key] = asyncio.create_task(self._graded(problem, source, language, baseline))
+            self._running[key].add_done_callback(lambda _: self._running.pop(key, None))
+        grading = self._running[key]
+        self._waiting[key] += 1
+        try:
+            return await asyncio.shield(grading)
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key]
+                if not grading.done():
+                    del self._running[key]
+                    grading.cancel()
+
+    async def _graded(self, problem: str, source: str, language: str, baseline: str) -> Graded:
+        """Grade one answer; after a failure of the harness or the machine wait, and try again."""
+        assert self._fleet is not None
+        job = kernelmark.Job(problem=problem, submission=source, language=language)
+        for attempt in range(TRIES):
+            if attempt:
+                await asyncio.sleep(WAIT_S)
+            result = await self._fleet.agrade(job, effort="screen", baselines=[baseline], reuse="run")
+            if result.verdict is not None:
+                parts = kernelmark.reward_parts(result.verdict, baseline)
+                return Graded(parts.value, told(result.verdict, parts))
+            if isinstance(result.error, kernelmark.SubmissionError):  # too long, or not text: the answer's own fault
+                return Graded(0.0, f"{result.error}. {WRONG}")
+            if isinstance(result.error, kernelmark.UsageError):
+                break
+        assert result.error is not None
+        raise result.error
