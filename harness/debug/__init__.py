@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from harness.kinds import DeviceKind, SandboxName
+from harness.problem.schedule import Schedule
 from harness.sandbox import Options
 from harness.shared.foreign import ForeignForm
 
@@ -34,4 +35,5 @@ class DebugRequest(BaseModel):
     sandbox: tuple[SandboxName, Options] | None = None
     """Where a foreign reference runs; ours runs in the program itself."""
     checkouts: Mapping[ForeignForm, Path] = {}
+    schedule: Schedule = Schedule()
     interactive: bool = False

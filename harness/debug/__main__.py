@@ -62,7 +62,7 @@ def main() -> int:
     result, stack = map(int, sys.argv[2:])
     faulthandler.enable(stack, all_threads=False)
     try:
-        problem = load(request.problem, checkouts=request.checkouts)
+        problem = load(request.problem, checkouts=request.checkouts, schedule=request.schedule)
         test = next(test for test in problem.tests if test.name == request.test)
         case = problem.resolve(test.model_copy(update={"params": request.params, "draw": {}}))
         with closing(load_reference(problem, provider(*request.sandbox or ("process",)), request.device)) as reference:

@@ -47,12 +47,14 @@ def load(
     private: Path | None = None,
     final: datetime | bool | None = None,
     checkouts: Checkouts = MappingProxyType({}),
+    schedule: Schedule | None = None,
 ) -> Problem:
     """Read and check the problem in a directory; the directory's name is its slug.
 
     `private` is the folder of private cases: the tests in its file `<slug>.toml` become hidden tests of the problem.
     So do those in `<slug>.final.toml` if `final` is True, or a moment (None: now) at which the problem is closed; they
-    are checked in any case. `checkouts` has the places where the files of foreign problems are looked for.
+    are checked in any case. `checkouts` has the places where the files of foreign problems are looked for. `schedule`
+    holds for a problem without a deadline of its own.
 
     Raises:
         ProblemError: a file is missing or unreadable, or defines something that cannot be graded.
@@ -68,6 +70,8 @@ def load(
     toml = _read(path)
     data = _parse(path, toml)
     parts = validated(ProblemFile, data, path)
+    if schedule is not None and parts.deadline is None:
+        parts = parts.model_copy(update={key: getattr(schedule, key) for key in Schedule.model_fields})
     if parts.foreign:
         parts = parts.model_copy(update={"foreign": located(directory, parts.foreign, checkouts)})
         assert parts.foreign is not None
@@ -82,7 +86,12 @@ def load(
     return whole if counting == there else _with_private(identified, counting)
 
 
-def identify(directory: Path, private: Path | None = None, final: datetime | bool | None = None) -> str:
+def identify(
+    directory: Path,
+    private: Path | None = None,
+    final: datetime | bool | None = None,
+    schedule: Schedule | None = None,
+) -> str:
     """The hash of the problem in a directory, without checking whether it can be graded; arguments as for `load`.
 
     Raises:
@@ -94,7 +103,8 @@ def identify(directory: Path, private: Path | None = None, final: datetime | boo
     sha256 = _sha256(directory, toml, data)
     there = _read_private(real(directory).name, private)
     if any(file.final for file in there):
-        there = _counting(there, _schedule(path, data), final)
+        own = _schedule(path, data)
+        there = _counting(there, own if own.deadline or schedule is None else schedule, final)
     return with_private_cases(sha256, _private_sha256(there)) if there else sha256
 
 

@@ -23,6 +23,7 @@ from harness.files.outside import real
 from harness.kinds import DeviceKind
 from harness.languages import LANGUAGES
 from harness.problem import Problem
+from harness.problem.schedule import Schedule
 from harness.sandbox import Options
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome
@@ -89,6 +90,7 @@ def prepare(
         seed=kept.get("seed"),
         sandbox=None if found.foreign is None else (choose_provider(settings).name, options),
         checkouts=settings.checkouts,
+        schedule=Schedule(**{key: getattr(found, key) for key in Schedule.model_fields}),
     )
 
 

@@ -21,7 +21,7 @@ from harness.errors import ProblemError, UsageError
 from harness.files import outside
 from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
-from harness.problem import Problem, load
+from harness.problem import Problem
 from harness.problem.signature import prototypes
 from harness.problem_lint.finding import Level, LintFinding, cause
 from harness.sandbox import Provider
@@ -33,7 +33,7 @@ from kernelmark.grading.fleet import Job, JobResult
 from kernelmark.grading.fleet.job import prepared
 from kernelmark.grading.fleet.one_by_one import Grades, OneByOne, several
 from kernelmark.project.choice import choose_device, providers
-from kernelmark.project.problems import private_folder
+from kernelmark.project.problems import read_problem
 from kernelmark.project.settings import Settings
 from kernelmark.text.progress import BatchReporter
 from kernelmark.text.terminal import INDENT, counted, visible
@@ -161,9 +161,8 @@ class _Linted:
         self._results: dict[str, list[JobResult]] = defaultdict(list)
         self.samples: dict[str, ProblemSample] = {}
         self.problem: Problem | None = None
-        private = private_folder(settings)
         try:
-            self.problem = load(directory, private, final=True, checkouts=settings.checkouts)
+            self.problem = read_problem(settings, directory, final=True)
             self._findings += contradictions(self.problem)
             if with_samples:
                 self.samples = read_samples(directory)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,11 @@ from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
 from kernelmark.project.documents import print_as, print_document
-from kernelmark.text.terminal import fail, print_lines, print_text, say, width
+from kernelmark.text.terminal import fail, labelled, print_lines, print_text, say, visible, width
+
+if TYPE_CHECKING:
+    from kernelmark.project.settings import Settings
+    from kernelmark.text.terminal import Line
 
 if TYPE_CHECKING:
     from kernelmark.record.records import ListedProblem
@@ -36,18 +40,17 @@ def problems_list(form: str) -> int:
 
     Exit status: 0, or 2 if one cannot be read, 7 if a board cannot; the others are still listed.
     """
-    from harness.problem import load
-    from kernelmark.project.problems import private_folder, problem_directories, refuse_without_project
+    from kernelmark.project.problems import problem_directories, read_problem, refuse_without_project
     from kernelmark.record.allowance import Allowance
     from kernelmark.record.records import places
     from kernelmark.text import show
 
     settings = load_settings()
     refuse_without_project(settings)
-    loaded, status, private = [], 0, private_folder(settings)
+    loaded, status = [], 0
     for directory in problem_directories(settings):
         try:
-            loaded.append(load(directory, private, checkouts=settings.checkouts))
+            loaded.append(read_problem(settings, directory))
         except ProblemError as error:
             status = fail(str(error), error.exit_code)
     try:
@@ -72,6 +75,7 @@ def problems_list(form: str) -> int:
         stands = {slug: [place.text for place in places] for slug, places in found.items()}
         if loaded or not status:
             print_lines(show.problems(loaded, stands, datetime.now(UTC)))
+        print_lines(_news(settings))
         left = Allowance(settings).left(settings.author_or_default()) if not status else ""
         if left:
             print_lines([f"you ({settings.author_or_default()}) have left today: {left}"])
@@ -98,6 +102,20 @@ def problems_show(problem: str, form: str) -> None:
         found = sheet(settings, asked)
         now, columns = datetime.now(UTC), min(text.WIDTH, width(sys.stdout))
         print_lines(text.lines(asked, found.statement, found.entry_points, found.baselines, now, columns))
+        print_lines(_news(settings, asked.slug))
+
+
+def _news(settings: Settings, slug: str | None = None) -> Iterator[Line]:
+    """The phase of the competition, and what was announced, newest first."""
+    from harness.problem.schedule import shown
+    from kernelmark.project.competition import state
+
+    found = state(settings, slug, datetime.now(UTC))
+    if found.phase and slug is None:
+        yield labelled("phase", f"{found.phase}, open {found.schedule.schedule}")
+    for said in found.announcements:
+        about = f"{said.problem}: " if said.problem and slug is None else ""
+        yield labelled("announced", f"{shown(said.at)}: {about}{visible(said.text)}")
 
 
 @problems.command("new")

@@ -12,11 +12,10 @@ from typing import Literal
 
 from harness.errors import HarnessError, UsageError
 from harness.files.outside import real
-from harness.problem.load import identify
 from harness.problem.schedule import shown
 from harness.verdict import Verdict
 from kernelmark.grading.setup import PreparedJob
-from kernelmark.project.problems import private_folder, refuse_without_project
+from kernelmark.project.problems import identity, refuse_without_project
 from kernelmark.record import publishing, recording, records
 from kernelmark.record.allowance import Allowance
 from kernelmark.record.records import ledger, whole
@@ -130,7 +129,7 @@ def _refuse_another_problem(job: PreparedJob) -> None:
     remedy = "name the problem by its slug, or grade without recording (--no-record)"
     if (own / "problem.toml").is_file() and real(own) != real(given):
         raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
-    if identify(given, private_folder(job.settings), job.moment) != job.problem.sha256:
+    if identity(job.settings, given, job.moment) != job.problem.sha256:
         raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)
 
 

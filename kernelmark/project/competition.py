@@ -6,28 +6,44 @@ rule that is changed later decides only what is shown and taken from then on.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from harness.errors import ProblemError
 from harness.problem.load import read_schedule
 from harness.problem.schedule import Schedule
+from kernelmark.project.phases import Announcement
 from kernelmark.project.settings import Settings
 
 
 @dataclass(frozen=True)
 class State:
-    """What holds for one problem at one moment."""
+    """What holds at one moment for one problem, or for the competition."""
 
     schedule: Schedule
     frozen: datetime | None
     """No result made after this moment is shown; None: all are."""
+    phase: str
+    """The name of the phase; empty if there are none."""
+    announcements: tuple[Announcement, ...]
+    """What was announced until then, newest first; of a problem only what is about it."""
 
 
-def state(settings: Settings, slug: str, now: datetime) -> State:
-    """The state of a problem of the project at `now`; one that is not there, or cannot be read, has no rules."""
+def state(settings: Settings, slug: str | None, now: datetime) -> State:
+    """The state of a problem of the project at `now`, or of the whole; one that is not there has the rules of the
+    phase, or none.
+    """
+    phase = settings.phase(now)
+    schedule: Schedule = phase or Schedule()
+    if slug is not None:
+        with suppress(ProblemError):
+            own = read_schedule(settings.locate("problems") / slug)
+            schedule = own if own.deadline else schedule
     try:
-        schedule = read_schedule(settings.locate("problems") / slug)
-    except (ProblemError, OverflowError):
-        schedule = Schedule()
-    return State(schedule, None if settings.organizer else schedule.frozen(now))
+        frozen = None if settings.organizer else schedule.frozen(now)
+    except OverflowError:  # such a problem cannot be graded
+        frozen = None
+    told = [each for each in settings.announcements if each.at <= now and (slug is None or each.problem == slug)]
+    newest_first = tuple(sorted(told, key=lambda each: each.at, reverse=True))
+    return State(schedule, frozen, phase.name if phase is not None else "", newest_first)

@@ -10,6 +10,7 @@ from harness.errors import HarnessError, UsageError, nearest
 from harness.files.outside import real
 from harness.languages import LANGUAGES
 from harness.problem import Case, Problem, load
+from harness.problem.load import identify
 from harness.submission import Submission
 from harness.verdict import DeviceKind
 from kernelmark.project.settings import FILE_NAME, Place, Settings
@@ -44,7 +45,24 @@ def find_problem(settings: Settings, reference: str | Path, final: datetime | bo
         UsageError: there is none; the message names the nearest slug.
         ProblemError: it is not valid.
     """
-    return load(find_directory(settings, reference), private_folder(settings), final, settings.checkouts)
+    return read_problem(settings, find_directory(settings, reference), final)
+
+
+def read_problem(settings: Settings, directory: Path, final: datetime | bool | None = None) -> Problem:
+    """Load the problem in a directory as it is at a moment, with the private cases and the schedule of its phase;
+    `final` as for `load`.
+
+    Raises:
+        UsageError: the folder of private cases is not valid.
+        ProblemError: the problem is not valid.
+    """
+    moment = final if isinstance(final, datetime) else None
+    return load(directory, private_folder(settings, moment), final, settings.checkouts, settings.phase(moment))
+
+
+def identity(settings: Settings, directory: Path, now: datetime) -> str:
+    """The hash of the problem in a directory as it is at a moment; raises as `read_problem`."""
+    return identify(directory, private_folder(settings, now), now, settings.phase(now))
 
 
 def visible_tests(problem: Problem, device: DeviceKind) -> list[Case]:
@@ -67,8 +85,9 @@ def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) 
     return tests[name or next(iter(tests))]
 
 
-def private_folder(settings: Settings) -> Path | None:
-    """The folder of private cases; None if none is set.
+def private_folder(settings: Settings, now: datetime | None = None) -> Path | None:
+    """The folder of private cases at a moment, by default now: that of the phase in it, if there is one; None if none
+    is set.
 
     Raises:
         UsageError: it does not exist, or is where it would be published with the project.
@@ -84,7 +103,8 @@ def private_folder(settings: Settings) -> Path | None:
         if folder.is_relative_to(own):
             remedy = "move it elsewhere: it would be published with the project"
             raise UsageError("private_cases", f"{folder} is inside {own}", remedy)
-    return folder
+    phase = settings.phase(now)
+    return folder / phase.name if phase is not None and (folder / phase.name).is_dir() else folder
 
 
 def find_directory(settings: Settings, reference: str | Path) -> Path:

@@ -14,6 +14,7 @@ import reprlib
 import subprocess
 import unicodedata
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,6 +27,7 @@ from harness.kinds import DeviceKind, Effort, SandboxName
 from harness.marks import MarksRule, SpeedupPoints
 from harness.shared.document import DocumentError, parse_json, parse_toml
 from harness.shared.foreign import FORMS, ForeignForm
+from kernelmark.project.phases import Announcement, DailyLimits, Phase, open_at, refuse_disorder
 from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"
@@ -38,16 +40,6 @@ _LONGEST = {"title": 100, "how_to_submit": 400}  # characters; the site cuts lon
 DeviceChoice = Literal["auto", DeviceKind]
 SandboxChoice = Literal["auto", SandboxName]
 Place = Literal["results", "archive", "board", "problems", "reference", "devices", "submissions"]
-
-
-class DailyLimits(BaseModel):
-    """How much each author, or team, may have graded and recorded in 24 hours, over all problems; None: no limit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    gradings_a_day: Annotated[int, Field(ge=1)] | None = None
-    device_seconds_a_day: Annotated[int, Field(ge=1)] | None = None
-    """A grading may begin while less than this was used."""
 
 
 class Settings(BaseModel):
@@ -95,6 +87,8 @@ class Settings(BaseModel):
     """Whether commands print what a frozen board does not show yet; what is published never has it."""
     teams: Teams = NO_TEAMS
     limits: DailyLimits = DailyLimits()
+    phases: tuple[Phase, ...] = ()
+    announcements: tuple[Announcement, ...] = ()
     marks: MarksRule | None = None
     """How a course marks what is handed in, unless a problem says it for itself."""
 
@@ -111,13 +105,19 @@ class Settings(BaseModel):
             return names
         return () if list(names) == ["none"] else tuple(str(name).strip() for name in names)
 
-    @field_validator("teams", "limits", "marks", mode="before")
+    @field_validator("teams", "limits", "phases", "announcements", "marks", mode="before")
     @classmethod
     def _tables_are_json_in_the_environment(cls, value: object) -> object:
         try:
             return parse_json(value) if isinstance(value, str) else value
         except DocumentError as error:
             raise ValueError(f"give it as JSON ({error})") from None
+
+    @field_validator("phases")
+    @classmethod
+    def _phases_follow_each_other(cls, value: tuple[Phase, ...]) -> tuple[Phase, ...]:
+        refuse_disorder(value)
+        return value
 
     @field_validator("docker_binds")
     @classmethod
@@ -143,6 +143,10 @@ class Settings(BaseModel):
         if value is not None and (not value.strip() or not value.isprintable() or len(value) > longest):
             raise ValueError(f"give one line of text, of at most {longest} characters")
         return value
+
+    def phase(self, now: datetime | None = None) -> Phase | None:
+        """The phase that is open at a moment, by default now, or the last one; None if there are none."""
+        return open_at(self.phases, now or datetime.now(UTC))
 
     def locate(self, place: Place) -> Path:
         """The absolute path of a file or directory of the project."""
@@ -201,6 +205,9 @@ class Settings(BaseModel):
 # The models of tables, by the setting and how deep they are in it.
 _TABLES: dict[tuple[str, int], type[BaseModel]] = {
     ("limits", 1): DailyLimits,
+    ("phases", 2): Phase,
+    ("phases", 3): DailyLimits,
+    ("announcements", 2): Announcement,
     ("marks", 1): MarksRule,
     ("marks", 3): SpeedupPoints,
 }

@@ -16,7 +16,8 @@ from functools import cached_property
 from itertools import accumulate
 
 from harness.errors import UsageError
-from kernelmark.project.settings import DailyLimits, Settings
+from kernelmark.project.phases import DailyLimits
+from kernelmark.project.settings import Settings
 from kernelmark.record.records import ledgers, whole
 from leaderboard.record.teams import shown
 from leaderboard.standings.usage import DAY, Use, uses
@@ -29,9 +30,10 @@ class Allowance:
     """
 
     def __init__(self, settings: Settings, in_flight: Collection[Use] = ()) -> None:
-        self._settings, self._limits, self._teams = settings, settings.limits, settings.teams
-        self._in_flight = in_flight
         self._now = datetime.now(UTC)
+        phase = settings.phase(self._now)
+        self._limits = phase.limits if phase is not None and phase.limits is not None else settings.limits
+        self._settings, self._teams, self._in_flight = settings, settings.teams, in_flight
 
     def take(self, author: str, usual_s: Callable[[], float | None] = lambda: None) -> Use | None:
         """Count one more grading of an author, and return it, if there are limits; `usual_s` says how long such a one

@@ -164,7 +164,7 @@ def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
         with suppress(ProblemError):
             if slug not in (None, directory.name):
                 continue  # reading all problems would take longer than the rest of the update
-            problem = load(directory, checkouts=settings.checkouts)
+            problem = load(directory, checkouts=settings.checkouts, schedule=settings.phase())
             by_slug[problem.slug] = rule(problem)
     return by_slug
 

@@ -19,13 +19,18 @@ from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
 from harness.files import outside
 from harness.files.identity import length_prefixed_sha256
 from harness.kinds import DeviceKind
-from harness.problem.load import identify
 from harness.submission import Submission
 from harness.verdict import Outcome
 from harness.wire.protocol import PROTOCOL
 from kernelmark.project.choice import device_name
 from kernelmark.project.competition import state
-from kernelmark.project.problems import find_problem, private_folder, problem_directories, refuse_without_project
+from kernelmark.project.problems import (
+    find_problem,
+    identity,
+    private_folder,
+    problem_directories,
+    refuse_without_project,
+)
 from kernelmark.project.settings import Settings
 from kernelmark.text.standings import RecordedRun
 from leaderboard.record.archive import stored
@@ -189,16 +194,15 @@ def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) ->
 
 def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:
     """The current problems and protocol, by which the board marks stale rows; `hashes` by slug, if they are known."""
-    private = private_folder(settings)
-    known = _identified(settings, private) if hashes is None else dict(hashes)
-    return Current(problems=known, protocol=PROTOCOL, with_private=private is not None)
+    known = _identified(settings) if hashes is None else dict(hashes)
+    return Current(problems=known, protocol=PROTOCOL, with_private=private_folder(settings) is not None)
 
 
-def _identified(settings: Settings, private: Path | None) -> dict[str, str]:
+def _identified(settings: Settings) -> dict[str, str]:
     hashes, now = {}, datetime.now(UTC)
     for directory in problem_directories(settings):
         with suppress(ProblemError):  # it cannot be graded, so its rows cannot become current again
-            hashes[directory.name] = identify(directory, private, now)
+            hashes[directory.name] = identity(settings, directory, now)
     return hashes
 
 

@@ -15,16 +15,16 @@ from harness.errors import HarnessError, ProblemError
 from harness.files import outside
 from harness.files.identity import length_prefixed_sha256
 from harness.files.outside import real
-from harness.problem import Problem, load
-from harness.problem.foreign_files import Checkouts
-from harness.problem.load import identify
+from harness.problem import Problem
 from harness.problem.resolve import ResolvedTensor
 from harness.problem.spec import TensorSpec
+from kernelmark.project import competition
 from kernelmark.project.calibrations import stored
-from kernelmark.project.problems import private_folder, problem_directories
+from kernelmark.project.problems import identity, private_folder, problem_directories, read_problem
 from kernelmark.project.settings import Place, Settings
 from kernelmark.record.publishing import rule
 from kernelmark.record.records import current, index
+from leaderboard.publishing.site.document import Notice
 from leaderboard.publishing.site.inputs import SiteInputs
 from leaderboard.publishing.site.statement import Shapes, StatedArgument, Statement
 from leaderboard.record.durable import write_whole
@@ -44,13 +44,11 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     Raises:
         UsageError: a problem or a calibration cannot be read.
     """
-    private, now = private_folder(settings), datetime.now(UTC)
+    now = datetime.now(UTC)
     code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
     read_by = length_prefixed_sha256(*(file.read_bytes() for file in code))
-    kept = [
-        _kept_statement(directory, memory, private, settings.checkouts, now, read_by)
-        for directory in problem_directories(settings)
-    ]
+    kept = [_kept_statement(settings, directory, memory, now, read_by) for directory in problem_directories(settings)]
+    whole = competition.state(settings, None, now)
     return SiteInputs(
         ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
         archive=settings.locate("archive"),
@@ -65,13 +63,13 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         teams=settings.teams,
         title=settings.title or "",
         how_to_submit=settings.how_to_submit or "",
+        phase=whole.phase,
+        announcements=tuple(Notice(**dict(said)) for said in whole.announcements),
         index=index(settings),
     )
 
 
-def _kept_statement(
-    directory: Path, memory: Path, private: Path | None, checkouts: Checkouts, now: datetime, read_by: str
-) -> Statement:
+def _kept_statement(settings: Settings, directory: Path, memory: Path, now: datetime, read_by: str) -> Statement:
     """A problem's statement, from the cache unless one of its files or its hash has changed, or the code, whose hash is
     `read_by`.
     """
@@ -80,13 +78,14 @@ def _kept_statement(
         content = [outside.read(file, outside.TEXT_BYTES, follow=True) if file.is_file() else b"" for file in parts]
     except OSError as error:
         raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
-    content.append(read_by.encode())
-    if private is not None:
-        content.append(identify(directory, private, now).encode())  # it covers the private cases that count now
+    phase = settings.phase(now)
+    content += [read_by.encode(), phase.model_dump_json().encode() if phase is not None else b""]
+    if settings.private_cases is not None:
+        content.append(identity(settings, directory, now).encode())  # it covers the private cases that count now
     kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
     with contextlib.suppress(OSError, ValueError):
         return Statement.model_validate_json(kept.read_bytes())
-    statement = _statement(load(directory, private, now, checkouts))
+    statement = _statement(read_problem(settings, directory, now))
     try:
         for older in kept.parent.glob(f"{directory.name}-????????????????.json"):
             older.unlink()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from harness.verdict import Interval, LaunchedKernel, Mismatch, Outcome, Ratio, Record, Timing, Verdict
 from harness.verdict.roofline import Calibration
@@ -49,6 +49,14 @@ class Board(Table):
     current: bool
     baselines: tuple[Row, ...] = ()
     records: tuple[Step, ...] = ()
+
+
+class Notice(Record):
+    """What organizers announced, to everyone or to the participants of one problem."""
+
+    at: AwareDatetime
+    text: str
+    problem: str | None = None
 
 
 class Leader(Record):
@@ -123,6 +131,8 @@ class FrontDocument(Record):
     records: tuple[Holder, ...]
     activity: dict[str, tuple[int, int]]
     """By date (UTC): the number of verdicts, and how many of them were accepted."""
+    phase: str = ""
+    announcements: tuple[Notice, ...] = ()
 
 
 class ProblemDocument(Record):
@@ -131,6 +141,7 @@ class ProblemDocument(Record):
     kind: Literal["problem"] = "problem"
     statement: Statement
     boards: tuple[Board, ...]
+    announcements: tuple[Notice, ...] = ()
 
 
 class RunDocument(Record):

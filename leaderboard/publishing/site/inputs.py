@@ -21,6 +21,7 @@ from harness.verdict import Record, SubmissionId
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.book import Book
+from leaderboard.publishing.site.document import Notice
 from leaderboard.publishing.site.folder import Files, Page, key
 from leaderboard.publishing.site.sources import Sources
 from leaderboard.publishing.site.statement import Statement
@@ -56,6 +57,10 @@ class SiteInputs:
     """The name of the course or competition; empty if it has none of its own."""
     how_to_submit: str = ""
     """What a problem's page says about submitting, in one line, instead of naming the command."""
+    phase: str = ""
+    """The phase that the competition is in; empty if it has none."""
+    announcements: tuple[Notice, ...] = ()
+    """Newest first."""
     index: Index = field(default_factory=Index)
     """Where the lines of the ledgers are found."""
 

@@ -54,6 +54,8 @@ def _front(site: Site, devices: tuple[RankedDevice, ...]) -> Page:
         devices=devices,
         records=boards.holders(site.books, _RECORDS),
         activity=dict(sorted(activity.items())),
+        phase=site.material.phase,
+        announcements=site.material.announcements,
     )
 
     def make() -> tuple[FrontDocument, dict[str, Any]]:

@@ -54,11 +54,12 @@ def pages(site: Site) -> Iterator[Page]:
 def _page(site: Site, statement: Statement, book: Book | None) -> Page:
     path = paths.problem(statement.slug)
     hidden, closed = site.hidden(statement.slug), site.closed(statement)
+    notices = tuple(each for each in site.material.announcements if each.problem == statement.slug)
     ordered = sorted(book.boards, key=lambda board: not board.current) if book else []
 
     def make() -> tuple[ProblemDocument, dict[str, Any]]:
         documents = [_with_baselines(board, book) for board in ordered] if book else []
-        return ProblemDocument(statement=statement, boards=tuple(documents)), {
+        return ProblemDocument(statement=statement, boards=tuple(documents), announcements=notices), {
             "boards": list(_shown_boards(site, statement, book, documents)) if book else [],
             "hidden": hidden,
             "closed": closed,
@@ -73,6 +74,7 @@ def _page(site: Site, statement: Statement, book: Book | None) -> Page:
         hidden,
         closed,
         site.material.how_to_submit,
+        as_text(notices),
         *(calibration.model_dump_json() for calibration in site.material.calibrations),
     )
     return site.page(path, "problem.html", parts, make)

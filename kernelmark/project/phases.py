@@ -1,0 +1,66 @@
+"""What a competition's settings say of its course: limits a day, phases and announcements. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from harness.problem.keys import Deadline
+from harness.problem.schedule import Schedule
+
+
+class DailyLimits(BaseModel):
+    """How much each author, or team, may have graded and recorded in 24 hours, over all problems; None: no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gradings_a_day: Annotated[int, Field(ge=1)] | None = None
+    device_seconds_a_day: Annotated[int, Field(ge=1)] | None = None
+    """A grading may begin while less than this was used."""
+
+
+class Phase(Schedule):
+    """A part of a competition, which begins when the one before it closes; of problems without a deadline of their own.
+
+    In the folder of private cases, a folder of its name has those of the phase, in place of all others.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+    deadline: Deadline
+    limits: DailyLimits | None = None
+    """In place of the project's."""
+
+
+class Announcement(BaseModel):
+    """What organizers tell everyone from a moment on, or the participants of one problem."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    at: AwareDatetime
+    text: Annotated[str, Field(min_length=1, max_length=2000)]
+    problem: str | None = None
+
+
+def refuse_disorder(phases: Sequence[Phase]) -> None:
+    """Check that phases have their own names, and that each ends after the one before it.
+
+    Raises:
+        ValueError: they do not.
+    """
+    try:
+        for before, after in pairwise(phases):
+            if before.closes is None or before.closes >= after.deadline:
+                raise ValueError(f"the phase {after.name} ends before {before.name} closes; give them in order")
+    except OverflowError:
+        raise ValueError("a phase has no end on the calendar; set an earlier deadline") from None
+    if len({phase.name for phase in phases}) < len(phases):
+        raise ValueError("two phases have one name; give each its own")
+
+
+def open_at(phases: Sequence[Phase], moment: datetime) -> Phase | None:
+    """The phase that is open at a moment, or the last one; None if there are none."""
+    return next((phase for phase in phases if not phase.closed(moment)), next(reversed(phases), None))
