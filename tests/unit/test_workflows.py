@@ -213,6 +213,18 @@ def test_a_record_is_pushed_also_when_the_branch_has_moved_on(competition: Path,
     assert push(competition, remote, tmp_path).stdout == "nothing new was recorded\n"
 
 
+def test_a_record_is_merged_with_what_was_recorded_meanwhile(competition: Path, remote: Path, tmp_path: Path) -> None:
+    recorded(competition, "bob")
+    for author in ("eve", "zoe"):
+        result(competition, author)
+    commit(competition)
+    git(competition, "push", "-q", "origin", "HEAD:main")
+    assert take(competition).returncode == 0
+    done = push(competition, remote, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(authors(remote, tmp_path)) == ["ada", "bob", "eve", "zoe"]
+
+
 def test_a_record_that_another_one_has_overtaken_is_not_pushed(competition: Path, remote: Path, tmp_path: Path) -> None:
     recorded(competition, "bob")
     assert take(competition).returncode == 0
