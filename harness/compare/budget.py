@@ -10,7 +10,7 @@ import sys
 import torch
 
 from harness.problem.elements import info
-from harness.problem.spec import Tolerance
+from harness.problem.tolerance import Tolerance
 from harness.verdict import Budget
 
 # float16 and bfloat16 problems accumulate in float32, so the only error is from rounding the output once:

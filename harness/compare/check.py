@@ -6,7 +6,7 @@ The judge calls it. Trusted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,9 +16,10 @@ from torch import Tensor
 from harness.compare.budget import CEILING, budget, maximum_floor, rms_floor
 from harness.compare.field import BLOCK_ELEMENTS, Block, Field, blocks, row_width
 from harness.compare.mismatch import Evidence, explain, locate_floats, worst_of
+from harness.compare.steps import beyond_steps
 from harness.errors import HarnessError
 from harness.problem.elements import dtype_name, info, numbers, rounded, wide, widened
-from harness.problem.spec import Tolerance
+from harness.problem.tolerance import Tolerance
 from harness.verdict import OutputCheck
 
 _MANY = 16  # at least this many outputs of a call are compared together
@@ -75,7 +76,7 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     if not info(dtype).rounds:
         pairs = zip(got.reshape(-1).split(_FAST_ELEMENTS), truth.reshape(-1).split(_FAST_ELEMENTS), strict=True)
         return all(torch.equal(*pair) for pair in pairs)
-    width = row_width(truth.shape, tolerance.scale, calls)
+    width = row_width(truth.shape, tolerance.rms_of, calls)
     rows = list(blocks(truth.numel(), width, _FAST_ELEMENTS))
     own, expected = got.reshape(-1), truth.reshape(-1)
     sizes, errors, largest = (
@@ -140,7 +141,7 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     dtype, device = members[0][0].dtype, members[0][0].device
     values = torch.cat([(got.half() if got.element_size() == 1 else got).reshape(-1) for got, _ in members])
     expected = torch.cat([truth.reshape(-1) for _, truth in members]).double()
-    widths = [row_width(truth.shape, tolerance.scale, calls) for _, truth in members]
+    widths = [row_width(truth.shape, tolerance.rms_of, calls) for _, truth in members]
     rows = torch.tensor([truth.numel() // width for (_, truth), width in zip(members, widths, strict=True)])
     width_of_row = torch.tensor(widths).repeat_interleave(rows).to(device)
     row_of_element = torch.arange(len(width_of_row), device=device).repeat_interleave(width_of_row)
@@ -182,7 +183,7 @@ def _check_integers(evidence: Evidence) -> OutputCheck:
 
 def _check_floats(evidence: Evidence, honest: Tensor, tolerance: Tolerance, calls: int) -> OutputCheck:
     name, dtype, floor = evidence.output, dtype_name(evidence.dtype), maximum_floor(evidence.dtype, tolerance)
-    field = Field(evidence.truth, evidence.dtype, floor, tolerance.scale, calls)
+    field = Field(evidence.truth, evidence.dtype, floor, tolerance.rms_of, calls)
     own, reference = field.measure(evidence.got.reshape(-1)), field.measure(honest.reshape(-1))
     maximum = budget(own.maximum, reference.maximum, tolerance, floor)
     rms = budget(own.rms, reference.rms, tolerance, rms_floor(evidence.dtype, tolerance))
@@ -226,17 +227,59 @@ def check_close(
     if is_close(got, truth, tolerance):
         return check_output(name, got, truth, honest, tolerance, poison, calls=calls).accepted()
     wrong = torch.cat(list(_far(got, truth, tolerance)))
+    rule = f"{tolerance.atol:g} + {tolerance.rtol:g} × |expected|"
+    return _wrong_by(rule, wrong, name, got, truth, tolerance, poison, calls)
+
+
+def check_steps(
+    name: str,
+    got: Tensor,
+    truth: Tensor,
+    honest: Tensor,
+    tolerance: Tolerance,
+    poison: Tensor | None = None,
+    *,
+    calls: int = 1,
+) -> OutputCheck:
+    """Decide whether no element is further off than `off_by` steps, and in each call no more than `share` are off.
+
+    Arguments as for `check_output`; `honest` is not needed.
+    """
+    if (wrong := beyond_steps(got, truth, tolerance, calls)) is None:
+        return OutputCheck(output=name, dtype=dtype_name(got.dtype), correct=True)
+    step = f"{tolerance.off_by} step{'' if tolerance.off_by == 1 else 's'} of {dtype_name(got.dtype)}"
+    rule = step if tolerance.share == 1 else f"{step}, or more than {100 * tolerance.share:g} % are off"
+    return _wrong_by(rule, wrong, name, got, truth, tolerance, poison, calls)
+
+
+def check_by(tolerance: Tolerance) -> Callable[..., OutputCheck]:
+    """The check that a tolerance asks for; all have the arguments of `check_output`."""
+    if tolerance.off_by is not None:
+        return check_steps
+    return check_output if tolerance.rtol is None else check_close
+
+
+def _wrong_by(
+    rule: str,
+    wrong: Tensor,
+    name: str,
+    got: Tensor,
+    truth: Tensor,
+    tolerance: Tolerance,
+    poison: Tensor | None,
+    calls: int,
+) -> OutputCheck:
+    """An output with these wrong elements, by a rule that is not the budget."""
     values, expected = numbers(got), _expected(truth, got.dtype)
     field = rms_error = None
     if info(got.dtype).rounds:
-        field = Field(expected, got.dtype, maximum_floor(got.dtype, tolerance), tolerance.scale, calls)
+        field = Field(expected, got.dtype, maximum_floor(got.dtype, tolerance), tolerance.rms_of, calls)
         rms_error = field.measure(values.reshape(-1)).rms
     if values.numel() > wrong.numel():  # complex and packed elements are shown part by part: those parts that differ
         apart = values.reshape(wrong.numel(), -1) != expected.reshape(wrong.numel(), -1)
         wrong = (wrong[:, None] & apart).reshape(-1)
     held = None if poison is None else numbers(poison)
     evidence = Evidence(name, got.dtype, values, expected, held, field, rms_error)
-    rule = f"{tolerance.atol:g} + {tolerance.rtol:g} × |expected|"
     mismatch = explain(evidence, wrong, worst_of(evidence, wrong)).model_copy(update={"allowed": rule})
     return OutputCheck(output=name, dtype=dtype_name(got.dtype), correct=False, mismatch=mismatch)
 

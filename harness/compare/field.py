@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from harness.problem.elements import FLOAT4, info
-from harness.problem.spec import Scale
+from harness.problem.tolerance import Scale
 
 BLOCK_ELEMENTS = 1 << 22
 # On a CPU, temporaries should fit in its cache, and not be mapped anew for every operation.

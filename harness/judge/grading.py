@@ -18,7 +18,7 @@ from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionEr
 from harness.judge.correctness.cases import Correctness, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
-from harness.judge.correctness.oracle import Oracle, load_reference
+from harness.judge.correctness.oracle import Oracle, load_reference, with_cost
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.session import Builds, Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
@@ -74,7 +74,10 @@ class Grading:
             raise SubmissionError(setup.submission.name, what, "use --device cpu, or submit a .cu")
         self._reference = load_reference(setup.problem, setup.provider, setup.device)
         graded = partial(GradedCase, setup.problem, self._reference, setup.device)
-        tested, timed = list(map(graded, tests)), list(map(graded, benchmarks))
+        tested, timed = (
+            list(map(graded, tests)),
+            [graded(with_cost(self._reference, case, setup.device)) for case in benchmarks],
+        )
         self._ends_early = setup.fail_fast or setup.effort == "screen"
         if setup.effort == "screen":
             tested.sort(key=_size)

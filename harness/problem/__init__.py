@@ -8,6 +8,7 @@ from harness.problem.fill_spec import Fill
 from harness.problem.load import load
 from harness.problem.problem import Problem
 from harness.problem.resolve import ResolvedCase, ResolvedTensor
-from harness.problem.spec import Case, Limits, Tolerance
+from harness.problem.spec import Case, Limits
+from harness.problem.tolerance import Tolerance
 
 __all__ = ["Case", "Fill", "Limits", "Problem", "ResolvedCase", "ResolvedTensor", "Tolerance", "load"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from harness.problem.spec import BaselineSpec, CallSpec, Case, Cost, ProblemSpec, Tolerance
+from harness.problem.spec import BaselineSpec, CallSpec, Case, Cost, ProblemSpec
+from harness.problem.tolerance import Tolerance
 
 P = TypeVar("P", bound=ProblemSpec)
 

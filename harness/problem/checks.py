@@ -40,12 +40,15 @@ def check(problem: ProblemSpec) -> None:
             only = "only benchmarks have weights: a test is right or wrong"
             case_key(problem, case).at("weight").refuse("is given", only)
     _check_schedule(problem, file)
+    _check_tolerance(problem, file.at("tolerance"))
     for case in problem.tests + problem.benchmarks:
         _check_case(problem, case)
         for extreme in case.extremes():
             resolve_case(problem, extreme, case)
     for number, baseline in enumerate(problem.baselines):
         _check_baseline(problem, baseline, file.at("baselines", number))
+    if problem.cost.of_data and problem.foreign is not None:
+        file.at("cost").refuse("has `sum_of`, which is of what `generate` makes", "a foreign reference has none")
     _check_kinds(problem)
     _check_devices(problem, file)
     _check_used(problem, file)
@@ -66,6 +69,19 @@ def _check_baseline(problem: ProblemSpec, baseline: BaselineSpec, key: ProblemKe
                 resolve_case(computed, extreme, case)
         except ProblemError as error:
             key.refuse(f"does not suit case {case.name!r}: {error.what}", error.remedy)
+
+
+def _check_tolerance(problem: ProblemSpec, key: ProblemKey) -> None:
+    """Tables are of outputs, and steps of dtypes that have them."""
+    outputs = {spec.name: spec for spec in problem.tensors if spec.role != "input"}
+    for name in problem.tolerance.outputs:
+        if name not in outputs:
+            key.at(name).refuse("names no output", nearest(name, outputs))
+    for name, spec in outputs.items():
+        given = {spec.dtype, *(str(case.params.get(spec.dtype)) for case in problem.tests + problem.benchmarks)}
+        packed = [dtype for dtype in given & DTYPES.keys() if DTYPES[dtype].family in ("complex", "packed")]
+        if problem.tolerance.of_output(name).off_by is not None and packed:
+            key.at(name, "off_by").refuse(f"is given for {packed[0]}, whose elements are two numbers", "remove it")
 
 
 def _check_schedule(problem: ProblemSpec, file: ProblemKey) -> None:

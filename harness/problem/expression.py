@@ -20,7 +20,7 @@ from harness.problem.dtypes import DTYPES
 
 MAX_CHARACTERS = 400
 MAX_VALUE = 2**63 - 1
-FUNCTIONS = ("min", "max", "ceil_div", "sizeof", "elements", "sqrt")
+FUNCTIONS = ("min", "max", "ceil_div", "sizeof", "elements", "sum_of", "sqrt")
 
 
 class ExpressionError(ValueError):
@@ -138,6 +138,10 @@ def _call(name: str, args: list[ast.expr], names: set[str]) -> Compute:
         if named is None:
             raise ExpressionError("`elements` takes the name of one tensor or list of tensors")
         return lambda parameters: _elements(named, parameters)
+    if name == "sum_of":
+        if named is None:
+            raise ExpressionError("`sum_of` takes the name of one tensor or list of tensors")
+        return lambda parameters: _total(named, parameters)
     if name == "sizeof":
         if named is None:
             raise ExpressionError("`sizeof` takes one dtype, or one parameter that holds a dtype")
@@ -204,6 +208,19 @@ def _elements(name: str, parameters: Parameters) -> int:
         if known:
             raise ExpressionError(f"`{name}` is not a tensor")
         raise ExpressionError("`elements` works only in costs and in `sum_length`, when all shapes are known")
+    return _bounded(int(value))
+
+
+def total_key(tensor: str) -> str:
+    """The parameter key for `sum_of(tensor)`, the sum of its elements."""
+    return f"sum_of({tensor})"
+
+
+def _total(name: str, parameters: Parameters) -> int:
+    value = parameters.get(total_key(name))
+    if value is None:
+        what = f"`{name}` is no `generated` input of whole numbers"
+        raise ExpressionError(f"`sum_of` works only in costs, and {what}")
     return _bounded(int(value))
 
 

@@ -104,7 +104,8 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: ty
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     loc, value = _existing(data, errors[0])
     key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")
-    if errors[0]["type"] == "extra_forbidden":
+    no_table = errors[0]["type"] == "model_type" and loc[-1] not in _model(loc[:-1], whole).model_fields
+    if errors[0]["type"] == "extra_forbidden" or no_table:
         remedy = nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
         if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end is part of the last table
             remedy = f"`{loc[-1]}` belongs above the first table: move the line there"

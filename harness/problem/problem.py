@@ -56,13 +56,17 @@ class Problem(ProblemSpec):
 
     @property
     def exact_outputs(self) -> list[str]:
-        """The outputs and inouts that hold whole numbers, bool or scales in every case: the budget wants them equal."""
+        """The outputs and inouts that must be equal: their tolerance says so, or they hold whole numbers, bool or
+        scales in every case.
+        """
 
         def rounds(dtype: str) -> bool:
             chosen = [dtype] if dtype in DTYPES else [str(c.params[dtype]) for c in (*self.tests, *self.benchmarks)]
             return any(DTYPES[name].rounds for name in chosen)
 
-        return [spec.name for spec in self.tensors if spec.role != "input" and not rounds(spec.dtype)]
+        steps = {spec.name: self.tolerance.of_output(spec.name).off_by for spec in self.tensors if spec.role != "input"}
+        dtypes = {spec.name: spec.dtype for spec in self.tensors}
+        return [name for name, off_by in steps.items() if off_by == 0 or (off_by is None and not rounds(dtypes[name]))]
 
     def of_baseline(self, kernel: str) -> Problem:
         """What the baseline in the file of this name, without its suffix, computes: the problem, unless `[[baselines]]`

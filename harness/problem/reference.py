@@ -14,11 +14,12 @@ import secrets
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
@@ -27,10 +28,27 @@ from harness.problem.elements import wide
 from harness.problem.fill import fill
 from harness.problem.load import identify
 from harness.problem.problem import Problem
-from harness.problem.resolve import ResolvedCase
+from harness.problem.resolve import ResolvedCase, costs_of_data
 from harness.problem.returned import DOUBLE, ReturnedFlaw, Value, inputs, outputs
 from harness.problem.spec import TensorSpec
 from harness.shared.carrier import assign, carrier
+
+
+class CaseFacts(NamedTuple):
+    """What `reference` and `compare` are told of a case, if they take the argument `case`."""
+
+    params: Mapping[str, int | torch.dtype]
+    dtypes: Mapping[str, torch.dtype]
+    """Of every tensor or list by name, whatever the reference computes in."""
+
+    @classmethod
+    def of(cls, case: ResolvedCase) -> CaseFacts:
+        params = {name: getattr(torch, v) if isinstance(v, str) else v for name, v in case.params.items()}
+        return cls(params, {t.list_name or t.name: getattr(torch, t.dtype) for t in case.tensors})
+
+
+Usual = Callable[[str], str | None]
+"""The judgement of an output by the problem's tolerance: None if it is right, else the reason."""
 
 
 class Reference:
@@ -42,11 +60,12 @@ class Reference:
     def __init__(self, problem: Problem, module: ModuleType) -> None:
         self._problem = problem
         self._path = str(problem.directory / "reference.py")
-        given = [s.name for s in problem.tensors if s.role != "output"]
-        self._function = self._required(module, "reference", [*given, *(s.name for s in problem.scalars)])
-        self._compare = None
+        given = [s.name for s in problem.tensors if s.role != "output"] + [s.name for s in problem.scalars]
+        self._function, self._asks = self._required(module, "reference", given, ["case"])
+        self._compare, self._compare_asks = None, frozenset[str]()
         if hasattr(module, "compare"):
-            self._compare = self._required(module, "compare", ["got", "inputs", "truth"])
+            wanted = ["got", "inputs", "truth"]
+            self._compare, self._compare_asks = self._required(module, "compare", wanted, ["case", "usual"])
         self._generate = self._generating(module)
         self.weights_seed = secrets.randbits(62)
         """The seed of the weights that a submission draws when its class is made."""
@@ -98,7 +117,8 @@ class Reference:
         arguments = {s.name: _argument(tensors[s.name], s, strides) for s in given if s.name not in absent}
         versions = _versions(arguments)
         with torch.no_grad(), _full_precision:
-            returned = self._call(self._function, **arguments, **absent, **scalars)
+            told = {"case": CaseFacts.of(case)} if self._asks else {}
+            returned = self._call(self._function, **arguments, **absent, **scalars, **told)
         after = _versions(arguments)
         for spec in given:
             if spec.role == "input" and after.get(spec.name) != versions.get(spec.name):
@@ -115,9 +135,11 @@ class Reference:
         inputs: Mapping[str, Value],
         truth: Mapping[str, Value],
         case: ResolvedCase | None = None,
+        usual: Usual | None = None,
     ) -> str | None:
-        """Ask the problem's own `compare`, which needs no case: None if the answer is right, else the reason, on one
-        line.
+        """Ask the problem's own `compare`: None if the answer is right, else the reason, on one line.
+
+        It gets the facts of the case, and what the tolerance says of an output, if it takes `case` and `usual`.
 
         Raises:
             ProblemError: it fails, or returns something other than text or None.
@@ -125,7 +147,9 @@ class Reference:
         if self._compare is None:
             raise ProblemError(self._path, "defines no `compare`")
         with torch.no_grad():
-            said = self._call(self._compare, got=dict(got), inputs=dict(inputs), truth=dict(truth))
+            told = {"case": case and CaseFacts.of(case), "usual": usual}
+            asked = {name: told[name] for name in self._compare_asks}
+            said = self._call(self._compare, got=dict(got), inputs=dict(inputs), truth=dict(truth), **asked)
         if said is not None and not isinstance(said, str):
             self._fail(f"`compare` returned {type(said).__name__}", "return None if right, else text", self._compare)
         return " ".join(said.split()) or None if said else None
@@ -154,6 +178,25 @@ class Reference:
         except ReturnedFlaw as flaw:
             self._fail(f"`generate` {flaw.what}", flaw.remedy, self._generate)
 
+    def with_cost(self, case: ResolvedCase, generators: Iterable[torch.Generator]) -> ResolvedCase:
+        """The case with the least cost of what these generators draw, if its cost depends on generated data.
+
+        Raises:
+            ProblemError: `generate` fails, or the cost has no value.
+        """
+        if not self._problem.cost.of_data:
+            return case
+        found = []
+        for generator in generators:
+            totals: dict[str, int] = {}
+            lists = {tensor.name: tensor.list_name or tensor.name for tensor in case.tensors}
+            for name, tensor in self.generate(case, generator).items():
+                if not tensor.is_floating_point():
+                    totals[lists[name]] = totals.get(lists[name], 0) + int(tensor.sum())
+            found.append(costs_of_data(self._problem, case, totals))
+        least_bytes, least_flops = (min(of_draws) for of_draws in zip(*found, strict=True))
+        return replace(case, minimum_bytes=max(least_bytes, 1), minimum_flops=least_flops)
+
     def draw(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, torch.Tensor]:
         """Inputs and inouts by name, contiguous, on the generator's device: from `generate`, or from their fills.
 
@@ -181,19 +224,24 @@ class Reference:
             fills = [case.fill.get(spec.name, spec.fill) for spec in problem.tensors if spec.role != "output"]
             asked = bool(case.options) or any(fill.kind == "generated" for fill in fills)
             if asked or hasattr(module, "generate"):
-                self._required(module, "generate", ["generator", *problem.parameters, *case.options])
+                self._required(module, "generate", ["generator", *problem.parameters, *case.options], ())
         return getattr(module, "generate", None)
 
-    def _required(self, module: ModuleType, name: str, arguments: list[str]) -> Callable[..., Any]:
+    def _required(
+        self, module: ModuleType, name: str, arguments: list[str], optional: Sequence[str]
+    ) -> tuple[Callable[..., Any], frozenset[str]]:
+        """A function that takes these arguments, and which of the optional ones it asks for as well."""
         function = getattr(module, name, None)
         wanted = f"def {name}({', '.join(arguments)})"
         if not inspect.isfunction(function):
             raise ProblemError(self._path, f"defines no function `{name}`", f"define `{wanted}`")
+        signature = inspect.signature(function)
+        asks = frozenset(signature.parameters).intersection(optional).difference(arguments)
         try:
-            inspect.signature(function).bind(**dict.fromkeys(arguments))
+            signature.bind(**dict.fromkeys([*arguments, *asks]))
         except TypeError as error:
             self._fail(f"`{name}` cannot be called with problem.toml's names ({error})", f"define `{wanted}`", function)
-        return function
+        return function, asks
 
     def _call(self, function: Callable[..., Any], **arguments: Any) -> Any:
         try:

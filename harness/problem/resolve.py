@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
-from harness.problem.expression import elements_key
+from harness.problem.expression import elements_key, total_key
 from harness.problem.fill_spec import Fill
 from harness.problem.key import ProblemKey, case_key
 from harness.problem.signature import forms, symbol
-from harness.problem.spec import Case, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
+from harness.problem.spec import Case, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec
+from harness.problem.tolerance import Tolerance
 from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms, settled
 
 MAX_ELEMENTS = 2**40
@@ -107,9 +108,8 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         of_case.at("params").refuse("leaves every output without elements", "nothing would be tested: raise a size")
     scalars = tuple(_scalar(spec, file.at("scalars", number)) for number, spec in enumerate(problem.scalars))
     sized = file.given({**_elements(tensors), **{elements_key(name): 0 for name in absent}})
-    minimum_bytes = sized.at("cost", "bytes").value(problem.cost.bytes)
-    minimum_flops = sized.at("cost", "flops").value(problem.cost.flops)
-    if minimum_bytes < 1 or minimum_flops < 0:
+    minimum_bytes, minimum_flops = costs(problem, sized.given(_totals(tensors, {})))
+    if (minimum_bytes < 1 and not problem.cost.of_data) or minimum_flops < 0:
         what = f"is {minimum_bytes} bytes and {minimum_flops} flops in {file.case}"
         file.at("cost").refuse(what, "state what a kernel must at least do")
     terms = sized.at("tolerance", "sum_length").value(problem.tolerance.sum_length)
@@ -123,13 +123,36 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         tensors=tuple(tensors),
         scalars=scalars,
         forms=_forms(problem, scalars, absent, file),
-        minimum_bytes=minimum_bytes,
+        minimum_bytes=max(minimum_bytes, 1),
         minimum_flops=minimum_flops,
         tolerance=problem.tolerance.of_a_sum(terms),
         options=dict(case.options),
         absent=absent,
         weight=case.weight if "weight" in case.model_fields_set else None,
     )
+
+
+def costs(problem: ProblemSpec, key: ProblemKey) -> tuple[int, int]:
+    """Bytes and operations of a case, by a key whose parameters include the sizes of its tensors."""
+    return key.at("cost", "bytes").value(problem.cost.bytes), key.at("cost", "flops").value(problem.cost.flops)
+
+
+def costs_of_data(problem: ProblemSpec, case: ResolvedCase, totals: Mapping[str, int]) -> tuple[int, int]:
+    """Bytes and operations of a case with these sums of its generated inputs, by tensor or list.
+
+    Raises:
+        ProblemError: they have no value.
+    """
+    file = ProblemKey(problem.directory / "problem.toml", parameters=case.params)
+    absent = {elements_key(name): 0 for name in case.absent}
+    return costs(problem, file.given({**_elements(case.tensors), **absent, **_totals(case.tensors, totals)}))
+
+
+def _totals(tensors: Iterable[ResolvedTensor], totals: Mapping[str, int]) -> dict[str, int]:
+    """The values of `sum_of(name)` in a cost; 0 where they are not known, as before anything is generated."""
+    generated = [tensor for tensor in tensors if tensor.role != "output" and tensor.fill.kind == "generated"]
+    names = {t.list_name or t.name for t in generated if DTYPES[t.dtype].family == "integer"}
+    return {total_key(name): totals.get(name, 0) for name in names}
 
 
 def _forms(problem: ProblemSpec, scalars: Iterable[ResolvedScalar], absent: Iterable[str], file: ProblemKey) -> Forms:

@@ -21,15 +21,13 @@ from harness.problem.fill_spec import Fill
 from harness.problem.foreign_files import ForeignReference
 from harness.problem.keys import CaseName, Devices, Expression, Flag, Name, Option, Real, Spec, Tag, Whole
 from harness.problem.schedule import Schedule
+from harness.problem.tolerance import Tolerance
 from harness.shared.call import Form, Style
 from harness.shared.call import check as check_form
 
 Role = Literal["input", "output", "inout"]
 Placement = Literal["device", "host"]
-Scale = Literal["row", "tensor"]
-Precision = Literal["float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
-_SUM_ULPS = 2.5
 _GIB = 1 << 30
 _MIB = 1 << 20
 
@@ -144,6 +142,11 @@ class Cost(Spec):
     bytes: Expression = Field(description="bytes that must cross the memory bus: every input once, every output once")
     flops: Expression = Field(description="floating-point operations")
 
+    @property
+    def of_data(self) -> bool:
+        """Whether it depends on what `generate` makes."""
+        return "sum_of" in f"{self.bytes} {self.flops}"
+
 
 class BaselineSpec(Spec):
     """A kernel in the problem's reference folder that computes something else: it is timed, and nothing is checked."""
@@ -153,45 +156,6 @@ class BaselineSpec(Spec):
     entry: Name = Field(description="the function that the file defines")
     tensors: tuple[TensorSpec, ...] = Field(min_length=1, description="its arguments, over the problem's parameters")
     scalars: tuple[ScalarSpec, ...] = Field(default=(), description="numbers passed after the tensors")
-
-
-class Tolerance(Spec):
-    """How far from the truth an answer may be: max(factor × the honest reference's own error, ulps × eps)."""
-
-    factor: Real = Field(default=4.0, gt=0, description="times the error of the reference in the problem's own dtype")
-    floor_ulps: Real = Field(default=4.0, gt=0, description="16-bit and narrower outputs: in units of their epsilon")
-    accumulation_ulps: Real = Field(
-        default=64.0, gt=0, description="the same for float32 and float64 outputs: room for a running sum of 650 terms"
-    )
-    sum_length: Expression = Field(
-        default=1, description="how many terms the longest sum of a call has: `accumulation_ulps` grows with its root"
-    )
-    rtol: Real | None = Field(default=None, ge=0, description="with `atol`: torch.allclose decides, not the budget")
-    atol: Real | None = Field(default=None, ge=0, description="see `rtol`")
-    scale: Scale = Field(
-        default="row", description="whose RMS an error is measured by: `tensor` where whole rows are 0 but for rounding"
-    )
-    lower_precision: tuple[Precision, ...] = Field(
-        default=(), description="precisions below its own that may pass; the lint reads it, no grading does"
-    )
-
-    @model_validator(mode="after")
-    def _both_or_neither(self) -> Self:
-        if (self.rtol is None) != (self.atol is None):
-            raise ValueError("`rtol` and `atol` need each other")
-        return self
-
-    def of_a_sum(self, terms: int) -> Tolerance:
-        """The tolerance for a case whose longest sum has this many terms.
-
-        The error of one running sum is a random walk, whose length grows with the root of its terms. Simulated over
-        float32 sums of 256 to 131,072 random terms of one sign, its standard deviation is 0.10 to 0.12 ulps times that
-        root, and 0.13 to 0.17 where both signs cancel. A quarter of `_SUM_ULPS` (`budget.RMS_SHARE`) is about four to
-        six times as much, so that such a sum is accepted in nearly every draw, even if a case has only one. Nearly
-        equal terms are not a random walk: 131,072 of them between 1 and 1.001 all rounded the same way, by 10 ulps
-        times the root, and their plain sum is refused.
-        """
-        return self.model_copy(update={"accumulation_ulps": max(self.accumulation_ulps, _SUM_ULPS * terms**0.5)})
 
 
 class CallSpec(Spec):

@@ -10,11 +10,12 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from harness.compare import check_output, is_close, passes_fast_check
+from harness.compare import beyond_steps, check_output, is_close, passes_fast_check
 from harness.compare.budget import budget, rms_floor
 from harness.errors import ProblemError
 from harness.judge.correctness.arenas import poison
@@ -60,8 +61,13 @@ class Examined:
         truth = self.scene.truth
         if truth.reference.compares:
             got, given, exact = map(truth.grouped, (outputs, self.given, self.exact))
-            return truth.reference.compare(got, given, exact, truth.case)
+            return truth.reference.compare(got, given, exact, truth.case, partial(self._usual, outputs))
         wrong = self._wrong(outputs)
+        return None if wrong is None else f"`{wrong}` is wrong"
+
+    def _usual(self, outputs: Tensors, output: str) -> str | None:
+        of_output = {name: got for name, got in outputs.items() if name.partition("[")[0] == output}
+        wrong = self._wrong(of_output)
         return None if wrong is None else f"`{wrong}` is wrong"
 
     def remedy(self) -> str:
@@ -78,7 +84,9 @@ class Examined:
         return next((name for name, got in outputs.items() if not self._right(name, got)), None)
 
     def _right(self, name: str, got: Tensor) -> bool:
-        truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.truth.case.tolerance
+        truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.truth.case.tolerance.of_output(name)
+        if tolerance.off_by is not None:
+            return beyond_steps(got, truth, tolerance) is None
         if tolerance.rtol is not None:
             return is_close(got, truth, tolerance)
         if info(got.dtype).rounds and got.numel() and _surely_wrong(got, truth, honest, tolerance):
@@ -107,7 +115,7 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
         if _too_large(resolved):
             continue
         try:
-            yield from _costs(resolved)
+            yield from _costs(reference.with_cost(resolved, (torch.Generator().manual_seed(seed) for seed in _SEEDS)))
             examined = Examined(problem, reference, resolved)
             yield from inputs.look_at(examined)
             sound = list(_unsound(examined, benchmark=case in problem.benchmarks))

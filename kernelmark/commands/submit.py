@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -98,12 +99,18 @@ def submit(no_record: bool, late: str | None, profile: bool, form: str, here: bo
 @click.command()
 @_graded
 @_timed
-def bench(form: str, here: bool, **given: Any) -> int:
+@click.option("--case", metavar="NAME", help="Time this benchmark alone.")
+def bench(form: str, here: bool, case: str | None, **given: Any) -> int:
     """Grade FILE on PROBLEM, and record nothing.
 
     Exit status: as for `submit`.
     """
-    return _whole_grading(_job(given), form, here=here, record=False)
+    job = _job(given)
+    if case is not None:
+        from kernelmark.project.problems import of_one_case
+
+        job = replace(job, problem=of_one_case(job.problem, case, job.device))
+    return _whole_grading(job, form, here=here or case is not None, record=False)
 
 
 @click.command()
@@ -120,10 +127,18 @@ def bench(form: str, here: bool, **given: Any) -> int:
     metavar="TEST",
     help="Run this test alone, and no hidden one; repeatable. If it is right, the check is incomplete, not accepted.",
 )
+@click.option("--case", metavar="NAME", help="As --only, but call a benchmark instead, at its sizes, without its time.")
 @click.option("--fail-fast", is_flag=True, help="End at the first test that fails.")
 @click.option("--watch", is_flag=True, help="Check again whenever FILE or a file given --with is saved, until Ctrl-C.")
 def check(
-    form: str, here: bool, dump: Path | None, only: Sequence[str], fail_fast: bool, watch: bool, **given: Any
+    form: str,
+    here: bool,
+    dump: Path | None,
+    only: Sequence[str],
+    case: str | None,
+    fail_fast: bool,
+    watch: bool,
+    **given: Any,
 ) -> int:
     """Build FILE, or stdin if it is `-`, and run the tests of PROBLEM, without times.
 
@@ -137,12 +152,19 @@ def check(
     if watch and given["file"] == "-":
         raise UsageError("--watch", "waits for a file to be saved", "name a FILE")
 
+    names = [case] if case is not None else []
+
     def once() -> int:
         job, written = _job(dict(given)), list[Path]()
-        judge = CommandJudge(job, here=here)
+        if case is not None:
+            from kernelmark.project.problems import of_one_case
+
+            [chosen] = of_one_case(job.problem, case, job.device).benchmarks
+            job = replace(job, problem=job.problem.model_copy(update={"tests": (chosen, *job.problem.tests)}))
+        judge = CommandJudge(job, here=here or case is not None)
         on_failure = None if dump is None else lambda failed: written.append(debugging.dump(failed, dump))
         with Reporter() as reporter:
-            result = judge.check(reporter.report, on_failure, only, fail_fast=fail_fast)
+            result = judge.check(reporter.report, on_failure, [*only, *names], fail_fast=fail_fast)
         from kernelmark.text import show
 
         if written and given["file"] == "-":

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
-from harness.errors import HarnessError, UsageError, nearest
+from harness.errors import HarnessError, SubmissionError, UsageError, nearest
 from harness.files.outside import real
 from harness.languages import LANGUAGES
 from harness.problem import Case, Problem, load
@@ -83,6 +83,21 @@ def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) 
     if name is not None and name not in tests:
         raise UsageError(f"test {name!r}", f"is not one of {problem.slug}", nearest(name, tests))
     return tests[name or next(iter(tests))]
+
+
+def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Problem:
+    """The problem with one of its benchmarks, the largest if none is named.
+
+    Raises:
+        UsageError: it has no such benchmark.
+    """
+    cases = {case.name: case for case in problem.benchmarks if device in case.devices}
+    if not cases:
+        raise SubmissionError(problem.slug, f"has no benchmark for the device {device}", "use another --device")
+    if name is not None and name not in cases:
+        raise UsageError(f"case {name!r}", f"is not a benchmark of {problem.slug}", nearest(name, list(cases)))
+    chosen = cases[name] if name else max(cases.values(), key=lambda case: problem.resolve(case).minimum_bytes)
+    return problem.model_copy(update={"benchmarks": (chosen,)})
 
 
 def private_folder(settings: Settings, now: datetime | None = None) -> Path | None:

@@ -167,12 +167,24 @@ def _tolerance(spec: Problem) -> str:
         case "compare":
             return "`compare` in reference.py decides"
         case "allclose":
-            return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element"
+            return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element{_of_outputs(spec)}"
     equal = f"{', '.join(f'`{name}`' for name in spec.exact_outputs)} must be equal" if spec.exact_outputs else ""
     if len(spec.exact_outputs) == sum(tensor.role != "input" for tensor in spec.tensors):
         return equal
-    also = f"; {equal}" if equal else ""
+    also = (f"; {equal}" if equal else "") + _of_outputs(spec)
     own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
     grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
     floor = f"{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
     return f"{own}{floor} for the largest error, a quarter for the RMS{also}"
+
+
+def _of_outputs(spec: Problem) -> str:
+    """What is allowed for outputs with a tolerance of their own, unless they must be equal."""
+    lines = []
+    for name, own in spec.tolerance.outputs.items():
+        most = "" if own.share == 1 else f" in at most {100 * own.share:g} % of the elements"
+        if own.off_by is None:
+            lines.append(f"; `{name}` with the factor {own.factor:g}")
+        elif own.off_by:
+            lines.append(f"; `{name}` may be off by {own.off_by}{most}")
+    return "".join(lines)

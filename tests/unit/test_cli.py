@@ -131,6 +131,19 @@ def test_a_test_that_is_unknown_or_hidden_cannot_be_run_alone(
     assert not fake.asked
 
 
+def test_one_benchmark_can_be_timed_or_called_alone(run: Command, judge: Answering) -> None:
+    timed = judge(accepted(problem="double"))
+    assert run("bench", "double", "kernel.py", "--case", "large").code == 0
+    assert [case.name for case in timed.setup.problem.benchmarks] == ["large"]
+    checked = judge(accepted(problem="double"))
+    run("check", "double", "kernel.py", "--case", "large")
+    assert checked.setup.only == ["large"]
+    assert checked.setup.problem.tests[0].params == timed.setup.problem.benchmarks[0].params
+    for command in ("bench", "check"):
+        lost = run(command, "double", "kernel.py", "--case", "larg")
+        assert (lost.code, "did you mean `large`?" in lost.err) == (2, True)
+
+
 def test_a_problem_without_a_case_for_the_device_is_refused(
     run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from harness.problem.elements import (
     wide,
     widened,
 )
-from harness.problem.spec import Tolerance
+from harness.problem.tolerance import Tolerance
 from harness.shared.carrier import carrier
 from harness.verdict import OutputCheck
 

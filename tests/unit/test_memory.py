@@ -21,7 +21,8 @@ from harness.judge.timing.replayed import fresh_inputs, launcher
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
-from harness.problem.spec import Case, Tolerance
+from harness.problem.spec import Case
+from harness.problem.tolerance import Tolerance
 from harness.recording.file import pack
 from harness.verdict import Outcome
 from harness.wire import commands, replies

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.compare import check_output, describe
-from harness.problem.spec import Tolerance
+from harness.problem.tolerance import Tolerance
 from harness.verdict import Budget, Mismatch, OutputCheck
 
 NAN = float("nan")

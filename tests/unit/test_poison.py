@@ -11,7 +11,7 @@ from harness.compare import check_output
 from harness.judge.correctness.arenas import poison
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import widened
-from harness.problem.spec import Tolerance
+from harness.problem.tolerance import Tolerance
 
 _WITHOUT_LARGE_VALUES = {"float8_e8m0fnu", "float4_e2m1fn_x2"}
 _FLOATS = [name for name in DTYPES if getattr(torch, name).is_floating_point and name not in _WITHOUT_LARGE_VALUES]

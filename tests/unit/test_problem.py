@@ -19,6 +19,7 @@ from harness.errors import ProblemError
 from harness.files.identity import length_prefixed_sha256
 from harness.problem import Case, Problem, load
 from harness.problem.load import identify
+from harness.problem.resolve import costs_of_data
 from harness.problem.spec import json_schema, schema_document
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -249,6 +250,26 @@ def test_a_cost_counts_the_elements_of_a_list(tmp_path: Path) -> None:
     assert problem.resolve(problem.tests[0]).minimum_bytes == 4 * 4 * (1 + 2 + 3 + 4) + 3
 
 
+def test_outputs_may_have_tolerances_of_their_own(tmp_path: Path) -> None:
+    own = "[tolerance.parts]\nfactor = 8\n\n[tolerance.out]\noff_by = 1\nshare = 0.001\n\n[limits]"
+    problem = load(_write(tmp_path / "own", GOOD.replace("[limits]", own)))
+    tolerance = problem.resolve(problem.tests[0]).tolerance
+    assert [tolerance.of_output(name).factor for name in ("parts[2]", "out", "x")] == [8, 2, 2]
+    assert (tolerance.of_output("out").off_by, tolerance.of_output("out").share) == (1, 0.001)
+    assert tolerance.of_output("x") is tolerance
+    assert (tolerance.off_by, problem.exact_outputs) == (None, [])
+
+
+def test_a_cost_may_depend_on_what_is_generated(tmp_path: Path) -> None:
+    cost = 'bytes = "4 * sum_of(ids) + elements(out)"'
+    toml = GOOD.replace('bytes = "rows * cols * sizeof(dtype)"', cost)
+    toml = toml.replace('{ kind = "integers", low = 0, high = 9 }', '{ kind = "generated" }')
+    problem = load(_write(tmp_path / "of_data", toml))
+    case = problem.resolve(problem.benchmarks[0])
+    assert case.minimum_bytes == 5000, "before anything is generated"
+    assert costs_of_data(problem, case, {"ids": 100}) == (5400, 0)
+
+
 def test_a_case_may_lack_an_input(tmp_path: Path) -> None:
     text = GOOD.replace('name = "ids"', 'name = "ids"\npresent = "rows - 200"')
     problem = load(_write(tmp_path / "optional", text.replace("flops = 0", 'flops = "elements(ids)"')))
@@ -465,6 +486,17 @@ BAD: list[tuple[str, str, str]] = [
         "`tests[0].options.cols` has the name of a parameter that `generate` gets anyway; choose another name",
     ),
     ('"normal", neg_inf = 0.1', '"normal", scale = 1e4', "`tests[1].fill.x` goes beyond what float16 can hold"),
+    # Tolerances of single outputs.
+    ("factor = 2", "factr = 2", "`tolerance.factr` is unknown; did you mean `factor`?"),
+    ("factor = 2", "[tolerance.y]\nfactor = 2", "`tolerance.y` names no output; known: `parts`, `out`"),
+    ("factor = 2", "[tolerance.out]\nof_by = 2", "`tolerance.out.of_by` is unknown; did you mean `off_by`?"),
+    ("factor = 2", "[tolerance.out]\noff_by = -1", "`tolerance.out.off_by`: should be greater than or equal to 0"),
+    ("factor = 2", "[tolerance.out]\nshare = 0.5", "`tolerance.out`: `share` is of the elements that may be off: add"),
+    (
+        '"rows * cols * sizeof(dtype)"',
+        '"sum_of(x)"',
+        "`cost.bytes` has no value: `sum_of(x)`: `sum_of` works",
+    ),
     # Inputs that a case may lack.
     (
         'role = "output"',

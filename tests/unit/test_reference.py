@@ -66,6 +66,17 @@ name = "two"
 params = { n = 4 }
 """
 
+SIZES = """
+[[tensors]]
+name = "sizes"
+role = "input"
+shape = ["n"]
+dtype = "int64"
+fill = { kind = "generated" }
+
+[[scalars]]
+"""
+
 GOOD = """
 import torch
 
@@ -280,6 +291,42 @@ def test_compare_returns_text_or_none(tmp_path: Path) -> None:
         ProblemError, match=r"reference\.py:8: `compare` returned bool; return None if right, else text"
     ):
         reference.compare({}, {}, {})
+
+
+def test_a_reference_and_a_compare_are_told_of_the_case_if_they_ask(tmp_path: Path) -> None:
+    asking = GOOD.replace("alpha):", "alpha, case):").replace(
+        "state +=", "state[0] = torch.finfo(case.dtypes['x']).eps\n    state +="
+    )
+    compare = (
+        "\ndef compare(got, inputs, truth, case, usual):\n    return usual('order') or f'{case.params} {case.dtypes}'\n"
+    )
+    reference = _reference(tmp_path, asking + compare)
+    results = _run(reference, tmp_path, double=True)
+    assert results["state"].tolist()[0] == pytest.approx(2**-10 + 1.5), "in float64, of a case in float16"
+    case, asked = load(tmp_path / "mixed").resolve(load(tmp_path / "mixed").tests[0]), list[str]()
+
+    def usual(output: str) -> str | None:
+        asked.append(output)
+        return None if len(asked) == 1 else f"{output} is wrong"
+
+    said = reference.compare({}, {}, {}, case, usual)
+    assert said is not None
+    assert "{'n': 4} {'x': torch.float16, 'state': torch.float32, 'order': torch.int64, 'parts': torch.float16}" in said
+    assert reference.compare({}, {}, {}, case, usual) == "order is wrong"
+    assert asked == ["order", "order"]
+
+
+def test_a_cost_is_the_least_of_what_is_drawn(tmp_path: Path) -> None:
+    toml = TOML.replace('bytes = "n"', 'bytes = "4 * sum_of(sizes) + elements(x)"').replace("[[scalars]]", SIZES)
+    generate = """
+def generate(generator, n):
+    return {"sizes": torch.randint(1, 9, (n,), generator=generator)}
+"""
+    problem = written(tmp_path / "mixed", toml, GOOD.replace("alpha):", "alpha, sizes):") + generate)
+    case, seeds = problem.resolve(problem.tests[0]), range(3)
+    drawn = [torch.randint(1, 9, (4,), generator=torch.Generator().manual_seed(seed)).sum() for seed in seeds]
+    costed = Reference.load(problem).with_cost(case, (torch.Generator().manual_seed(seed) for seed in seeds))
+    assert costed.minimum_bytes == 4 * min(drawn) + 4
 
 
 def precision() -> tuple[object, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from torch import Tensor
+
 from harness.arena import give_back
-from harness.compare import all_pass_fast_check, check_close, check_output, describe, is_close
+from harness.compare import all_pass_fast_check, beyond_steps, check_by, check_output, describe, is_close
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.graded_case import FailedTest, GradedCase
 from harness.judge.correctness.truth import Expected, Truth
@@ -222,7 +224,6 @@ def check_batch(
 
     `measures`: the errors of answers that a foreign check accepts, too.
     """
-    check = check_output if truth.case.tolerance.rtol is None else check_close
     for first, expected, got in batch.judge(truth, called):
         count = len(next(iter(got.values())))
         if truth.reference.compares:
@@ -235,7 +236,8 @@ def check_batch(
             # One call is shown to the participant without the axis of the stack.
             label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
             got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]
-            checked = partial(check, label, got_, truth_, honest_, truth.case.tolerance, calls=count)
+            tolerance = truth.case.tolerance.of_output(name)
+            checked = partial(check_by(tolerance), label, got_, truth_, honest_, tolerance, calls=count)
             found = checked()
             # Only the explanation of a wrong output needs what was there before the call: it is as large as the output.
             yield found if found.correct else checked(poison=batch.poison(name, count)[at])
@@ -244,18 +246,25 @@ def check_batch(
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
     """The first wrong output of a round, or None; cheap as long as all are right."""
     if not truth.reference.compares and all(
-        _surely_right(expected, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
+        _surely_right(expected.truth, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
     ):
         return None
     return next((check for check in check_batch(batch, truth, called, measures=False) if not check.correct), None)
 
 
-def _surely_right(expected: Expected, got: Tensors, tolerance: Tolerance) -> bool:
+def _surely_right(right: Tensors, got: Tensors, tolerance: Tolerance) -> bool:
     calls = len(next(iter(got.values())))
-    pairs = [(values, expected.truth[name]) for name, values in got.items()]
-    if tolerance.rtol is not None:
-        return all(is_close(*pair, tolerance) for pair in pairs)
-    return all_pass_fast_check(pairs, tolerance, calls)
+    budgeted: dict[float, tuple[Tolerance, list[tuple[Tensor, Tensor]]]] = {}
+    for name, values in got.items():
+        own, pair = tolerance.of_output(name), (values, right[name])
+        if own.off_by is not None:
+            if beyond_steps(*pair, own, calls) is not None:
+                return False
+        elif own.rtol is None:
+            budgeted.setdefault(own.factor, (own, []))[1].append(pair)
+        elif not is_close(*pair, own):
+            return False
+    return all(all_pass_fast_check(pairs, own, calls) for own, pairs in budgeted.values())
 
 
 def _own_compare(
@@ -272,7 +281,7 @@ def _own_compare(
         answer, given, right = (
             truth.grouped({n: t[k] for n, t in stacked.items()}) for stacked in (got, expected.given, expected.truth)
         )
-        why = truth.reference.compare(answer, given, right, truth.case)
+        why = truth.reference.compare(answer, given, right, truth.case, partial(_usual, truth, expected, got, k))
         if measures and why is None and not truth.reference.exact:
             honest = expected.honest()
             for output in _answered(truth.case):
@@ -283,6 +292,23 @@ def _own_compare(
         mismatch = Mismatch(output=name, shape=shape, dtype=dtype, wrong=0, total=values[k].numel(), hints=(why or "",))
         wrong = None if why is None else mismatch
         yield OutputCheck(output=name, dtype=dtype, correct=why is None, mismatch=wrong)
+
+
+def _usual(truth: Truth, expected: Expected, got: Tensors, k: int, output: str) -> str | None:
+    """What the tolerance says of an output of call k, or of all members of a list: a `compare` may build on it."""
+    names = [name for name in got if name.partition("[")[0] == output]
+    if not names:
+        raise KeyError(f"{output} is no output")
+    one, right = ({name: stacked[name][k : k + 1] for name in names} for stacked in (got, expected.truth))
+    if _surely_right(right, one, truth.case.tolerance):
+        return None
+    honest = truth.one({name: tensor[k] for name, tensor in expected.given.items()})
+    for name in names:
+        tolerance = truth.case.tolerance.of_output(name)
+        checked = check_by(tolerance)(name, got[name][k], expected.truth[name][k], honest[name], tolerance)
+        if not checked.correct:
+            return describe(checked)
+    return None
 
 
 def _answered(case: ResolvedCase) -> Iterator[str]:

@@ -29,7 +29,7 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.foreign_files import foreign_files
 from harness.problem.lists import flatten, grouped
-from harness.problem.reference import NoReference, Reference
+from harness.problem.reference import NoReference, Reference, Usual
 from harness.problem.returned import Value
 from harness.sandbox import Provider
 from harness.shared.carrier import assign
@@ -37,6 +37,7 @@ from harness.shared.foreign import FORMS
 from harness.verdict import DeviceKind
 from harness.wire import commands, replies
 
+_DRAWS = 5  # of the inputs that a cost depends on
 R = TypeVar("R", bound=replies.Reply)
 
 
@@ -125,7 +126,12 @@ class Oracle:
             return grouped({slot.tensor.name: copied(bound.tensor(slot)) for slot in bound.layout.outputs}, case)
 
     def compare(
-        self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value], case: ResolvedCase
+        self,
+        got: Mapping[str, Value],
+        inputs: Mapping[str, Value],
+        truth: Mapping[str, Value],
+        case: ResolvedCase,
+        usual: Usual | None = None,
     ) -> str | None:
         """Ask the reference's own check about an answer to a call of the case: None if it is right, else the reason.
 
@@ -221,3 +227,14 @@ def load_reference(problem: Problem, provider: Provider, device: DeviceKind) -> 
     if not problem.has_reference:
         return NoReference()
     return Oracle(problem, provider, device) if problem.foreign else Reference.load(problem)
+
+
+def with_cost(reference: Reference | Oracle, case: ResolvedCase, device: DeviceKind) -> ResolvedCase:
+    """The case with the cost that its generated inputs have: the least of a few draws, so that none is too high.
+
+    Raises:
+        ProblemError: `generate` fails.
+    """
+    if isinstance(reference, Oracle):
+        return case
+    return reference.with_cost(case, (DEVICES[device].generator(secrets.randbits(63)) for _ in range(_DRAWS)))

@@ -12,17 +12,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import SubmissionError, UsageError, nearest
+from harness.errors import UsageError
 from harness.judge.setup import ignore
 from harness.languages import LANGUAGES
-from harness.problem import Problem
 from harness.profiling.stacks import collapse, stacks_of
-from harness.verdict import DeviceKind, Verdict
+from harness.verdict import Verdict
 from kernelmark.diagnostics.profiling.views import KernelProfile, Part, kernel_profile, parts
 from kernelmark.diagnostics.profiling.views import parts as parts_of
 from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.choice import choose_provider
-from kernelmark.project.problems import find_baselines, find_problem
+from kernelmark.project.problems import find_baselines, find_problem, of_one_case
 from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import counted
 from leaderboard.record.profile import Rows, StoredProfile, archive_profile, fitted
@@ -74,21 +73,6 @@ def profile(
     wanted = parts or parts_of(device)
     profiles = tuple(kernel_profile(*kernel, device, provider, wanted, on_progress) for kernel in kernels)
     return CaseProfile(found.slug, benchmark.name, verdict, profiles)
-
-
-def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Problem:
-    """The problem with one of its benchmarks, the largest if none is named.
-
-    Raises:
-        UsageError: it has no such benchmark.
-    """
-    cases = {case.name: case for case in problem.benchmarks if device in case.devices}
-    if not cases:
-        raise SubmissionError(problem.slug, f"has no benchmark for the device {device}", "use another --device")
-    if name is not None and name not in cases:
-        raise UsageError(f"case {name!r}", f"is not a benchmark of {problem.slug}", nearest(name, list(cases)))
-    chosen = cases[name] if name else max(cases.values(), key=lambda case: problem.resolve(case).minimum_bytes)
-    return problem.model_copy(update={"benchmarks": (chosen,)})
 
 
 _LETTERS = 300  # of a line about what is missing, or of a cell

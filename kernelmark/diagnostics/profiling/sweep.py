@@ -14,11 +14,10 @@ from harness.errors import ProblemError, UsageError, nearest
 from harness.judge.setup import ignore
 from harness.problem import Problem
 from harness.verdict import Interval, Verdict
-from kernelmark.diagnostics.profiling import of_one_case
 from kernelmark.diagnostics.profiling.charts import line_chart
 from kernelmark.diagnostics.profiling.folder import write_files
 from kernelmark.grading.setup import OnProgress, PreparedJob
-from kernelmark.project.problems import find_problem
+from kernelmark.project.problems import find_problem, of_one_case
 from kernelmark.project.settings import Settings
 from kernelmark.text import spreadsheet
 from leaderboard.publishing.site.charts.plot import linear, logarithmic
