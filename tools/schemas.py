@@ -35,7 +35,7 @@ from kernelmark.text.show import ProblemNotes
 from kernelmark.text.standings import RunDocument
 from kernelmark.text.words import Word
 from leaderboard.record.inspection import Inspection
-from leaderboard.record.moderation import Moderation
+from leaderboard.record.moderation import Moderation, RecordedEvent
 from leaderboard.record.similar import Pair
 from leaderboard.standings.ranking import Table
 
@@ -53,6 +53,7 @@ DOCUMENTS: dict[str, Any] = {
     "due": list[DueDocument],
     "explain": list[Word],
     "error": ErrorDocument,
+    "events": list[RecordedEvent],
     "export": ExportDocument,
     "fleet": FleetDocument,
     "grade": list[GradedDocument],

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +18,10 @@ from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
 from kernelmark.project.documents import print_as, print_document
-from kernelmark.text.terminal import columns, counted, print_text, say, visible
+from kernelmark.text.terminal import columns, counted, labelled, print_text, say, visible
+
+if TYPE_CHECKING:
+    from leaderboard.record.moderation import Action, Moderation, Scope
 
 
 @click.group(cls=Group)
@@ -26,20 +29,18 @@ def moderate() -> None:
     """Moderate a recorded run: an event is appended; nothing is ever edited or removed."""
 
 
-def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command:
-    @click.argument("run", shell_complete=complete.runs)
-    @click.option("--actor", required=True, help="Who says so.")
-    @click.option("--reason", required=True, help="Why; shown on the board.")
-    @form_option
-    def command(run: str, actor: str, reason: str, form: str, source: bool = False, author: bool = False) -> None:
-        from kernelmark.record.recording import moderate
-        from kernelmark.text import standings
+def _moderating(action: Action, text: str, *, scoped: bool = True) -> click.Command:
+    @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...", shell_complete=complete.runs)
+    @_saying
+    def command(
+        runs: tuple[str, ...], actor: str, reason: str, form: str, source: bool = False, author: bool = False
+    ) -> None:
+        from kernelmark.record.moderating import moderate
 
         if source and author:
             raise UsageError("--source and --author", "cannot be given together", "give one of them")
-        scope = "source" if source else "author" if author else "run"
-        event = moderate(load_settings(), run, action, actor, reason, scope)  # type: ignore[arg-type]  # of those below
-        print_as(form, "moderation", event.to_json(), [event.run, *standings.moderation([event])])
+        scope: Scope = "source" if source else "author" if author else "run"
+        _say_events(form, moderate(load_settings(), runs, action, actor, reason, scope))
 
     if scoped:
         command = click.option(
@@ -55,9 +56,53 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
     return click.command(action, help=text)(command)
 
 
-moderate.add_command(_moderating("disqualify", "Remove RUN from the ranking; `show` still shows it."))
-moderate.add_command(_moderating("reinstate", "Let RUN rank again, or for the first time if it was late."))
-moderate.add_command(_moderating("annotate", "Attach a note to RUN; its state does not change.", scoped=False))
+def _saying(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that appends an event."""
+    command = form_option(command)
+    command = click.option("--reason", required=True, help="Why; shown on the board.")(command)
+    return click.option("--actor", required=True, help="Who says so.")(command)
+
+
+def _say_events(form: str, events: Sequence[Moderation]) -> None:
+    """Print each event: for programs on a line of its own, for people with its run and whom it is shown to."""
+    from kernelmark.record.moderating import audience
+    from kernelmark.text import standings
+
+    for event in events:
+        lines = [event.run, *standings.moderation([event])]
+        if form != "json" and event.action == "annotate":
+            lines.append(labelled("shown to", audience(load_settings(), event)))
+        print_as(form, "moderation", event.to_json(), lines)
+
+
+moderate.add_command(_moderating("disqualify", "Remove each RUN from the ranking; `show` still shows it."))
+moderate.add_command(_moderating("reinstate", "Let each RUN rank again, or for the first time if it was late."))
+moderate.add_command(_moderating("annotate", "Attach a note to each RUN; its state does not change.", scoped=False))
+
+
+@moderate.command("undo")
+@click.argument("event")
+@_saying
+def undo(event: str, actor: str, reason: str, form: str) -> None:
+    """Undo EVENT, which `kernelmark moderate list` names: both events stay on record, and no longer count.
+
+    EVENT is its id, or the id's first digits. What undoes an event can be undone, too.
+    """
+    from kernelmark.record import moderating
+
+    _say_events(form, [moderating.undo(load_settings(), event, actor, reason)])
+
+
+@moderate.command("list")
+@click.argument("problem", required=False, shell_complete=complete.problems)
+@form_option
+def list_events(problem: str | None, form: str) -> None:
+    """List all events on PROBLEM, or on all problems, with their ids, undone ones too."""
+    from kernelmark.record.moderating import events
+    from kernelmark.text import standings
+
+    found = events(load_settings(problem), problem)
+    print_as(form, "events", found, standings.moderated(found) if found else ["nothing was moderated"])
 
 
 @click.command()

@@ -20,7 +20,7 @@ from harness.verdict import ProblemId
 from kernelmark.project.choice import choose_device, choose_provider
 from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import Settings
-from kernelmark.record.recording import moderate
+from kernelmark.record.moderating import moderate
 from kernelmark.record.records import current, find_run, tables
 from kernelmark.text.terminal import say, unexpected
 from leaderboard.record.archive import stored
@@ -76,7 +76,7 @@ def audits(
         }
         if record:
             said = "; ".join(f"{name}: {report.text}" for name, report in by_tool.items())
-            moderate(settings, run, "annotate", _ACTOR, said[:_REASON])
+            moderate(settings, [run], "annotate", _ACTOR, said[:_REASON])
         findings: list[AuditFinding] = [
             {"tool": name, "state": report.state, "text": report.text} for name, report in by_tool.items()
         ]

@@ -16,12 +16,13 @@ from harness.problem.schedule import shown
 from harness.verdict import Interval, Outcome, Verdict
 from kernelmark.text import times
 from kernelmark.text.terminal import INDENT, Line, columns, counted, labelled, visible
+from leaderboard.record.moderation import undone
 from leaderboard.record.pooling import COMPARABLE, NO_RANK, WIDEST
 from leaderboard.standings.ranking import ACROSS_CARDS
 from leaderboard.text.units import interval, ratio, size
 
 if TYPE_CHECKING:
-    from leaderboard.record.moderation import Moderation
+    from leaderboard.record.moderation import Moderation, RecordedEvent
     from leaderboard.standings.ranking import Row, Table
 
 
@@ -161,9 +162,13 @@ def _note(row: Row) -> str:
 
 
 def moderation(events: Iterable[Moderation]) -> Iterator[str]:
-    """What organizers said about a run, one line per event."""
-    for event in events:
-        yield labelled(event.action, _said(event))
+    """What organizers said about a run, one line per event, each with its id; of an undone one that it is."""
+    every = list(events)
+    gone = undone(every)
+    for event in every:
+        of = f" of {event.undoes[:_DIGITS]}" if event.undoes else ""
+        by = f"; undone by {gone[event.id].id[:_DIGITS]}" if event.id in gone else ""
+        yield labelled(event.action, f"{_said(event)}, event {event.id[:_DIGITS]}{of}{by}")
 
 
 def _said(event: Moderation) -> str:
@@ -186,6 +191,25 @@ def _notes_on(table: Table) -> Iterator[str]:
         state = "" if row.state == "ranks" else f" ({row.state.replace('_', ' ')})"
         for event in row.moderation:
             yield f"{row.run} by {visible(row.author)}{state}: {event.action}: {_said(event)}"
+
+
+_EVENTS = ("event", "date (UTC)", "problem", "action", "about", "actor", "undone by", "reason")
+_DIGITS = 8  # of an event's id, which are shown
+
+
+def moderated(events: Sequence[RecordedEvent]) -> Iterator[str]:
+    """The events of the record, each with its id."""
+    rows = []
+    for each in events:
+        event = each.event
+        scope, named = event.about
+        about = (
+            f"event {event.undoes[:_DIGITS]}" if event.undoes else f"{scope} {named[:16] if event.sha256 else named}"
+        )
+        when, problems = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}", ", ".join(each.problems)
+        said = (problems, event.action, about, event.actor, each.undone_by[:_DIGITS], event.reason)
+        rows.append((event.id[:_DIGITS], when, *map(visible, said)))
+    yield from columns(rows, head=_EVENTS, prose=True)
 
 
 _HEAD = ("date (UTC)", "run", "problem", "submission", "author", "time or outcome", "board")

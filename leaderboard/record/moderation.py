@@ -7,19 +7,20 @@ An event is about one run, about every run of one source by any author, or about
 also cover later runs. Of all events that concern a run, the last one that decides a state wins, by its place in the
 ledger, not by its time: clocks of two machines may disagree, but a chain has one order. So a run can be reinstated
 after its author was disqualified, and a later event about the author applies to this run again. An annotation decides
-nothing.
+nothing. An event can be undone by a later one, and this one, too: both stay in the ledger, and no longer count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from harness.verdict import Record, Sha256
 
-Action = Literal["disqualify", "reinstate", "annotate", "late"]
+Action = Literal["disqualify", "reinstate", "annotate", "late", "undo"]
 Scope = Literal["run", "source", "author"]
 State = Literal["ranks", "disqualified", "late"]
 
@@ -32,7 +33,7 @@ class Moderation(Record):
     was only graded after it; `moderate` writes the others.
 
     With the scope "run" it is about `run`. With the scope "source" or "author", `run` is the run that the organizer
-    named, and the event is about `sha256` or `author`.
+    named, and the event is about `sha256` or `author`. The action "undo" has the scope of the event that it `undoes`.
     """
 
     schema_version: Literal[1] = 1
@@ -41,6 +42,7 @@ class Moderation(Record):
     scope: Scope = "run"
     sha256: Sha256 | None = None
     author: str | None = None
+    undoes: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
     actor: Annotated[str, Field(min_length=1, max_length=100)]
     reason: Annotated[str, Field(min_length=1, max_length=1000)]
     created_at: AwareDatetime
@@ -51,7 +53,20 @@ class Moderation(Record):
             self.author is not None
         ):
             raise ValueError("an event about a source names its sha256, one about an author the author, others neither")
+        if (self.action == "undo") != (self.undoes is not None):
+            raise ValueError("an event that undoes another names it, and no other event does")
         return self
+
+    @property
+    def id(self) -> str:
+        """What names it: it follows from what it says, so that it is the same in every ledger and after a merge."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+    @property
+    def about(self) -> tuple[Scope, str]:
+        """What it is about: the scope, and the run, the source's hash or the author."""
+        named = {"run": self.run, "source": self.sha256, "author": self.author}[self.scope]
+        return self.scope, str(named)
 
     @property
     def decides(self) -> bool:
@@ -70,6 +85,15 @@ class Moderation(Record):
         return self.model_dump_json(exclude=unsaid, exclude_none=True)
 
 
+class RecordedEvent(Record):
+    """An event with its id, the problems in whose ledgers it is, and the id of the event that undoes it, if any."""
+
+    event: Moderation
+    id: str
+    problems: tuple[str, ...]
+    undone_by: str = ""
+
+
 class Events:
     """Moderation events with their places in the ledger."""
 
@@ -77,8 +101,13 @@ class Events:
         self._about: dict[tuple[Scope, str], dict[int, Moderation]] = {}
 
     def add(self, seq: int, event: Moderation) -> None:
-        named = {"run": event.run, "source": event.sha256, "author": event.author}[event.scope]
-        self._about.setdefault((event.scope, str(named)), {})[seq] = event
+        self._about.setdefault(event.about, {})[seq] = event
+
+    @property
+    def every(self) -> tuple[Moderation, ...]:
+        """All of them, oldest first."""
+        by_seq = {seq: event for about in self._about.values() for seq, event in about.items()}
+        return tuple(event for _, event in sorted(by_seq.items()))
 
     def named(self, scope: Scope) -> list[str]:
         """The runs, the hashes of the sources or the authors that events are about."""
@@ -97,9 +126,25 @@ class Events:
         return state(self.of((run,), sha256, author)) if self._about else "ranks"
 
 
-def state(events: Iterable[Moderation]) -> State:
+def undone(events: Sequence[Moderation]) -> dict[str, Moderation]:
+    """The events, oldest first, that were undone: by the id of each, the event that undoes it and was not undone."""
+    found: dict[str, Moderation] = {}
+    if any(event.undoes is not None for event in events):
+        for event in reversed(events):
+            if event.undoes is not None and event.id not in found:
+                found.setdefault(event.undoes, event)
+    return found
+
+
+def standing(events: Sequence[Moderation]) -> tuple[Moderation, ...]:
+    """The events that still count, without those that only undo others."""
+    gone = undone(events)
+    return tuple(event for event in events if event.undoes is None and not (gone and event.id in gone))
+
+
+def state(events: Sequence[Moderation]) -> State:
     """The state that the events of one run, oldest first, result in; a run without events ranks."""
     result: State = "ranks"
-    for event in events:
+    for event in standing(events):
         result = _STATES.get(event.action, result)
     return result

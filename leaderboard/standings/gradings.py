@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from harness.verdict import Verdict
 from leaderboard.record.current import Current
 from leaderboard.record.fields import Facts, VerdictFields
-from leaderboard.record.moderation import Moderation, State, state
+from leaderboard.record.moderation import Moderation, State, standing, state
 from leaderboard.record.pooling import PooledSource
 from leaderboard.standings.ranking import rankings
 from leaderboard.standings.staleness import Present, Stale
@@ -20,7 +20,7 @@ from leaderboard.standings.staleness import Present, Stale
 
 @dataclass(frozen=True)
 class RecordedGrading:
-    """One recorded verdict; `moderation` has the events that concern it, oldest first."""
+    """One recorded verdict; `moderation` has the events that concern it and were not undone, oldest first."""
 
     verdict: VerdictFields
     seq: int
@@ -55,7 +55,8 @@ def gradings(facts: Facts, current: Current) -> list[RecordedGrading]:
         LedgerError: an event was written by a version that this one cannot read.
     """
     events, present = facts.moderation(), Present(current, facts)
-    return [RecordedGrading(v, v.seq, events.of((v.run,), v.sha256, v.author), present.mark(v)) for v in facts.verdicts]
+    said = ((v, standing(events.of((v.run,), v.sha256, v.author))) for v in facts.verdicts)
+    return [RecordedGrading(v, v.seq, of, present.mark(v)) for v, of in said]
 
 
 def newest(of: Iterable[RecordedGrading]) -> list[RecordedGrading]:
@@ -71,7 +72,7 @@ def newest(of: Iterable[RecordedGrading]) -> list[RecordedGrading]:
 
 
 def moderation(facts: Facts, verdict: Verdict) -> tuple[Moderation, ...]:
-    """The events that concern one run, about itself, its source or its author, oldest first."""
+    """All events that concern one run, about itself, its source or its author, oldest first, undone ones too."""
     events = facts.moderation()
     return events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
 

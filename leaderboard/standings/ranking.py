@@ -55,7 +55,7 @@ class Row:
     line in the ledger, `modes` are the timing modes of its `cases` benchmark cases, `share` is its share of the
     roofline (the geometric mean over the cases), `peak_bytes` the most device memory that a call of any case allocated,
     and the speedups are its own. All of them ran on the same `card`, the hash of its UUID, if the device has one.
-    `moderation` has the events that concern any of the gradings, oldest first.
+    `moderation` has the events that concern any of the gradings and were not undone, oldest first.
     """
 
     __pydantic_config__ = Record.model_config
@@ -294,7 +294,7 @@ class _Rows:
         self, verdict: VerdictFields, score: Interval, gradings: Sequence[str], rank: int | None, state: RowState | None
     ) -> Row:
         """A row over these runs; one without a `state` has that which its events result in."""
-        said = self.events.of(gradings, verdict.sha256, verdict.author)
+        said = moderation.standing(self.events.of(gradings, verdict.sha256, verdict.author))
         return Row(
             rank=rank,
             author=verdict.author,

@@ -6,6 +6,7 @@ import json
 import random
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -275,3 +276,114 @@ def test_standing_says_that_a_source_that_was_disqualified_does_not_rank(ledger:
     ledger.moderate(about(FAST, "source"))
     (table,) = rank(ledger.read())
     assert standing(COPY, table) == "none: it is disqualified, and does not rank (every run of this source: why)"
+
+
+def undoing(of: Moderation, reason: str = "a mistake") -> Moderation:
+    return of.model_copy(update={"action": "undo", "undoes": of.id, "reason": reason})
+
+
+def test_an_event_that_was_undone_counts_no_more_until_that_is_undone() -> None:
+    out, note = event(FAST.run, "disqualify"), event(BOB.run, "annotate", "neat")
+    assert standings(out, undoing(out)) == (BEFORE, [])
+    assert standings(out, undoing(out), undoing(undoing(out))) == (AFTER, [("a", "disqualified")])
+    again = event(FAST.run, "disqualify", "again", hours=3)
+    assert standings(out, again, undoing(out)) == (AFTER, [("a", "disqualified")]), "the other one still counts"
+    back = event(FAST.run, "reinstate")
+    assert standings(out, back, undoing(back)) == (AFTER, [("a", "disqualified")])
+    everyone = about(FAST, "author")
+    assert standings(everyone, undoing(everyone)) == (BEFORE, [])
+    (table,) = rank(chained(*RUNS, note, undoing(note)))
+    assert [row.moderation for row in table.rows] == [(), ()], "the board no longer shows it"
+
+
+@pytest.mark.parametrize("wrong", [{"action": "undo"}, {"undoes": "a" * 16}, {"action": "undo", "undoes": "b"}])
+def test_only_what_undoes_an_event_names_one(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="undoes"):
+        Moderation.model_validate({**json.loads(event(FAST.run, "disqualify").to_json()), **wrong})
+
+
+SAID = ("--actor", "grace", "--reason", "why")
+
+
+def listed(command: Command, *arguments: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = json.loads(command("moderate", "list", *arguments, "--format", "json").out)["items"]
+    return items
+
+
+def test_several_runs_are_moderated_at_once_or_none(ledger: JsonlLedger, command: Command) -> None:
+    wrong = command("moderate", "disqualify", "aaaa", "dddd", *SAID)
+    assert (wrong.code, ledger.verify()) == (2, 4), "one of them is unknown"
+    said = command("moderate", "disqualify", "aaaa", "c", "aaaa", *SAID)
+    assert (said.code, ledger.verify()) == (0, 6)
+    assert [line for line in said.out.splitlines() if not line.startswith(" ")] == [FAST.run, BOB.run]
+    assert {run.run for table in rank(ledger.read()) for run in table.set_aside} == {FAST.run, BOB.run}
+
+
+def test_what_is_said_already_is_not_recorded_again(ledger: JsonlLedger, command: Command) -> None:
+    other = JsonlLedger(ledger.path.with_name("gelu.jsonl"))
+    command("moderate", "disqualify", "aaaa", *SAID)
+    [first] = listed(command)
+    twice = command("moderate", "disqualify", "aaaa", "--actor", "bob", "--reason", "also")
+    assert (twice.code, ledger.verify()) == (0, 5)
+    assert f"note: {FAST.run} is disqualified already, by event {first['id']} of grace (why); nothing was" in twice.err
+    assert command("moderate", "disqualify", "aaaa", "--author", *SAID).err == "", "that says more"
+    other.append(accepted(run="9" * 16, author="ada", problem="gelu"))
+    assert command("moderate", "disqualify", "aaaa", "--author", *SAID).err == ""
+    assert (ledger.verify(), other.verify()) == (6, 2), "it is new to one ledger"
+    command("moderate", "reinstate", "bbbb", *SAID)
+    assert command("moderate", "disqualify", "aaaa", "--author", *SAID).err == "", "it is about that run again"
+    note = ("moderate", "annotate", "aaaa", "--actor", "grace", "--reason")
+    assert [command(*note, text).err.count("already") for text in ("neat", "fast", "neat")] == [0, 0, 1]
+    assert "moderates run" not in command("verify").out
+
+
+def test_an_event_is_listed_and_undone_by_its_id(ledger: JsonlLedger, command: Command, competition: Path) -> None:
+    other = JsonlLedger(ledger.path.with_name("gelu.jsonl"))
+    other.append(accepted(run="9" * 16, author="ada", problem="gelu"))
+    assert command("moderate", "list").out == "nothing was moderated\n"
+    command("moderate", "disqualify", "aaaa", "--author", "--actor", "grace", "--reason", "two accounts")
+    [event] = listed(command)
+    assert (event["problems"], event["undone_by"], event["event"]["author"]) == (["gelu", "softmax"], "", "ada")
+    before = ledger.path.read_bytes()
+    said = command("moderate", "undo", event["id"][:8], "--actor", "bob", "--reason", "a mix-up")
+    assert said.code == 0, said.err
+    assert ledger.path.read_bytes().startswith(before), "nothing is removed"
+    assert (ledger.verify(), other.verify()) == (6, 3)
+    assert "moderates run" not in command("verify").out
+    assert not [run for each in (ledger, other) for table in rank(each.read()) for run in table.set_aside]
+    assert "two accounts" not in (competition / "leaderboard/BOARD.md").read_text()
+    out, undone = listed(command, "softmax")
+    assert (out["undone_by"], undone["event"]["undoes"]) == (undone["id"], out["id"])
+    shown = command("show", FAST.run).out
+    assert "state       ranks" in shown
+    assert f"event {out['id'][:8]}; undone by {undone['id'][:8]}" in shown
+    assert f"a mix-up (bob, {EPOCH:%Y}"[:-4] in shown
+    table = command("moderate", "list").out
+    assert "author ada" in table
+    assert f"event {out['id'][:8]}" in table
+
+    twice = command("moderate", "undo", event["id"], *SAID)
+    assert (twice.code, ledger.verify()) == (0, 6)
+    assert f"is undone already, by event {undone['id']}" in twice.err
+    command("moderate", "undo", undone["id"], *SAID)
+    assert {run.run[0] for table in rank(ledger.read()) for run in table.set_aside} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [("ffff", "event 'ffff' was never recorded here"), ("", "event '' was never"), ("late", "says how late a run was")],
+)
+def test_what_cannot_be_undone_is_one_line(ledger: JsonlLedger, command: Command, event: str, told: str) -> None:
+    late = accepted(run="f" * 16, author="eve")
+    remark = Moderation(run=late.run, action="late", actor="x", reason="1 day late", created_at=EPOCH)
+    ledger.append(late, remark)
+    said = command("moderate", "undo", remark.id if event == "late" else event, *SAID)
+    assert (said.code, said.err.count("\n"), ledger.verify()) == (2, 1, 6)
+    assert told in said.err
+
+
+def test_an_annotation_says_whom_it_is_shown_to(ledger: JsonlLedger, command: Command) -> None:
+    on_board = command("moderate", "annotate", "aaaa", *SAID)
+    assert "shown to    everyone: on the board, on the site, and by `kernelmark show`" in on_board.out
+    failed_run = command("moderate", "annotate", "ab", *SAID)
+    assert "shown to    whoever asks with `kernelmark show`; no row of the board is about it" in failed_run.out

@@ -1,0 +1,145 @@
+"""Appends moderation events to the record and publishes the board, and lists events: `kernelmark moderate`. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.errors import UsageError
+from harness.verdict import SubmissionId
+from kernelmark.project.settings import Settings
+from kernelmark.record.publishing import publish
+from kernelmark.record.records import find_run, ledgers, tables, whole
+from kernelmark.text.terminal import say, warn
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Action, Moderation, RecordedEvent, Scope, standing, undone
+
+_ALREADY = {"disqualify": "disqualified", "reinstate": "reinstated", "annotate": "annotated so"}
+
+
+def moderate(
+    settings: Settings, prefixes: Sequence[str], action: Action, actor: str, reason: str, scope: Scope = "run"
+) -> list[Moderation]:
+    """Append a moderation event for each of some runs to the ledgers that hold them, and publish the board.
+
+    With the scope "source" it covers every run of that run's source in this ledger. With "author" it covers every run
+    of that run's author, and is appended to every ledger of the project. What a ledger says already is not said again:
+    then the event is the earlier one, and a note says so.
+
+    Raises:
+        UsageError: no run or several runs begin with these digits, or the actor or the reason is empty or too long;
+            nothing was appended.
+        HarnessError: as for `record` and `publish`.
+    """
+    of, made = whole(settings), list[tuple[Moderation, SubmissionId, list[JsonlLedger]]]()
+    for prefix in dict.fromkeys(prefixes):
+        ledger, entry = find_run(of, prefix)
+        submission = entry.verdict.submission
+        event = _event(
+            run=entry.verdict.run,
+            action=action,
+            scope=scope,
+            sha256=submission.sha256 if scope == "source" else None,
+            author=submission.author if scope == "author" else None,
+            actor=actor,
+            reason=reason,
+        )
+        made.append((event, submission, ledgers(of) if scope == "author" else [ledger]))
+    result, changed = list[Moderation](), list[str]()
+    for event, submission, holding in made:
+        said = [(ledger, _said(ledger, event, submission)) for ledger in holding]
+        new = [ledger for ledger, earlier in said if earlier is None]
+        for ledger in new:
+            _append(ledger, event)
+        changed += [ledger.path.stem for ledger in new]
+        earlier = next((earlier for _, earlier in said if earlier is not None), None)
+        if earlier is not None and not new:
+            why = f"by event {earlier.id} of {earlier.actor} ({earlier.subject}{earlier.reason})"
+            say(f"kernelmark: note: {event.run} is {_ALREADY[action]} already, {why}; nothing was recorded")
+        result.append(event if new or earlier is None else earlier)
+    for slug in dict.fromkeys(changed):
+        publish(settings, slug)
+    return result
+
+
+def undo(settings: Settings, prefix: str, actor: str, reason: str) -> Moderation:
+    """Append an event that undoes the one whose id begins so, to every ledger that has it, and publish the board.
+
+    Raises:
+        UsageError: no event or several begin so, it says how late a run was, or as for `moderate`.
+        HarnessError: as for `moderate`.
+    """
+    named = f"event {prefix!r}"
+    found = [each for each in events(settings) if prefix and each.event.id.startswith(prefix)]
+    if not found:
+        raise UsageError(named, "was never recorded here", "`kernelmark moderate list` lists all events")
+    if len(found) > 1:
+        raise UsageError(named, f"could be {', '.join(each.event.id for each in found[:4])}", "give more digits")
+    [known] = found
+    event = known.event
+    if event.action == "late":
+        raise UsageError(named, "says how late a run was", "let it rank with `kernelmark moderate reinstate`")
+    if known.undone_by:
+        say(f"kernelmark: note: event {event.id} is undone already, by event {known.undone_by}; nothing was recorded")
+        return next(each.event for each in events(settings) if each.event.id == known.undone_by)
+    about = {name: getattr(event, name) for name in ("run", "scope", "sha256", "author")}
+    made = _event(**about, action="undo", undoes=event.id, actor=actor, reason=reason)
+    for ledger in ledgers(whole(settings)):
+        if ledger.path.stem in known.problems:
+            _append(ledger, made)
+            publish(settings, ledger.path.stem)
+    return made
+
+
+def events(settings: Settings, problem: str | None = None) -> list[RecordedEvent]:
+    """All events on one problem, or on all, in the order of the ledgers; one in several ledgers once.
+
+    Raises:
+        UsageError, LedgerError: as for `ledgers`, or one was written by a version that this one cannot read.
+    """
+    found: dict[str, RecordedEvent] = {}
+    for ledger in ledgers(whole(settings), problem):
+        every = ledger.facts().moderation().every
+        gone = undone(every)
+        for event in every:
+            before = found[event.id].problems if event.id in found else ()
+            by = gone[event.id].id if event.id in gone else ""
+            found[event.id] = RecordedEvent(
+                event=event, id=event.id, problems=(*before, ledger.path.stem), undone_by=by
+            )
+    return list(found.values())
+
+
+def audience(settings: Settings, event: Moderation) -> str:
+    """Whom an event is shown to."""
+    shown = any(event in row.moderation for table in tables(whole(settings)) for row in (*table.rows, *table.set_aside))
+    everywhere = "everyone: on the board, on the site, and by `kernelmark show`"
+    return everywhere if shown else "whoever asks with `kernelmark show`; no row of the board is about it"
+
+
+def _event(**fields: Any) -> Moderation:
+    try:
+        return Moderation(**fields, created_at=datetime.now(UTC))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"--{first['loc'][0]}", f"is not valid: {first['msg']}") from error
+
+
+def _append(ledger: JsonlLedger, event: Moderation) -> None:
+    for warning in ledger.moderate(event).warnings:
+        warn(warning)
+
+
+def _said(ledger: JsonlLedger, event: Moderation, of: SubmissionId) -> Moderation | None:
+    """The event of a ledger that says the same already, and after which none says otherwise."""
+    known = ledger.facts().moderation()
+    if event.action == "annotate":
+        alike = (one for one in standing(known.every) if one.action == "annotate" and one.about == event.about)
+        return next((one for one in alike if one.reason == event.reason), None)
+    # What follows an event about a source or an author may be about any of their runs.
+    concerned = known.of((event.run,), of.sha256, of.author) if event.scope == "run" else known.every
+    last = next((one for one in reversed(standing(concerned)) if one.decides), None)
+    return last if last is not None and (last.action, last.about) == (event.action, event.about) else None
