@@ -71,11 +71,13 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'kernelmark' has no attribute {name!r}")
-    home = next((module for module, names in _HOMES.items() if name in names), "harness.errors")
-    return getattr(importlib.import_module(home), name)
+if not TYPE_CHECKING:  # a type checker would take a misspelt name for one of these
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'kernelmark' has no attribute {name!r}")
+        home = next((module for module, names in _HOMES.items() if name in names), "harness.errors")
+        return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:
