@@ -25,44 +25,7 @@ from tests.grading import checked, graded, submission
 SANDBOX = provider("bwrap")  # which keeps a hostile reference from the machine
 FOREIGN = Path(__file__).resolve().parents[1] / "foreign"
 
-GPU_MODE = """
-title = "Scaled rows"
-entry = "custom_kernel"
-parameters = ["rows"]
-cost = { bytes = "64 * rows", flops = 0 }
-tensors = [
-    { name = "x", role = "input", shape = ["rows", 8], dtype = "float32" },
-    { name = "out", role = "output", shape = ["rows", 8], dtype = "float32" },
-]
-tests = [
-    { name = "plain", params = { rows = 3 } },
-    { name = "shifted", params = { rows = 5 }, options = { shift = true } },
-]
-benchmarks = [{ name = "larger", params = { rows = 64 } }]
-
-[call]
-style = "tree"
-data = { tuple = ["x", { dict = { factor = 3.0 } }, "out"] }
-"""
-
-KERNELBENCH = """
-title = "Linear layers"
-entry = "ModelNew"
-parameters = ["width"]
-cost = { bytes = "2 * 4 * 4 * width", flops = 0 }
-tolerance = { rtol = 1e-4, atol = 1e-4 }
-tensors = [
-    { name = "x", role = "input", shape = [4, "width"], dtype = "float32" },
-    { name = "y", role = "output", shape = [4, "width"], dtype = "float32" },
-]
-tests = [{ name = "its sizes", params = { width = 16 } }]
-benchmarks = [{ name = "timed", params = { width = 16 } }]
-
-[call]
-style = "module"
-init = [16, 2]
-"""
-
+GPU_MODE, KERNELBENCH = ((FOREIGN / form / "problem.toml").read_text() for form in ("gpu_mode", "kernelbench"))
 RIGHT = """
 from task import SCALE
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.shared.foreign import ForeignForm
 from harness.verdict import Outcome, SandboxName
@@ -18,6 +17,7 @@ from tests.command import kernelmark
 from tests.grading import checked
 
 FOREIGN = Path(__file__).parents[1] / "foreign"
+IMPORTED = Path(__file__).parents[1] / "data/imported"
 README = FOREIGN / "README.md"
 TASK = """
 files: [{"name": "reference.py", "source": "reference.py"}]
@@ -40,10 +40,6 @@ def provider(name: SandboxName) -> Provider:
     return sandbox.provider(name)
 
 
-def dumped(problem: Problem) -> dict[str, list[str]]:
-    return {spec.name: [spec.role, spec.dtype, *map(str, spec.shape)] for spec in problem.tensors}
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     "name",
@@ -53,59 +49,17 @@ def dumped(problem: Problem) -> dict[str, list[str]]:
     ],
 )
 def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) -> None:
+    """As the files in `tests/data/imported` say: an import wrote them, and a reader found them right.
+
+    How large seeds may be is left out: the importer tries that for a limited time.
+    """
     ours = importer(provider(name), tmp_path)
     outcomes = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
     outcomes += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
     assert [outcome.reason for outcome in outcomes] == [""] * 8
-    bins, experts, moments, scale, total, double, recurrent, values = (
-        outcome.problem for outcome in outcomes if outcome.problem
-    )
-    assert dumped(bins) == {"x": ["input", "int64", "n"], "out": ["output", "int64", "16"]}
-    assert bins.tests[0].devices == ("cpu", "cuda")  # nothing in it names a GPU
-    assert experts.call.data == {
-        "tuple": [
-            "x",
-            {
-                "dict": {"expert.{index}.0.weight": "expert_0_weight", "expert.{index}.1.weight": "expert_1_weight"}
-                | {"shared.0": "shared_0"}
-            },
-            {"dict": {"experts": {"param": "experts"}}},
-            "output",
-        ]
-    }
-    assert dumped(moments) == {
-        "x": ["input", "dtype0", "4", "d0"],
-        "norm_weight": ["input", "float32", "d0"],
-        "out0": ["output", "float32", "4"],
-        "out1": ["output", "float32", "4"],
-    }
-    fields = {"width": {"param": "d0"}, "groups": 4, "eps": 1e-5}
-    assert moments.call.data == {"tuple": ["x", {"dict": {"norm.weight": "norm_weight"}}, {"fields": fields}]}
-    assert moments.tests[1].params == {"n": 65, "d0": 130, "dtype0": "float16"}
-    assert moments.benchmarks[0].options == {"half": True, "kind": "shifted"}
-    assert dumped(scale) == {"x": ["input", "float32", "rows", "cols"], "y": ["output", "float32", "rows", "cols"]}
-    assert scale.call.data == {"tuple": ["x", "y"]}
-    assert [tensor.count for tensor in experts.tensors] == [None, "experts", "experts", None, None]
-    assert dumped(experts) == {
-        "x": ["input", "float32", "7", "width"],
-        "expert_0_weight": ["input", "float32", "width", "d0"],
-        "expert_1_weight": ["input", "float32", "d0", "width"],
-        "shared_0": ["input", "float32", "width"],
-        "output": ["output", "float32", "7", "width"],
-    }
-    room = {"output": ["output", "float32", "1"], "out": ["output", "float32"]}
-    assert dumped(total) == {"x": ["input", "float32", "n"], **room}
-    assert dumped(double) == {"x": ["input", "float32", "d0", "d0"], "out": ["output", "float32", "d0", "d0"]}
-    assert double.tests[0].devices == ("cuda",)  # 1 GiB each
-    assert dumped(recurrent) == {
-        "tokens": ["input", "int64", "3"],
-        "state": ["input", "float32", "d0", "3"],
-        "out0": ["output", "float32", "d0", "3"],
-        "out1": ["output", "int64", "3"],
-    }
-    assert recurrent.call.init == (8, {"tuple": [1, 8]}, {"text": "tanh"}, True)
-    assert recurrent.call.arguments == ("tokens", "state", 2)
-    assert dumped(values) == {"x": ["input", "float32", "d0"], "out": ["output", "float32", "d0"]}
+    texts = {file.parent.name: file.read_text() for file in tmp_path.glob("*/problem.toml")}
+    written = {slug: re.sub(r"seed_bits = \d+\n", "", text) for slug, text in texts.items()}
+    assert written == {file.stem: file.read_text() for file in IMPORTED.glob("*.toml")}
 
 
 MODEL = (FOREIGN / "KernelBench" / "level1" / "2_Recurrent_Net_.py").read_text().replace("Model(", "ModelNew(")
@@ -174,10 +128,7 @@ HOSTILE = {
         changed("return data + 1", "\n while True:\n  try: __import__('time').sleep(99)\n  except BaseException: pass"),
         "it did not end within 8 s",
     ),
-    "reads files": (
-        changed("import torch", f"import torch; open({str(FOREIGN / 'README.md')!r})"),
-        "FileNotFoundError",
-    ),
+    "reads files": (changed("import torch", f"import torch; open({str(README)!r})"), "FileNotFoundError"),
     "imports what is not there": (changed("import torch", "import torch, aiter_"), "it imports 'aiter_', which is not"),
     "does not parse": ("def", "is not Python"),
     "takes all memory": (changed("data + 1", "[bytearray(1 << 30) for _ in range(99)]"), "memory|MemoryError"),
