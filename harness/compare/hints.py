@@ -18,6 +18,7 @@ from harness.compare.field import BLOCK_ELEMENTS
 from harness.problem.elements import info, parts
 
 SAMPLE_ELEMENTS = 1 << 16
+_INT32 = 1 << 31
 TILES = (128, 64, 32, 16)
 
 # A pattern explains an output if at most this share of the error remains.
@@ -81,6 +82,8 @@ def hints(dtype: torch.dtype, got: Tensor, truth: Tensor, wrong: Tensor, clues: 
     if clues.unwritten < clues.wrong and sample.usable:
         sentences += sample.transposed()
         sentences += sample.factor() or sample.offset() or _precision(dtype, sample, clues)
+    if clues.wrong < total and total > _INT32 and _first_and_count(wrong)[0] >= _INT32 * parts(dtype):
+        sentences.append("right up to element 2³¹, from which on a 32-bit offset overflows: compute it in 64 bits")
     if not clues.only_rms and clues.wrong < total:
         elements = wrong.view(got.shape)
         sentences += _places(elements.any(-1) if parts(dtype) > 1 else elements)

@@ -48,6 +48,9 @@ class CpuDevice:
     def free_bytes(self) -> int:
         return 0
 
+    def memory_bytes(self) -> int:
+        return 0
+
     def batch_sizes(self) -> BatchSizes:
         return BatchSizes(memory_bytes=64 << 20, cache_bytes=0)
 

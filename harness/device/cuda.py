@@ -68,6 +68,11 @@ class CudaDevice:
 
         return int(torch.cuda.mem_get_info()[0])
 
+    def memory_bytes(self) -> int:
+        import torch
+
+        return int(torch.cuda.mem_get_info()[1])
+
     def batch_sizes(self) -> BatchSizes:
         return BatchSizes(memory_bytes=min(12 << 30, self.free_bytes() // 4), cache_bytes=self._l2_bytes())
 

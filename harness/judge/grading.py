@@ -26,7 +26,7 @@ from harness.judge.setup import Progress, Setup
 from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
-from harness.problem import ResolvedCase
+from harness.problem import Case, ResolvedCase
 from harness.problem.signature import prototypes
 from harness.verdict import (
     CaseResult,
@@ -140,14 +140,17 @@ class Grading:
 
     def _cases(self, kind: str) -> list[ResolvedCase]:
         rng = secrets.SystemRandom()  # the sizes must not follow from any seed in a verdict
-        given = [case for case in getattr(self._problem, kind) if self._setup.device in case.devices]
+        given = filter(self._runs, getattr(self._problem, kind))
         drawn = [self._problem.resolve(case.drawn(rng)) for case in given]
         if not drawn:
-            where = str(self._problem.directory / "problem.toml")
-            raise ProblemError(
-                where, f"key `{kind}` has no case for the device {self._setup.device}", "use another --device"
-            )
+            what = f"key `{kind}` has no case for the device {self._setup.device}"
+            raise ProblemError(str(self._problem.directory / "problem.toml"), what, "use another --device")
         return drawn
+
+    def _runs(self, case: Case) -> bool:
+        """Whether the device has the memory that the case needs; a test that was asked for by name runs anyway."""
+        enough = not case.memory_gib or self._device.memory_bytes() >= case.memory_gib << 30
+        return self._setup.device in case.devices and (enough or case.name in self._setup.only)
 
     def _run(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its one line."""

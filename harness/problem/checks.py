@@ -39,6 +39,10 @@ def check(problem: ProblemSpec) -> None:
         if "weight" in case.model_fields_set:
             only = "only benchmarks have weights: a test is right or wrong"
             case_key(problem, case).at("weight").refuse("is given", only)
+    for case in problem.tests + problem.benchmarks:
+        if case.memory_gib is not None and (case in problem.benchmarks or case.devices != ("cuda",)):
+            key = case_key(problem, case).at("memory_gib")
+            key.refuse("is given", 'only a test with devices = ["cuda"] can be left out on a smaller GPU')
     _check_schedule(problem, file)
     _check_tolerance(problem, file.at("tolerance"))
     for case in problem.tests + problem.benchmarks:

@@ -116,6 +116,9 @@ class Case(Spec):
     )
     devices: Devices = Field(default=("cpu", "cuda"), min_length=1, description="where the case runs")
     hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
+    memory_gib: Whole | None = Field(
+        default=None, gt=0, description="tests for cuda only: left out on a GPU that has less memory of its own"
+    )
     weight: Real = Field(default=1.0, gt=0, le=1000, description="benchmarks only: how much it counts in the score")
     fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
     options: dict[Option, Flag | Whole | Real | str] = Field(

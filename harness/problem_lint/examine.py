@@ -32,6 +32,7 @@ from harness.problem_lint.null_kernels import NullKernel, Scene, kernels
 # What a two-core CPU does in about two seconds, with all null kernels of a case.
 MOST_ELEMENTS = 5_000_000
 MOST_FLOPS = 3_000_000_000
+_LARGE, _INT32 = 1 << 28, 1 << 31  # elements
 _SEEDS = (1, 2, 3)  # for the inputs of the case, and for other inputs
 
 
@@ -129,6 +130,7 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
     yield from inputs.fixed()
     yield from run.never_caught()
     yield from run.stale_exceptions()
+    yield from _offsets(problem, [resolved for _, resolved in resolved_cases])
     yield from _left_out(case for case, resolved in resolved_cases if _too_large(resolved))
 
 
@@ -270,6 +272,15 @@ def _without_a_hidden_case(problem: Problem) -> Iterator[LintFinding]:
 def _too_large(case: ResolvedCase) -> bool:
     elements = sum(tensor.elements for tensor in case.tensors)
     return elements > MOST_ELEMENTS or case.minimum_flops > MOST_FLOPS
+
+
+def _offsets(problem: Problem, cases: Iterable[ResolvedCase]) -> Iterator[LintFinding]:
+    """Whether an offset of 32 bits would be seen, if benchmarks are so large that somebody may soon need more."""
+    largest = max(tensor.span for case in cases for tensor in case.tensors)
+    if _LARGE <= largest <= _INT32 and any("cuda" in case.devices for case in problem.benchmarks):
+        what = f"the largest tensor has {largest:,} elements: offsets of 32 bits are never seen to overflow"
+        remedy = 'if larger ones are to work, add a test of more than 2³¹ elements, with devices = ["cuda"], memory_gib'
+        yield LintFinding("note", (), "", what, remedy)
 
 
 def _left_out(large: Iterable[Case]) -> Iterator[LintFinding]:

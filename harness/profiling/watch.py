@@ -133,6 +133,7 @@ def artefacts(
 def visible_cases(problem: Problem, device: DeviceKind, *, tests: bool) -> list[ResolvedCase]:
     """Tests or benchmarks, the smallest first. Visible ones: what the kernel and a tool print of them is published."""
     given = [case for case in (problem.tests if tests else problem.benchmarks) if not case.hidden]
+    given = [case for case in given if case.memory_gib is None]
     rng = secrets.SystemRandom()
     cases = [problem.resolve(case.drawn(rng)) for case in given if device in case.devices]
     return sorted(cases, key=lambda case: Layout(case).bytes_per_set)

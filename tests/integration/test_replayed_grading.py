@@ -161,6 +161,15 @@ def test_the_runner_ends_as_soon_as_nothing_is_left_for_it_to_do(events: Events,
     assert list(dict.fromkeys(event for event in events if event in order)) == order
 
 
+def test_a_test_that_needs_more_memory_than_the_device_has_is_left_out(events: Events) -> None:
+    first, *others = DOUBLE.tests
+    large = first.model_copy(update={"name": "large", "memory_gib": 1})
+    verdict = graded(events, problem=DOUBLE.model_copy(update={"tests": (large, first, *others)}))
+    assert verdict.outcome is Outcome.ACCEPTED
+    assert verdict.tests_not_run == 0
+    assert [test.name for test in verdict.tests] == [test.name for test in DOUBLE.tests]
+
+
 def test_a_replay_that_is_short_of_memory_is_tried_once_more_without_a_runner(
     events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:

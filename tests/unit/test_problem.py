@@ -486,6 +486,11 @@ BAD: list[tuple[str, str, str]] = [
         "`tests[0].options.cols` has the name of a parameter that `generate` gets anyway; choose another name",
     ),
     ('"normal", neg_inf = 0.1', '"normal", scale = 1e4', "`tests[1].fill.x` goes beyond what float16 can hold"),
+    (
+        '"float32" }',
+        '"float32" }\nmemory_gib = 8',
+        '`tests[0].memory_gib` is given; only a test with devices = ["cuda"]',
+    ),
     # Tolerances of single outputs.
     ("factor = 2", "factr = 2", "`tolerance.factr` is unknown; did you mean `factor`?"),
     ("factor = 2", "[tolerance.y]\nfactor = 2", "`tolerance.y` names no output; known: `parts`, `out`"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.compare import beyond_steps, check_by, describe
+from harness.compare import beyond_steps, check_by, describe, hints
 from harness.problem.elements import widened
 from harness.problem.tolerance import Tolerance
 
@@ -93,3 +93,15 @@ def test_a_wrong_output_is_explained_by_the_rule() -> None:
     residual = torch.full((4, 500), 1.0)
     found = check_by(exact)("r", residual.nextafter(torch.tensor(2.0)), residual.double(), residual, exact)
     assert found.mismatch.allowed == "0 steps of float32"
+
+
+def test_offsets_that_overflow_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "_INT32", 1000)
+    truth = torch.arange(4000, dtype=torch.int32).view(4, 1000)
+    got = truth.clone()
+    got[1:] = 7
+    found = check_by(Tolerance())("y", got, truth, truth, Tolerance())
+    assert any("right up to element 2³¹" in hint for hint in found.mismatch.hints)
+    got[0, 999] = 7
+    found = check_by(Tolerance())("y", got, truth, truth, Tolerance())
+    assert not any("2³¹" in hint for hint in found.mismatch.hints)
