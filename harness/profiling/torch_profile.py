@@ -6,7 +6,7 @@ All that is read comes from the submission's own process: it is bounded, made pr
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -21,7 +21,7 @@ from harness.wire.checks import printable, strict_json
 
 _MAX_TABLE = 400_000  # characters
 _SETS = 4
-_ACTIVE, _REPEATS = 3, 2
+EVERYTHING = commands.Profile(active=3, repeats=2, parts=get_args(commands.ProfilePart))
 _TABLES = ("operators", "shapes", "by stack", "modules", "autograd table")
 _STACKS = ("cpu stacks", "device stacks")
 
@@ -30,6 +30,8 @@ _STACKS = ("cpu stacks", "device stacks")
 class TorchProfile:
     """What torch.profiler said of some calls of one case."""
 
+    calls: int = 0
+    """How many of them each trace and flame graph is of."""
     traces: list[bytes] = field(default_factory=list)
     """Chrome traces, as ASCII JSON; one a repeat."""
     tables: dict[str, str] = field(default_factory=dict)
@@ -48,25 +50,24 @@ def torch_profile(
     submission: Submission,
     case: GradedCase,
     provider: Provider,
-    parts: Collection[commands.ProfilePart] = get_args(commands.ProfilePart),
+    asked: commands.Profile = EVERYTHING,
 ) -> TorchProfile:
     """Build the submission in a sandbox of its own, and profile calls of this case.
 
     Args:
-        parts: of what the profiler can tell; its traces come with "torch".
+        asked: which calls, and what of them; the traces come with the part "torch".
 
     Raises:
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    asked = commands.Profile(active=_ACTIVE, repeats=_REPEATS, parts=tuple(parts))
     found = artefacts(submission, case, provider, asked, doing=f"profiling {case.name}", sets=_SETS)
-    profile = TorchProfile(unreadable=found.too_large)
+    profile = TorchProfile(asked.active, unreadable=found.too_large)
     for name, content in found.documents.items():
         _read(profile, name, content)
-    if "memory" not in parts:
+    if "memory" not in asked.parts:
         profile.memory = []
-    if "torch" not in parts:
+    if "torch" not in asked.parts:
         profile.traces = []
     return profile
 

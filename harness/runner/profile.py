@@ -19,9 +19,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 from harness.runner.device import RunnerDevice
 from harness.wire import commands
 
-_ROWS = 60  # of a table
 _STACK_DEPTH = 6  # frames of the table by stack
-_WAIT, _WARMUP = 1, 2
 _ALLOCATIONS = 20_000  # the last ones
 _MODULE = "nn.Module: "
 _OURS = "harness/runner/"  # in the names of this package's frames, which end where the submission's begin
@@ -34,7 +32,7 @@ def profiled(
 ) -> dict[str, bytes]:
     """Make the calls, every one on the next set; returns the artefacts by name.
 
-    One trace per repeat: one call is skipped, two warm the profiler up, and those asked for are recorded. Then, with
+    One trace per repeat: some calls are skipped, some warm the profiler up, and the others are recorded. Then, with
     `stacks`, which is asked after that, the same again with Python's functions: recording them slows a call down and
     crowds the tables.
     """
@@ -43,22 +41,22 @@ def profiled(
     def traced(profiler: Any) -> None:
         kept[f"trace {len(kept)}"] = _exported(profiler.export_chrome_trace)
         if len(kept) == asked.repeats and "torch" in asked.parts:
-            kept["operators"] = _table(device, profiler.key_averages())
-            kept["shapes"] = _table(device, profiler.key_averages(group_by_input_shape=True))
+            kept["operators"] = _table(device, asked, profiler.key_averages())
+            kept["shapes"] = _table(device, asked, profiler.key_averages(group_by_input_shape=True))
 
     def stacked(profiler: Any) -> None:
-        kept["by stack"] = _table(device, profiler.key_averages(group_by_stack_n=_STACK_DEPTH))
+        kept["by stack"] = _table(device, asked, profiler.key_averages(group_by_stack_n=_STACK_DEPTH))
         for time in ("cpu", "device"):
             kept[f"{time} stacks"] = _collapsed(profiler.events(), time)
         kept["modules"] = _modules(profiler.events())
 
-    watch = partial(_watch, device, call, sets, asked.active)
+    watch = partial(_watch, device, call, sets, asked)
     if {"torch", "memory"} & {*asked.parts}:
         watch(traced, asked.repeats, stacks=False)
     if stacks() and "stacks" in asked.parts:
         watch(stacked, 1, stacks=True)
     if "torch" in asked.parts:
-        kept["autograd table"] = _autograd_table(device, call)
+        kept["autograd table"] = _autograd_table(device, asked, call)
     if "memory" in asked.parts and device.kind == "cuda":
         kept["memory snapshot"] = _memory_snapshot(call)
     return kept
@@ -68,7 +66,7 @@ def _watch(
     device: RunnerDevice,
     call: Callable[[int], None],
     sets: int,
-    active: int,
+    asked: commands.Profile,
     ready: Callable[[Any], None],
     repeats: int,
     *,
@@ -77,7 +75,7 @@ def _watch(
     """Make the calls under torch.profiler; `ready` is called after every repeat."""
     with profile(
         activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.kind == "cuda" else [])],
-        schedule=schedule(wait=_WAIT, warmup=_WARMUP, active=active, repeat=repeats),
+        schedule=schedule(wait=asked.wait, warmup=asked.warmup, active=asked.active, repeat=repeats),
         on_trace_ready=ready,
         record_shapes=True,
         profile_memory=True,
@@ -86,7 +84,7 @@ def _watch(
         # Without it torch records no stacks (pytorch issue 100253).
         experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True) if stacks else None,
     ) as profiler:
-        for k in range(repeats * (_WAIT + _WARMUP + active)):
+        for k in range(repeats * (asked.wait + asked.warmup + asked.active)):
             call(k % sets)
             device.synchronize()
             profiler.step()
@@ -116,17 +114,17 @@ def _collapsed(events: Iterable[Any], time: str) -> bytes:
     return "".join(f"{stack} {count}\n" for stack, count in counts.items()).encode("utf-8", "backslashreplace")
 
 
-def _table(device: RunnerDevice, averages: Any) -> bytes:
-    times = "cuda" if device.kind == "cuda" else "cpu"
-    return str(averages.table(sort_by=f"self_{times}_time_total", row_limit=_ROWS)).encode("utf-8", "backslashreplace")
+def _table(device: RunnerDevice, asked: commands.Profile, averages: Any) -> bytes:
+    sort_by = asked.sort_by or f"self_{'cuda' if device.kind == 'cuda' else 'cpu'}_time_total"
+    return str(averages.table(sort_by=sort_by, row_limit=asked.rows)).encode("utf-8", "backslashreplace")
 
 
-def _autograd_table(device: RunnerDevice, call: Callable[[int], None]) -> bytes:
+def _autograd_table(device: RunnerDevice, asked: commands.Profile, call: Callable[[int], None]) -> bytes:
     """The table of the older profiler, torch.autograd.profiler."""
     with torch.autograd.profiler.profile(use_device=None if device.kind == "cpu" else device.kind) as profiler:
         call(0)
         device.synchronize()
-    return str(profiler.key_averages().table(row_limit=_ROWS)).encode()
+    return _table(device, asked, profiler.key_averages())
 
 
 def _modules(events: Iterable[Any]) -> bytes:

@@ -179,6 +179,14 @@ class Deliver:
     """
 
 
+# Columns of torch.profiler's tables, as it calls them.
+SORTS = (
+    *(f"{own}{where}_time_total" for own in ("", "self_") for where in ("cpu", "cuda")),
+    *(f"{own}{where}_memory_usage" for own in ("", "self_") for where in ("cpu", "cuda")),
+    "cpu_time", "cuda_time", "count",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Profile:
     """Profile `repeats` times `active` calls, with some before that are not recorded. Answered by `Profiled`."""
@@ -186,6 +194,10 @@ class Profile:
     active: int = checked(integer(1, 32))
     repeats: int = checked(integer(1, 4))
     parts: tuple[ProfilePart, ...] = checked(many(choice(*get_args(ProfilePart)), 3, 1))
+    wait: int = checked(integer(0, 32), default=1)
+    warmup: int = checked(integer(0, 32), default=2)
+    sort_by: str = checked(choice("", *SORTS), default="")  # "": own time on the device
+    rows: int = checked(integer(1, 10_000), default=60)  # of each table
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,13 @@ from kernelmark.commands.options import beside_option, device_option, load_setti
 from kernelmark.text.terminal import print_lines, say
 
 if TYPE_CHECKING:
+    from harness.wire.commands import Profile
     from kernelmark.diagnostics.profiling.views import Part
     from kernelmark.project.settings import Settings
 
 
+_SCHEDULE = re.compile(r"(wait|warmup|active|repeat)=(\d{1,6})")
+_COUNTS = {"wait": (0, 32), "warmup": (0, 32), "active": (1, 32), "repeat": (1, 4)}  # as `commands.Profile` has them
 _PARTS = {
     "torch": (
         "torch.profiler's traces, and tables by operator and input shape. "
@@ -60,7 +65,22 @@ def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--tensorboard",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Write the traces for TensorBoard's profiler plugin, too.",
+    help="Write the traces for TensorBoard's profiler plugin, too; each baseline is a worker.",
+)
+@click.option(
+    "--schedule",
+    metavar="wait=N,warmup=N,active=N,repeat=N",
+    default="wait=1,warmup=2,active=3,repeat=2",
+    show_default=True,
+    help="Which calls torch.profiler skips, warms up with and records, and how often.",
+)
+@click.option(
+    "--sort-by",
+    metavar="COLUMN",
+    help="What torch.profiler's tables are sorted by, such as cpu_time_total. [default: own time on the device]",
+)
+@click.option(
+    "--row-limit", type=click.IntRange(1, 10_000), default=60, show_default=True, help="Rows of each of these tables."
 )
 @click.option(
     "--sweep",
@@ -78,6 +98,9 @@ def profile(
     baselines: tuple[str, ...],
     out: Path,
     tensorboard: Path | None,
+    schedule: str,
+    sort_by: str | None,
+    row_limit: int,
     sweep: str | None,
     parts: tuple[Part, ...],
     beside: tuple[Path, ...],
@@ -96,11 +119,12 @@ def profile(
     from kernelmark.text import profiles, show
     from kernelmark.text.progress import Reporter
 
+    asked = _asked(schedule, sort_by, row_limit)
     settings = load_settings(problem, effort="quick", baselines=baselines or ("none",), **given)
     if sweep is not None:
         return _swept(settings, problem, (file, *beside), case, sweep, out)
     with Reporter() as reporter:
-        found = profiling.profile(settings, problem, (file, *beside), case, parts, reporter.report)
+        found = profiling.profile(settings, problem, (file, *beside), case, parts, reporter.report, asked)
     verdict = found.verdict
     if verdict is not None and verdict.score is None:
         print_lines(show.verdict(verdict, record=False, profiled=True))
@@ -122,6 +146,36 @@ def profile(
         folder.tensorboard(found, tensorboard)
     say(f"wrote {written[0]} and {len(written) - 1} files next to it")
     return 0
+
+
+def _asked(schedule: str, sort_by: str | None, rows: int) -> Profile:
+    """What torch.profiler shall record.
+
+    Raises:
+        UsageError: the schedule or the column is none.
+    """
+    from harness.errors import UsageError, nearest
+    from harness.profiling.torch_profile import EVERYTHING
+    from harness.wire.commands import SORTS
+
+    if sort_by is not None and sort_by not in SORTS:
+        raise UsageError("--sort-by", f"{sort_by!r} is not a column of torch.profiler", nearest(sort_by, list(SORTS)))
+    given = dict(_SCHEDULE.findall(schedule))
+    if schedule != ",".join(f"{name}={count}" for name, count in given.items()) or not given:
+        raise UsageError("--schedule", f"{schedule!r} is no schedule", "write it as wait=1,warmup=1,active=2,repeat=1")
+    counts = {"wait": 1, "warmup": 2, "active": 3, "repeat": 2} | {name: int(count) for name, count in given.items()}
+    for name, (low, high) in _COUNTS.items():
+        if not low <= counts[name] <= high:
+            raise UsageError("--schedule", f"{name} is {counts[name]}, and not {low} to {high}")
+    return replace(
+        EVERYTHING,
+        wait=counts["wait"],
+        warmup=counts["warmup"],
+        active=counts["active"],
+        repeats=counts["repeat"],
+        sort_by=sort_by or "",
+        rows=rows,
+    )
 
 
 def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | None, sizes: str, out: Path) -> int:

@@ -37,10 +37,12 @@ def measured(verdict: Verdict) -> Iterator[str]:
 def claimed(profiles: Sequence[tuple[str, TorchProfile | None]]) -> Iterator[str]:
     """The functions with the most time of their own, by torch.profiler."""
     for name, profile in profiles:
-        for what, root in (profile.stacks if profile else {}).items():
-            if root.value:
+        for what, root in profile.stacks.items() if profile else ():
+            if profile and root.value:
                 yield ""
-                title = f"{visible(name)}, by torch.profiler, {what.removesuffix(' stacks')} time of three calls"
+                title = (
+                    f"{visible(name)}, by torch.profiler, {what.removesuffix(' stacks')} time of {profile.calls} calls"
+                )
                 yield Line(INDENT + title, "bold")
                 yield from columns(_hottest(root), right={0, 1}, indent=INDENT * 2)
 

@@ -35,6 +35,7 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     whole = KernelProfile(
         HOSTILE,
         torch=TorchProfile(
+            calls=3,
             traces=[b'{"traceEvents":[]}'],
             tables={"operators": f"{HOSTILE}\n{'x' * 400}\n", "modules": HOSTILE},
             stacks={"cpu stacks": parse(STACKS), "device stacks": parse(b"a 3\n")},

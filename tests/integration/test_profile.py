@@ -108,8 +108,11 @@ def test_a_trace_a_repeat_has_the_operators_of_three_calls(project: Path) -> Non
         assert all(call["dur"] > 0 and call["args"]["Input Dims"] for call in calls), "with their shapes"
         assert sum(str(each.get("name")).startswith("ProfilerStep#") for each in events) >= 3
     board = sorted((project / "board").iterdir())
-    assert [path.name for path in board] == [f"kernelmark.{number}.pt.trace.json" for number in range(2)]
-    assert board[0].read_bytes() == traces[0].read_bytes()
+    workers = ("baseline-eager-py", "kernelmark")
+    assert [path.name for path in board] == [
+        f"{name}.{number}.pt.trace.json" for name in workers for number in range(2)
+    ]
+    assert board[2].read_bytes() == traces[0].read_bytes()
 
 
 @pytest.mark.full
@@ -118,11 +121,30 @@ def test_tensorboards_plugin_reads_the_traces_that_it_finds_by_their_names(proje
     from torch_tb_profiler.consts import WORKER_PATTERN
     from torch_tb_profiler.profiler.data import RunProfileData
 
+    called = {"baseline-eager-py": "aten::mul", "kernelmark": "aten::add"}
     for path in sorted((project / "board").iterdir()):
         assert WORKER_PATTERN.match(path.name), path.name
         read = RunProfileData.parse("kernelmark", None, str(path), str(tmp_path))
         read.process()
-        assert [row.calls for row in read.op_list_groupby_name if row.name == "aten::add"] == [3]
+        assert [row.calls for row in read.op_list_groupby_name if row.name == called[path.name.partition(".")[0]]] == [
+            3
+        ]
+
+
+def test_the_profiler_records_the_calls_and_rows_that_are_asked_for(project: Path) -> None:
+    asked = ("--schedule", "wait=0,warmup=1,active=2,repeat=1", "--sort-by", "count", "--row-limit", "2")
+    done = profile(project, "double", "kernel.py", "--torch", "--out", "asked", *asked)
+    assert done.returncode == 0, done.stderr
+    [trace] = (project / "asked").glob("kernel-py.trace-*.json")
+    events = json.loads(trace.read_text("ascii"))["traceEvents"]
+    assert sum(event.get("name") == "aten::add" for event in events) == 2
+    for table in ("operators", "autograd-table"):
+        lines = (project / "asked" / f"kernel-py.{table}.txt").read_text().splitlines()
+        rules = [number for number, line in enumerate(lines) if line.startswith("---")]
+        rows = lines[rules[1] + 1 : rules[2]]
+        assert len(rows) == 2
+        counts = [int(row.split()[-1]) for row in rows if row.split()[-1].isdigit()]
+        assert counts == sorted(counts, reverse=True)
 
 
 @pytest.mark.full

@@ -168,7 +168,7 @@ def test_a_file_whose_name_is_no_text_is_recorded(run: Command, judge: Answering
 
 Told = Callable[[Any], list[str]]
 DEAD = KernelProfile("kernel.py", missing={"torch.profiler": "died", "its code": "late"})
-SEEN = KernelProfile("kernel.py", TorchProfile(stacks={"cpu stacks": parse(b"twice;add 7\n")}), code=CompiledCode())
+SEEN = KernelProfile("kernel.py", TorchProfile(3, stacks={"cpu stacks": parse(b"twice;add 7\n")}), code=CompiledCode())
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_a_profile_is_kept_beside_the_source(run: Command, judge: Answering, tol
     assert kept.name == f"{verdict.run}.profile.json"
     assert ended.err.splitlines()[-1] == f"profile in {kept.relative_to(project)}"
     document = json.loads(kept.read_bytes())
-    assert document["stacks"] == {"CPU time of three calls, µs": "twice;add 7\n"}
+    assert document["stacks"] == {"CPU time of 3 calls, µs": "twice;add 7\n"}
 
 
 @pytest.mark.parametrize(

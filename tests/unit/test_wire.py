@@ -86,6 +86,7 @@ COMMANDS: list[commands.Command] = [
     commands.Record(),
     commands.Deliver(),
     commands.Profile(active=3, repeats=2, parts=("torch",)),
+    commands.Profile(1, 1, ("torch",), wait=0, warmup=0, sort_by="cpu_time_total", rows=10),
     commands.Draw(form="gpu-mode", seed=7, options='{"n": 3}'),
     commands.Verify(),
     commands.CompileOnly(architecture="sm_90"),

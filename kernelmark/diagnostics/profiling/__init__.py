@@ -17,6 +17,7 @@ from harness.judge.setup import ignore
 from harness.languages import LANGUAGES
 from harness.profiling.stacks import collapse, stacks_of
 from harness.verdict import Verdict
+from harness.wire import commands
 from kernelmark.diagnostics.profiling.views import KernelProfile, Part, kernel_profile, parts
 from kernelmark.diagnostics.profiling.views import parts as parts_of
 from kernelmark.grading.setup import OnProgress, PreparedJob
@@ -46,12 +47,14 @@ def profile(
     case: str | None,
     parts: Collection[Part] = (),
     on_progress: OnProgress = ignore,
+    asked: commands.Profile | None = None,
 ) -> CaseProfile:
     """Grade one benchmark case, the largest if none is named, and profile it and the settings' baselines.
 
     Args:
         files: the submission's own, then the other files.
         parts: () for all that there are on the device.
+        asked: what torch.profiler shall record; None: what it does by default.
 
     Raises:
         UsageError: the problem, the case, a part or the file is wrong.
@@ -71,7 +74,7 @@ def profile(
     kernels = [(given.submission, job.problem)]
     kernels += [(each, job.problem.of_baseline(each.stem)) for each in find_baselines(settings, found, device)]
     wanted = parts or parts_of(device)
-    profiles = tuple(kernel_profile(*kernel, device, provider, wanted, on_progress) for kernel in kernels)
+    profiles = tuple(kernel_profile(*kernel, device, provider, wanted, on_progress, asked) for kernel in kernels)
     return CaseProfile(found.slug, benchmark.name, verdict, profiles)
 
 

@@ -20,7 +20,7 @@ def write(profile: CaseProfile, folder: Path, summary: Sequence[str]) -> list[Pa
     Raises:
         UsageError: the folder cannot be written.
     """
-    kernels = [(kernel, re.sub(r"[^\w-]+", "-", kernel.name), list(kernel.sections())) for kernel in profile.profiles]
+    kernels = [(kernel, _stem(kernel.name), list(kernel.sections())) for kernel in profile.profiles]
     page = _template().render(profile=profile, kernels=kernels, summary="\n".join(summary))
     files = {
         f"{stem}.{name}": content
@@ -31,15 +31,23 @@ def write(profile: CaseProfile, folder: Path, summary: Sequence[str]) -> list[Pa
     return write_files(folder, {"index.html": page.encode("utf-8", "backslashreplace"), **files})
 
 
+def _stem(name: str) -> str:
+    """A kernel's name as the beginning of a file's."""
+    return re.sub(r"[^\w-]+", "-", name)
+
+
 def tensorboard(profile: CaseProfile, folder: Path) -> None:
-    """Write the submission's traces under the names by which TensorBoard's profiler plugin finds them.
+    """Write all traces under the names by which TensorBoard's profiler plugin finds them: a worker for each kernel.
 
     Raises:
         UsageError: the folder cannot be written.
     """
-    torch = profile.profiles[0].torch if profile.profiles else None
-    traces = torch.traces if torch else ()
-    write_files(folder, {f"kernelmark.{number}.pt.trace.json": trace for number, trace in enumerate(traces)})
+    files = {}
+    for place, kernel in enumerate(profile.profiles):
+        worker = _stem(kernel.name) if place else "kernelmark"
+        for number, trace in enumerate(kernel.torch.traces if kernel.torch else ()):
+            files[f"{worker}.{number}.pt.trace.json"] = trace
+    write_files(folder, files)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:

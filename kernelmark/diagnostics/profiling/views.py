@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, get_args
 
 from harness.errors import UsageError
 from harness.judge import Progress
@@ -21,6 +21,7 @@ from harness.profiling.stacks import Frame, collapse, stacks_of
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Stage
+from harness.wire import commands
 from kernelmark.diagnostics.profiling.charts import line_chart
 from kernelmark.grading.setup import OnProgress
 from kernelmark.text.profiles import USE, use
@@ -131,7 +132,7 @@ def _torch_sections(profile: TorchProfile) -> Iterator[ViewSection]:
         yield ViewSection("Memory snapshot", note, files={"memory-snapshot.pickle": profile.memory_snapshot})
     for name, root in profile.stacks.items():
         if root.value:
-            what, file = f"{_TIMES[name]} of three calls", name.replace(" ", "-")
+            what, file = f"{_TIMES[name]} of {profile.calls} calls", name.replace(" ", "-")
             picture = flame_graph(root, title=what, unit="µs")
             yield ViewSection(
                 f"Flame graph, {_TIMES[name]}",
@@ -203,8 +204,12 @@ def kernel_profile(
     provider: Provider,
     parts: Collection[Part],
     on_progress: OnProgress,
+    asked: commands.Profile | None = None,
 ) -> KernelProfile:
     """Make the views that these parts ask for, of the problem's one benchmark, as far as the device runs the kernel.
+
+    Args:
+        asked: what torch.profiler shall record, its parts left out of account; None: what it does by default.
 
     Raises:
         HarnessError: we failed.
@@ -216,7 +221,7 @@ def kernel_profile(
     from harness.languages import LANGUAGES
     from harness.profiling import nsight, sanitizer
     from harness.profiling.code import compiled_code
-    from harness.profiling.torch_profile import torch_profile
+    from harness.profiling.torch_profile import EVERYTHING, torch_profile
 
     [benchmark] = problem.benchmarks
     reference = load_reference(problem, provider, device)
@@ -224,7 +229,7 @@ def kernel_profile(
     baseline = submission.author == "baseline"
     made = KernelProfile(f"baseline {submission.name}" if baseline else submission.name)
     runs = device in LANGUAGES[submission.language].devices
-    of_torch = [part for part in ("torch", "stacks", "memory") if part in parts]
+    of_torch = [part for part in get_args(commands.ProfilePart) if part in parts]
 
     def report(what: str) -> None:
         on_progress(Progress(Stage.TEST, 0, 1, f"{made.name}: {what}"))
@@ -252,7 +257,9 @@ def kernel_profile(
                 made.sanitized = reports
         if runs and of_torch:
             with view("torch.profiler"):
-                made.torch = torch_profile(submission, case, provider, of_torch)  # type: ignore[arg-type]
+                made.torch = torch_profile(
+                    submission, case, provider, replace(asked or EVERYTHING, parts=tuple(of_torch))
+                )
         if "code" in parts:
             with view("compiled code"):
                 made.code = compiled_code(submission, case, provider)

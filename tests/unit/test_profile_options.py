@@ -1,0 +1,37 @@
+"""What `kernelmark profile` has torch.profiler record, as it is typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import UsageError
+from kernelmark.commands.profile import _asked
+
+
+def test_the_schedule_of_the_lecture() -> None:
+    asked = _asked("wait=1,warmup=1,active=2,repeat=1", "cuda_time_total", 10)
+    assert (asked.wait, asked.warmup, asked.active, asked.repeats) == (1, 1, 2, 1)
+    assert (asked.sort_by, asked.rows) == ("cuda_time_total", 10)
+
+
+def test_what_is_not_given_stays() -> None:
+    asked = _asked("active=5", None, 60)
+    assert (asked.wait, asked.warmup, asked.active, asked.repeats, asked.sort_by) == (1, 2, 5, 2, "")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sort_by", "said"),
+    [
+        ("wait=1;active=2", None, "no schedule; write it as wait=1,warmup=1,active=2,repeat=1"),
+        ("", None, "is no schedule"),
+        ("active=-1", None, "is no schedule"),
+        ("active=1,active=2", None, "is no schedule"),
+        ("active=0", None, "active is 0, and not 1 to 32"),
+        ("repeat=9", None, "repeat is 9, and not 1 to 4"),
+        ("active=2", "cpu_time_totl", "not a column of torch.profiler; did you mean `cpu_time_total`?"),
+    ],
+)
+def test_what_cannot_be_recorded(schedule: str, sort_by: str | None, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        _asked(schedule, sort_by, 60)
+    assert said in str(refused.value)
