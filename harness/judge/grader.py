@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Self
 from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
+from harness.judge.compile_ahead import helpers, requests, visible_cases
 from harness.judge.session import Builds, Handover, Session, Sessions
-from harness.judge.session.builds import Turn
+from harness.judge.session.builds import Ahead, Turn
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
@@ -48,16 +49,23 @@ class Grader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def build(self, turn: Turn = contextlib.nullcontext) -> None:
+    def build(self, turn: Turn = contextlib.nullcontext, *, triton: bool = False) -> None:
         """Compile what is to be compiled, in sandboxes without the device; what is graded first does it by itself.
 
         Nothing is waited for but compilers, and the turn of each build, which gets their number: a process that grades
         many calls this before it has a place for the rest. Idempotent.
 
+        `triton`: also compile the submission's Triton kernels, which its runner would compile while it is tested. That
+        takes a sandbox more, but until the tests are over no other grading can be timed.
+
         Raises:
             UsageError: the problem or the submission cannot be graded.
         """
         setup, compiled = self._setup, self._compiled()
+        ahead: list[Ahead] = []
+        if triton and not self._has_built and setup.submission not in compiled and helpers(setup):
+            ahead = [told for case in visible_cases(setup) for told in requests(setup, case)]
+            compiled = [setup.submission, *compiled] if self._builds.are_apart else compiled
         self._has_built = True
         for submission in compiled:
             self._refuse_if_closed()
@@ -65,7 +73,7 @@ class Grader:
             problem = setup.problem if submission is setup.submission else setup.problem.of_baseline(submission.stem)
             case = problem.tests[0].drawn(secrets.SystemRandom())  # its sizes do not matter
             handover = Handover.of(problem, submission, [problem.resolve(case)], setup.device)
-            self._builds.build(handover, turn)
+            self._builds.build(handover, turn, ahead if submission is setup.submission else ())
 
     def _compiled(self) -> list[Submission]:
         """What is still to be compiled."""

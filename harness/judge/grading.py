@@ -15,6 +15,7 @@ import torch
 
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
+from harness.judge.compile_ahead import helpers, requests, visible_cases
 from harness.judge.correctness.cases import Correctness, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
@@ -43,7 +44,6 @@ from harness.verdict import (
 from harness.verdict.case import outcome_of
 from harness.wire import commands, protocol, replies
 
-_HELPERS = 16
 _log = logging.getLogger("kernelmark")
 
 
@@ -257,20 +257,17 @@ class Grading:
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
 
     def _compile_ahead(self, session: Session) -> None:
-        """Let helpers in the sandbox compile Triton's kernels for all cases at once, those after the first test.
-
-        Not for hidden tests, nor for those whose sizes are drawn: the runner learns sizes that `problem.toml` shows.
+        """Let helpers in the sandbox compile Triton's kernels for all visible cases at once, after the first test's,
+        unless a separate build has done so.
         """
-        limits, files = self._problem.limits, (self._submission.source, *dict(self._submission.beside).values())
-        at_most = min(limits.memory_bytes >> 30, limits.processes >> 4, _HELPERS)
-        uses_triton = self._submission.language == "py" and any(b"triton" in content for content in files)
-        if self._device.on_host or not uses_triton or self._problem.call.style == "module" or at_most < 1:
+        if helpers(self._setup) < 1 or self._builds.has_built(self._handover()):
             return
-        drawn = {case.name for case in self._problem.tests if case.draw}
-        limit = TimeLimit(limits.build_s)
-        for case in [*self._tests[1:], *self._benchmarks]:
-            if not case.hidden and case.name not in drawn:
-                case.compile_ahead(session, at_most, limit=limit)
+        limit = TimeLimit(self._problem.limits.build_s)
+        known = {case.name for case in (*self._tests[1:], *self._benchmarks)}
+        for case in visible_cases(self._setup):
+            if case.name in known:
+                for command in requests(self._setup, case):
+                    session.ask(command, replies.Done, limit=limit, doing="building")
 
     def _log_compiled(self, session: Session) -> None:
         if _log.isEnabledFor(logging.DEBUG):

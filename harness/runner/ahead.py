@@ -80,6 +80,20 @@ class CompileAhead:
         """How many kernels were in the cache when they were first launched, and how many had to be compiled then."""
         return self._calls.count(True), self._calls.count(False)
 
+    def finish(self) -> None:
+        """Wait until they have compiled all that they were told of, as long as it takes; they have ended then."""
+        if self._first:
+            self._socket.setblocking(True)
+            with contextlib.suppress(OSError):
+                frame.send(self._socket, 0, commands.Pack())
+                self._socket.recv(1)
+        self.end()
+
+    @property
+    def ended(self) -> bool:
+        """Whether there are none any more."""
+        return self._first == 0
+
     def end(self) -> None:
         """End the helpers and what they started. Idempotent."""
         if self._first:
@@ -147,12 +161,18 @@ class _Helpers:
                 case commands.Ahead() if self._kernel is not None:
                     self._fork(self._kernel, self._declared, command)
                     self._declared = []
+                case commands.Pack():
+                    self._wait(0)
+                    return
+
+    def _wait(self, most: int) -> None:
+        while self._running > most:
+            os.wait()
+            self._running -= 1
 
     def _fork(self, kernel: BuiltKernel, declared: Sequence[commands.TensorArgument], command: commands.Ahead) -> None:
         """Compile a case in a process of its own, once fewer than as many as allowed are running."""
-        while self._running >= min(command.at_most, len(os.sched_getaffinity(0))):
-            os.wait()
-            self._running -= 1
+        self._wait(min(command.at_most, len(os.sched_getaffinity(0))) - 1)
         if os.fork() == 0:
             try:
                 _compile(kernel, declared, command.bind)

@@ -10,10 +10,14 @@ import json
 import os
 import socket
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from harness.languages import LANGUAGES
 from harness.runner import compiling
 from harness.wire import commands, frame, replies
+
+if TYPE_CHECKING:
+    from harness.runner.ahead import CompileAhead
 
 _REFUSED = "Error building extension"  # as torch begins the message of a compiler's error
 _LACKING = "cannot find -l"  # as the linker says of the driver's library, which is where a GPU is
@@ -40,6 +44,7 @@ def serve(judge: socket.socket) -> None:
 class _Builder:
     def __init__(self) -> None:
         self._packed = b""
+        self._ahead: CompileAhead | None = None
 
     def obey(self, command: commands.Command, descriptors: list[int]) -> replies.Reply:
         match command:
@@ -47,8 +52,13 @@ class _Builder:
                 compiling.add_extra_file(name, compiling.content_of(descriptors[0]))
             case commands.Build():
                 compiling.put_source(command, descriptors[0])
-                return _built(command)
+                return self._built(command)
+            case commands.Declare() | commands.Ahead():
+                if self._ahead is not None:
+                    self._ahead.tell(command)
             case commands.Pack():
+                if self._ahead is not None:
+                    self._ahead.finish()
                 self._packed = compiling.packed()
                 return replies.Profiled(artefacts=(replies.Artefact(name="objects", file_bytes=len(self._packed)),))
             case commands.Fetch():
@@ -56,31 +66,37 @@ class _Builder:
                     out.write(self._packed)
         return replies.Done()
 
+    def _built(self, command: commands.Build) -> replies.Reply:
+        """`Failed` if a compiler refused the source. A runner tries again what else fails, lacking a GPU perhaps."""
+        compiler = LANGUAGES[command.language].compiler
+        try:
+            if compiler is None:
+                self._import(command)
+            else:
+                compiling.compile_source(command, compiler)
+        except BaseException as error:  # noqa: BLE001  # a process boundary: the submission may raise anything
+            with suppress(BaseException):
+                text = str(error)
+                if isinstance(error, compiling.CompileError) or (_REFUSED in text and _LACKING not in text):
+                    from harness.runner import faults
 
-def _built(command: commands.Build) -> replies.Reply:
-    """`Failed` if a compiler refused the source; a runner tries again whatever else fails, maybe for lack of a GPU."""
-    compiler = LANGUAGES[command.language].compiler
-    try:
-        if compiler is None:
-            _import(command)
-        else:
-            compiling.compile_source(command, compiler)
-    except BaseException as error:  # noqa: BLE001  # a process boundary: the submission may raise anything
-        with suppress(BaseException):
-            text = str(error)
-            if isinstance(error, compiling.CompileError) or (_REFUSED in text and _LACKING not in text):
-                from harness.runner import faults
+                    return faults.describe(error, building=True)
+        return replies.Built(log="", interpreted=False)
 
-                return faults.describe(error, building=True)
-    return replies.Built(log="", interpreted=False)
+    def _import(self, command: commands.Build) -> None:
+        """Import a submission in Python, so that it builds what it needs: if that is Triton's kernels only, in helpers,
+        which then compile them for the calls that they are told of.
+        """
+        from harness.runner.ahead import CompileAhead, pretend
+        from harness.runner.build import import_python
+        from harness.runner.devices import RunnerCpu
 
-
-def _import(command: commands.Build) -> None:
-    """Import a submission in Python, so that it builds what it needs."""
-    from harness.runner.ahead import pretend
-    from harness.runner.build import import_python
-    from harness.runner.devices import RunnerCpu
-
-    if properties := json.loads(os.environ["KERNELMARK_BUILDS"]):  # of the GPU, which is not here
-        pretend(properties)
-    import_python(compiling.source_path(), command, RunnerCpu())
+        properties = json.loads(os.environ["KERNELMARK_BUILDS"])  # of the GPU, which is not here
+        if os.environ["KERNELMARK_DEVICE"] == "cuda":
+            self._ahead = CompileAhead()
+            self._ahead.begin(command, properties)
+            if not self._ahead.ended:
+                return
+        if properties:
+            pretend(properties)
+        import_python(compiling.source_path(), command, RunnerCpu())

@@ -80,6 +80,7 @@ class Server:
                 compiling.add_extra_file(name, compiling.content_of(descriptors[0]))
             case commands.Unpack():
                 compiling.unpack(descriptors[0])
+                self._end_helpers()  # what they would compile is there
             case commands.Build():
                 self._kernel, log = self._build(command, descriptors[0])
                 return replies.Built(log=log, interpreted=interpreter.launched())
@@ -139,7 +140,8 @@ class Server:
         compiling.put_source(command, source)
         if self._ahead is None:
             return build.build(command, self._device)
-        self._ahead.begin(command, device_properties())
+        if not self._ahead.ended:
+            self._ahead.begin(command, device_properties())
         built = build.build(command, self._device)
         self._ahead.watch()
         return built

@@ -19,7 +19,6 @@ from harness.problem.lists import Tensors
 from harness.problem.reference import NoReference, Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind
-from harness.wire import commands, replies
 
 
 @dataclass(frozen=True)
@@ -128,17 +127,6 @@ class GradedCase:
             self.resolved, parameters, batch.sets, seed=seed, inputs_writable=inputs_writable
         )
         bind(session, bindings, batch.descriptors, limit=limit, doing=doing)
-
-    def compile_ahead(self, session: Session, helpers: int, *, limit: TimeLimit) -> None:
-        """Let helpers of a runner, so many at a time, compile what a call launches; no memory is handed over.
-
-        Raises:
-            SubmissionFault: as for `Session.ask`.
-        """
-        *declared, bind = self.layout.commands(self.resolved, self.problem.parameters, 1, seed=0)
-        assert isinstance(bind, commands.Bind)
-        for command in (*declared, commands.Ahead(bind=bind, at_most=helpers)):
-            session.ask(command, replies.Done, limit=limit, doing="building")
 
     def time_limit(self) -> TimeLimit:
         """The time limit for all timing of the case."""

@@ -1,8 +1,9 @@
 """Builds what a grading needs in sandboxes of their own, before it waits for the device, and keeps what they leave.
 
-Such a sandbox has no GPU and is shown no case; it ends before the first one. What it leaves is an archive that only
-the same submission's runners get, and unpack: here it is bytes, which are not looked at. A build folder that a runner
-has used is never kept, since it could hold what that runner has learned, such as hidden sizes. Trusted.
+Such a sandbox has no GPU, is told no size but those of visible cases, for which Triton's kernels are compiled, and ends
+before the first case. What it leaves is an archive that only the same submission's runners get, and unpack: here it is
+bytes, which are not looked at. A build folder that a runner has used is never kept, since it could hold what that
+runner has learned, such as hidden sizes. Trusted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import logging
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
@@ -35,6 +36,7 @@ from harness.wire import commands, replies
 
 _COMPILES = (b"cpp_extension", b"nvcc")  # in Python
 _COMPILERS = {True: 1, False: 2}  # of Python's, one for C++ and one for CUDA
+Ahead = commands.Declare | commands.Ahead
 Turn = Callable[[int], AbstractContextManager[object]]
 """What is held while so many compilers run."""
 _FINAL = (Outcome.TIMEOUT, Outcome.MEMORY_LIMIT)
@@ -56,16 +58,24 @@ class Builds:
         files = (submission.source, *dict(submission.beside).values())
         compiled = LANGUAGES[submission.language].compiler is not None
         compiles = compiled or any(mark in content for mark in _COMPILES for content in files)
-        return compiles and isolates(self._provider.name)
+        return compiles and self.are_apart
 
-    def build(self, handover: Handover, turn: Turn) -> None:
-        """Build it in that turn, or find what an earlier build has left. Where that fails its runner builds it."""
+    @property
+    def are_apart(self) -> bool:
+        """Whether what was built in another sandbox is fit for the runner's."""
+        return isolates(self._provider.name)
+
+    def build(self, handover: Handover, turn: Turn, ahead: Sequence[Ahead] = ()) -> None:
+        """Build it in that turn, or find what an earlier build has left. Where that fails its runner builds it.
+
+        `ahead`: the calls for which Triton's kernels are to be compiled.
+        """
         key = self._key(handover)
         found = self._kept.get(key) if self._kept is not None else None
         if found is None:
             try:
                 with turn(_COMPILERS[LANGUAGES[handover.build.language].compiler is not None]):
-                    found = self._left_by(handover)
+                    found = self._left_by(handover, ahead)
             except SubmissionFault as fault:
                 if fault.survives or fault.outcome in _FINAL:
                     self._done[key] = fault
@@ -88,13 +98,17 @@ class Builds:
             raise done
         return dataclasses.replace(handover, objects=done)
 
+    def has_built(self, handover: Handover) -> bool:
+        """Whether a build of it has left anything."""
+        return bool(self._done and self._done.get(self._key(handover)))
+
     def close(self) -> None:
         """End a build that is under way, or is about to begin."""
         self._closed = True
         if (session := self._session) is not None:
             session.close()
 
-    def _left_by(self, handover: Handover) -> bytes:
+    def _left_by(self, handover: Handover, ahead: Sequence[Ahead]) -> bytes:
         """What a build of it leaves in a new sandbox; nothing if that is too large, or is not handed over.
 
         Raises:
@@ -113,6 +127,8 @@ class Builds:
                 fault.printed = session.output.text()
                 raise
             try:
+                for command in ahead:
+                    session.ask(command, replies.Done, limit=limit, doing="building")
                 offer = session.ask(commands.Pack(), replies.Profiled, limit=limit, doing="packing")
                 return dict(documents(session, offer, limit, "packing", [])).get("objects", b"")
             except SubmissionFault as fault:  # it was built, and may be right

@@ -213,7 +213,7 @@ class Worker:
     def _checked(self, job: PreparedJob, request: JobRequest) -> Check:
         with self._grader(job, request.run, only=request.only, fail_fast=request.fail_fast) as grader:
             if self._report is None:
-                grader.build(self._compilers.take)
+                grader.build(self._compilers.take, triton=True)
             with self._turn(request.run):
                 return grader.check()
 
@@ -226,7 +226,7 @@ class Worker:
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict | None:
         """The verdict; None if others may have had the memory that it lacked."""
         with self._grader(job, run) as grader:
-            grader.build(self._compilers.take)
+            grader.build(self._compilers.take, triton=True)
             with self._room.take(grader.sandboxes):
                 with self._starting:
                     grader.start()
