@@ -21,30 +21,23 @@ import torch
 from harness.arena.shapes import address_of
 from harness.languages import LANGUAGES
 from harness.runner import interpreter
-from harness.runner.compiling import CompileError, compile_source, source_path
+from harness.runner.compiling import CompileError, compile_for_thread_stream, compile_source, compiles_cuda, source_path
 from harness.runner.device import RunnerDevice
 from harness.runner.kernel import BuiltKernel, OneCall, Prepare, scalar_values
 from harness.runner.styles import PythonKernel
 from harness.wire import commands
 
-_COMPILES_CUDA = (b"cpp_extension", b"nvcc")
-
 
 def build(command: commands.Build, device: RunnerDevice) -> tuple[BuiltKernel, str]:
     """Build the source in its place; returns the kernel and the log."""
     compiler = LANGUAGES[command.language].compiler
-    if compiler is not None or _compiles_cuda():
+    if compiles_cuda(command.language):
+        compile_for_thread_stream()
         device.follow_default_stream()
     if compiler is None:
         return import_python(source_path(), command, device), ""
     library, log = compile_source(command, compiler)
     return _Library(library, command, device), log
-
-
-def _compiles_cuda() -> bool:
-    """Whether a submission in Python seems to compile CUDA C++. If not, other threads can use its stream, too."""
-    files = Path.home().glob("*.py")
-    return any(mark in content for content in map(Path.read_bytes, files) for mark in _COMPILES_CUDA)
 
 
 def import_python(path: Path, command: commands.Build, device: RunnerDevice) -> BuiltKernel:

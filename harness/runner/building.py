@@ -69,6 +69,8 @@ class _Builder:
     def _built(self, command: commands.Build) -> replies.Reply:
         """`Failed` if a compiler refused the source. A runner tries again what else fails, lacking a GPU perhaps."""
         compiler = LANGUAGES[command.language].compiler
+        if compiling.compiles_cuda(command.language):
+            compiling.compile_for_thread_stream()
         try:
             if compiler is None:
                 self._import(command)

@@ -14,6 +14,7 @@ from harness.languages import LANGUAGES
 from harness.languages.language import Compiler
 from harness.wire import commands
 
+_COMPILES_CUDA = (b"cpp_extension", b"nvcc")
 _LOG_LIMIT = 8_000
 _MOST_BYTES = 24 << 20  # of what is kept; an archive is a little larger
 
@@ -57,6 +58,23 @@ def content_of(descriptor: int) -> bytes:
     with os.fdopen(os.dup(descriptor), "rb") as file:
         file.seek(0)
         return file.read()
+
+
+def compiles_cuda(language: str) -> bool:
+    """Whether a submission is compiled, or seems to compile CUDA C++. If not, other threads can use its stream, too."""
+    if LANGUAGES[language].compiler is not None:
+        return True
+    files = Path.home().glob("*.py")
+    return any(mark in content for content in map(Path.read_bytes, files) for mark in _COMPILES_CUDA)
+
+
+def compile_for_thread_stream() -> None:
+    """From here on let nvcc compile launches that name no stream for the thread's own default stream.
+
+    They are then in order with a runner's calls, and can be recorded. The legacy default stream cannot be captured.
+    """
+    flags = (os.environ.get("NVCC_APPEND_FLAGS", ""), "--default-stream=per-thread")
+    os.environ["NVCC_APPEND_FLAGS"] = " ".join(flags).strip()
 
 
 def packed() -> bytes:

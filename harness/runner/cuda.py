@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,12 +60,11 @@ class RunnerCuda:
         return stream
 
     def follow_default_stream(self) -> None:
-        """From here on make calls on this thread's own default stream, and let nvcc compile for such streams.
+        """From here on make calls on this thread's own default stream.
 
-        The launches in code that a submission compiles often name no stream: they are then in order, and recorded, too.
+        The launches in code that a submission compiles often name no stream. If that was compiled for the thread's
+        stream (`compiling`), they are then in order, and recorded, too.
         """
-        flags = (os.environ.get("NVCC_APPEND_FLAGS", ""), "--default-stream=per-thread")
-        os.environ["NVCC_APPEND_FLAGS"] = " ".join(flags).strip()
         torch.cuda.synchronize()
         self._make_calls_on(_PER_THREAD)
         # Autograd's backward pass has its own thread, whose default stream is another one.
