@@ -14,6 +14,7 @@ submissions that use `load_inline` (`benchmarks.inline`).
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import random
@@ -83,6 +84,16 @@ def mix(seed: int) -> list[kernelmark.Job]:
         made.append(_job(problem, "import ctypes\nctypes.string_at(0)\n", "crashes"))
         made.append(_job(problem, eager + WRAPPED.format(name=problem, before=SLOW, after=""), "waits"))
     random.Random(seed).shuffle(made)
+    return made
+
+
+def mixes(count: int) -> list[kernelmark.Job]:
+    """So many mixes in a row, each in an order of its own; the sources of each have a comment that says which it is."""
+    made = []
+    for seed in range(count):
+        for job in mix(seed):
+            comment = "//" if job.language == "cu" else "#"
+            made.append(dataclasses.replace(job, submission=f"{job.submission}\n{comment} mix {seed}\n"))
     return made
 
 

@@ -57,8 +57,8 @@ def held(request: JobRequest) -> None:
 class FakeWorker:
     """A worker that does with each job what `act` says: answer, be lost, or hold it (None)."""
 
-    def __init__(self, act: Act = answered, *, slots: int = 1, name: str = "CPU") -> None:
-        self.act, self.slots, self.device = act, slots, name
+    def __init__(self, act: Act = answered, *, slots: int = 1, name: str = "CPU", gpu: str = "") -> None:
+        self.act, self.slots, self.device, self.gpu = act, slots, name, gpu
         self.handed: list[JobRequest] = []
         self.cancelled: list[str] = []
         self.closed = False

@@ -27,7 +27,7 @@ Made = Callable[..., Fleet]
 @pytest.fixture
 def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     def made(*workers: FakeWorker, sandbox: SandboxName = "bwrap", **given: Any) -> Fleet:
-        monkeypatch.setattr(fleet, "local_workers", lambda *_: list(workers))
+        monkeypatch.setattr(fleet, "local_workers", lambda *_, **__: list(workers))
         usable = SimpleNamespace(name=sandbox, unavailable=lambda: None)
         monkeypatch.setattr(fleet, "providers", lambda _: [usable])
         return Fleet(sandbox=sandbox, **given)

@@ -268,7 +268,7 @@ def test_what_is_not_there_in_time_is_missed(
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[FakeWorker]]:
     """Those that a machine has, by its kind of device."""
-    found = {"cpu": [FakeWorker()], "cuda": [FakeWorker(name="NVIDIA H100", slots=2) for _ in range(2)]}
+    found = {"cpu": [FakeWorker()], "cuda": [FakeWorker(name="NVIDIA H100", slots=2, gpu=str(gpu)) for gpu in range(2)]}
     monkeypatch.setattr(actor_module, "local_workers", lambda _, device, *__: found[device])
     monkeypatch.setattr(actor_module, "cuda_is_here", lambda: True)
     monkeypatch.setattr("harness.sandbox.choose", lambda *_: None)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -249,3 +250,27 @@ def test_closing_beside_threads_that_hand_over(started: Started, tmp_path: Path)
     assert len(ended) == 800
     assert {type(answer) for answer in ended} == {type(None), WorkerLost}
     assert len(pids(tmp_path)) == 1, "a closed worker does not start again"
+
+
+@pytest.mark.parametrize(
+    ("cpus", "slots", "devices", "shares"),
+    [
+        (32, None, None, [[8, 8], [8, 8]]),
+        (32, None, 1, [[4, 4, 4, 4]]),
+        (4, None, None, [[2], [2]]),
+        (32, 3, 1, [[1, 1, 1]]),
+        (32, 1, None, [[1], [1]]),
+    ],
+)
+def test_a_gpu_has_workers_for_its_processors_and_its_slots(
+    cpus: int, slots: int | None, devices: int | None, shares: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All processors are near to both GPUs, or to the only one that is used."""
+    gpus = [SimpleNamespace(uuid=f"GPU-{number}", pci_address="") for number in range(2)]
+    monkeypatch.setattr(process, "visible_gpus", lambda: gpus)
+    monkeypatch.setattr(process, "cuda_is_here", lambda: True)
+    monkeypatch.setattr(process, "near", lambda _: set(range(cpus)))
+    made = process.local_workers(Path(), "auto", slots, {}, devices)
+    found = [[worker.slots for worker in made if worker.gpu == gpu.uuid] for gpu in gpus[:devices]]
+    assert found == shares
+    assert len(made) == sum(map(len, shares))

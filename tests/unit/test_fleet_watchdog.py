@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from harness.problem import load
-from kernelmark.grading.fleet.worker import Watchdog
+from kernelmark.grading.fleet.watchdog import Watchdog
 
 PROBLEM = Path(__file__).resolve().parents[2] / "problems/vector_add"
 PROGRAM = f"""
 import ctypes, time
 from pathlib import Path
 from harness.problem import load
-from kernelmark.grading.fleet.worker import Watchdog
+from kernelmark.grading.fleet.watchdog import Watchdog
 problem = load(Path({str(PROBLEM)!r}))
 limits = problem.limits.model_copy(update=dict(build_s=0.2, call_s=0.01, time_s=0.2))
 object.__setattr__(problem, "limits", limits)

@@ -26,7 +26,8 @@ from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.grading import setup
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
-from kernelmark.grading.fleet.worker import Watchdog, Worker
+from kernelmark.grading.fleet.watchdog import Watchdog
+from kernelmark.grading.fleet.worker import Worker
 from tests import workers
 from tests.verdicts import REPLAYED, accepted, as_check, failed
 from tests.workers import until
@@ -61,7 +62,7 @@ class FakeGrader:
         self.alone = self.memory_was_short = False
         self.sandboxes = 2 * (1 + len(given.baselines))
 
-    def build(self, turn: Turn) -> None:
+    def build(self, turn: Turn, *, triton: bool) -> None:
         if act := self._all.builds.get(self.given.submission.source.decode().strip()):
             with turn(1):
                 act()

@@ -336,7 +336,7 @@ def test_a_fleet_grades_the_same_source_again_if_it_is_told_to(
     competition: Path, monkeypatch: pytest.MonkeyPatch, reuse: bool, graded: int
 ) -> None:
     workers = [FakeWorker(slots=2), FakeWorker(slots=2)]
-    monkeypatch.setattr(fleet, "local_workers", lambda *_: workers)
+    monkeypatch.setattr(fleet, "local_workers", lambda *_, devices: workers[:devices])
     monkeypatch.setattr(fleet, "providers", lambda _: [Provider("bwrap")])
     jobs = [Job(problem=load(PROBLEMS / "double"), submission=RIGHT, key=key) for key in range(3)]
     with Fleet(sandbox="bwrap", devices=1) as one:

@@ -78,7 +78,7 @@ class Fleet:
             device_name: of several machines, use the GPUs of this name only, such as "H100": as `kernelmark fleet
                 status` shows it.
             sandbox: "docker", "bwrap", or "auto"; a fleet does not grade without isolation.
-            slots: how many jobs a worker grades at a time; None: by the processors there are.
+            slots: how many jobs are graded at a time on each device; None: by the processors there are.
             devices: how many of this machine's devices to use; None: all.
             project: as for `kernelmark.grade`, but there must be one; on several machines each grades in the project
                 where its part of the fleet was started.
@@ -104,7 +104,7 @@ class Fleet:
         if where == "auto":
             choose_device(self._settings.device, "py")  # or refused here, and not for each job
             self._sandbox = _isolated(self._settings)
-            self._workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
+            self._workers = local_workers(self._settings.root, self._settings.device, slots, devices=devices)
         else:
             address = find_address(where)
             self._sandbox = _isolated(self._settings, elsewhere=True)

@@ -120,7 +120,7 @@ class JobAnswer(Message):
 
 
 class WorkerHandle(Protocol):
-    """One device's judge, from the dispatcher's side."""
+    """A judge of a device, from the dispatcher's side."""
 
     slots: int
     """How many jobs it works on at a time."""

@@ -1,10 +1,12 @@
-"""The workers of this machine, one for each GPU or one for its CPU, as the dispatcher sees them. Trusted; no torch."""
+"""The workers of this machine, some for each GPU or one for its CPU, as the dispatcher sees them. Trusted; no torch."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -36,8 +38,20 @@ class WorkerProcess:
         environment: Mapping[str, str],
         cpus: Sequence[int] = (),
         program: Sequence[str] = PROGRAM,
+        *,
+        judges: int = 1,
+        known: Path | None = None,
     ) -> None:
-        self._command = [*program, str(root), "--slots", str(slots)]
+        """
+        Args:
+            judges: how many workers its device has.
+            known: the folder in which they share the times of baselines; made when the first starts, and removed by the
+                last that ends. None: it has none to share them with.
+        """
+        self._command = [*program, str(root), "--slots", str(slots), "--judges", str(judges)]
+        self._known = known
+        if known is not None:
+            self._command += ["--known", str(known)]
         if cpus:
             self._command += ["--cpus", ",".join(map(str, cpus))]
         self._environment = {**_ENVIRONMENT, **environment}
@@ -48,6 +62,7 @@ class WorkerProcess:
         self._reader: threading.Thread | None = None
         self._closed, self._lost = False, ""
         self.slots, self.device = slots, ""
+        self.gpu = environment.get("CUDA_VISIBLE_DEVICES", "")
 
     def start(self) -> None:
         """Begin to start the process, if it is not there."""
@@ -122,6 +137,8 @@ class WorkerProcess:
             if self._lost:
                 warn(f"{self._lost}; another one takes its place")
             self._ready = Future()
+            if self._known is not None:
+                self._known.mkdir(mode=0o700, exist_ok=True)
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
             )
@@ -167,23 +184,33 @@ class WorkerProcess:
 
 
 _MOST_SLOTS = 16  # each has a context on the GPU, of half a gigabyte, and its tensors
+# Python runs one thread of a process at a time: a worker of sixteen slots kept one processor busy, whatever waited.
+_CPUS_OF_A_WORKER, _MOST_WORKERS = 8, 4
 
 
 def local_workers(
-    root: Path, device: DeviceChoice, slots: int | None, environment: Mapping[str, str] = os.environ
+    root: Path,
+    device: DeviceChoice,
+    slots: int | None,
+    environment: Mapping[str, str] = os.environ,
+    devices: int | None = None,
 ) -> list[WorkerProcess]:
-    """Workers that are not started yet; `slots` is the number of jobs that each works on at a time."""
-    gpus = visible_gpus() if device != "cpu" and cuda_is_here() else []
+    """Workers that are not started yet; `slots` is the number of jobs that each device has at a time.
+
+    A GPU has several where there are processors for them; a lock keeps them apart while anything is timed.
+    """
+    gpus = visible_gpus()[:devices] if device != "cpu" and cuda_is_here() else []
     if not gpus:
         # Only one submission at a time is timed on a CPU, and other tests would disturb its times.
         return [WorkerProcess(root, slots or 1, {**environment, "CUDA_VISIBLE_DEVICES": ""})]
     parts = divided([near(gpu.pci_address) for gpu in gpus])
-    return [
-        WorkerProcess(
-            root,
-            slots or max(1, min(_MOST_SLOTS, len(cpus))),
-            {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid},
-            cpus,
-        )
-        for gpu, cpus in zip(gpus, parts, strict=True)
-    ]
+    workers = []
+    for gpu, cpus in zip(gpus, parts, strict=True):
+        mine = slots or max(1, min(_MOST_SLOTS, len(cpus)))
+        judges = max(1, min(mine, len(cpus) // _CPUS_OF_A_WORKER, _MOST_WORKERS))
+        known = Path(tempfile.gettempdir(), f"kernelmark-known-{secrets.token_hex(8)}") if judges > 1 else None
+        its = {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid}
+        for number, own in enumerate(divided([set(cpus)] * judges)):
+            share = mine // judges + (number < mine % judges)
+            workers.append(WorkerProcess(root, share, its, own, judges=judges, known=known))
+    return workers

@@ -62,9 +62,11 @@ def _range(part: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def sandboxes_in(free_bytes: int) -> float:
-    """How many fit, leaving half of the free memory to tensors; no bound where a device has no memory of its own."""
-    return max(2, free_bytes // 2 // _CONTEXT_BYTES) if free_bytes else math.inf
+def sandboxes_in(free_bytes: int, judges: int = 1) -> float:
+    """How many sandboxes of each of a device's judges fit, leaving half of the free memory to tensors; no bound where a
+    device has no memory of its own.
+    """
+    return max(2, free_bytes // 2 // judges // _CONTEXT_BYTES) if free_bytes else math.inf
 
 
 class Room:

@@ -1,4 +1,4 @@
-"""A worker: the judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
+"""A worker: a judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
 
 Called as `python -m kernelmark.grading.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout. With
 `--resident PLAN` it waits for one job of a command at a socket (`kernelmark.grading.resident`), and ends with it.
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import faulthandler
 import math
 import os
 import secrets
+import shutil
 import signal
 import sys
 import threading
@@ -34,11 +34,11 @@ from harness.judge.session import Sessions
 from harness.judge.timing.overall import KnownTimes, known_speedups, no_baseline
 from harness.judge.torch_import import import_torch
 from harness.kinds import DeviceKind
-from harness.problem import Problem
 from harness.sandbox import Provider, ending
 from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Verdict
+from kernelmark.grading.fleet.known_times import once
 from kernelmark.grading.fleet.messages import (
     AHEAD,
     JobAnswer,
@@ -49,6 +49,7 @@ from kernelmark.grading.fleet.messages import (
     WorkerReady,
 )
 from kernelmark.grading.fleet.shares import Room, Share, sandboxes_in
+from kernelmark.grading.fleet.watchdog import Watchdog
 from kernelmark.grading.resident.standby import Plan, Standby
 from kernelmark.grading.setup import PreparedJob, twice
 from kernelmark.project.choice import choose_provider, cuda_is_here
@@ -56,34 +57,6 @@ from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import SandboxChoice, Settings
 
 _ASKED: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel)
-_SPARE_S = 1800.0  # for the judge's own work between two steps of a grading, or another program's use of the device
-
-
-class Watchdog:
-    """A timer of this process. When it runs out, the stacks of all threads go to stderr and the process ends with 1.
-
-    A call into the driver, or into Docker, may never return. The judge enforces a submission's time limits; this one
-    is for the judge itself, so that the dispatcher starts a new worker. The timer is a thread that needs no GIL: it
-    also ends a process in which a call keeps it.
-    """
-
-    def __init__(self, spare_s: float = _SPARE_S) -> None:
-        self._spare_s, self._step_s = spare_s, 0.0
-
-    def expect(self, problem: Problem) -> None:
-        """Give it the time that the longest step of this problem may take, from now on."""
-        limits = problem.limits
-        # All hidden tests are one step: no progress is reported in it.
-        self._step_s = max(self._step_s, limits.build_s, limits.time_s, limits.call_s * len(problem.tests))
-        self.reset()
-
-    def reset(self) -> None:
-        """Something has happened: start the timer again."""
-        faulthandler.dump_traceback_later(self._spare_s + self._step_s, exit=True)
-
-    def stop(self) -> None:
-        """There is nothing to do."""
-        faulthandler.cancel_dump_traceback_later()
 
 
 class Worker:
@@ -102,24 +75,26 @@ class Worker:
         watchdog: Watchdog | None = None,
         report: Callable[[JobProgress], None] | None = None,
         ahead: Sessions | None = None,
+        judges: int = 1,
+        known: Path | None = None,
     ) -> None:
         self._report, self._ahead = report, ahead
         self._root, self._device, self._answer = root, device, answer
         self._watchdog = watchdog or Watchdog()
         self._cpus = None if DEVICES[device].on_host or report else Share.of(os.sched_getaffinity(0))
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
-        # A start takes one processor for some seconds. If all began at once, the first would be up no sooner than the
-        # last.
+        # A start takes one processor for some seconds: if all began at once, the first would be up as late as the last.
         cpus = self._cpus.runners if self._cpus is not None else os.sched_getaffinity(0)
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
         # As many compilers at a time. They wait for nothing else, and have no place among those that are graded.
         self._compilers = Room(len(cpus))
-        self._room = Room(math.inf if report else sandboxes_in(DEVICES[device].free_bytes()))
+        self._room = Room(math.inf if report else sandboxes_in(DEVICES[device].free_bytes(), judges))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = set[str](), dict[str, Grader](), False
         self._cancelled = set[str]()
         self._providers: dict[SandboxChoice, Provider] = {}
         self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | str]] = {}
+        self._shared = known
 
     def use_own_cpus(self) -> None:
         """Keep this process off the processors that its runners use."""
@@ -297,7 +272,7 @@ class Worker:
         return settings, PreparedJob(alternating, problem, request.submission)
 
     def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | str:
-        """The times of a baseline on this device, measured once in the worker's life; or why there are none."""
+        """The times of a baseline on this device, measured once in the life of its workers; or why there are none."""
         if job.problem.of_baseline(baseline.stem) is not job.problem:
             return "it computes something else, and is only timed in alternation with a submission"
         key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | str]()
@@ -305,7 +280,8 @@ class Worker:
             known = self._known.setdefault(key, mine)
         if known is mine:
             try:
-                mine.set_result(self._measured(PreparedJob(job.settings, job.problem, baseline)))
+                measure = partial(self._measured, PreparedJob(job.settings, job.problem, baseline))
+                mine.set_result(once(self._shared, ".".join(key), measure))
             except BaseException as error:
                 mine.set_result(f"could not be timed: {error}")
                 with self._lock:
@@ -322,11 +298,9 @@ class Worker:
 
 def _why(known: KnownTimes | str, verdict: Verdict) -> str:
     """Why there is no speedup over a baseline with these times."""
-    if isinstance(known, str):
-        return known
-    if known.timing != verdict.timing:
-        return f"its time is one of {known.timing}, and the submission's one of {verdict.timing}"
-    return "it was not timed in the same case"
+    if isinstance(known, str) or known.timing == verdict.timing:
+        return known if isinstance(known, str) else "it was not timed in the same case"
+    return f"its time is one of {known.timing}, and the submission's one of {verdict.timing}"
 
 
 def _lacked_memory(verdict: Verdict) -> bool:
@@ -345,6 +319,8 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser()
     parser.add_argument("root", type=Path)
     parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--judges", type=int, default=1, help="how many workers this device has")
+    parser.add_argument("--known", type=Path, help="the folder in which they share the times of baselines")
     parser.add_argument("--cpus", help="the processors to use, such as 0,1,2,3; by default all")
     parser.add_argument("--resident", type=Plan.model_validate_json, help="wait for one job of a command")
     arguments = parser.parse_args()
@@ -355,20 +331,22 @@ def main() -> NoReturn:
     if arguments.resident is not None:
         _answer_a_command(arguments.root, arguments.resident)
     else:
-        _answer_a_dispatcher(arguments.root, arguments.slots)
+        _answer_a_dispatcher(arguments.root, arguments.slots, arguments.judges, arguments.known)
     ending.wait()
     os._exit(0)
 
 
-def _answer_a_dispatcher(root: Path, slots: int) -> None:
+def _answer_a_dispatcher(root: Path, slots: int, judges: int, known: Path | None) -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else prints does not get between the answers
     device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
     import_torch()  # before the first job waits for it
     send = partial(_send, answers)
-    worker = Worker(root, device, slots, send)
+    worker = Worker(root, device, slots, send, judges=judges, known=known)
     worker.use_own_cpus()
     _answer(worker, requests, send, WorkerReady(device=DEVICES[device].facts().device_name, slots=slots))
+    if known is not None:  # the others end now, too
+        shutil.rmtree(known, ignore_errors=True)
 
 
 def _answer_a_command(root: Path, plan: Plan) -> None:

@@ -126,7 +126,7 @@ class MachineActor:
         sandboxes.choose(self._sandbox, providers(settings))
         environment = node_environment(Path("/proc/self/environ").read_bytes())
         found = local_workers(settings.root, "cuda" if self._gpus else "cpu", self._slots, environment)
-        if self._gpus and not (cuda_is_here() and len(found) >= self._gpus):
+        if self._gpus and not (cuda_is_here() and len({worker.gpu for worker in found}) >= self._gpus):
             raise HarnessError(f"not all of its {self._gpus} GPUs can be used", "run `kernelmark doctor` there")
         self._workers = found
         for process in found:
