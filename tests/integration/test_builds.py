@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
+import re
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import judge, sandbox
+from harness.device import DEVICES
 from harness.files.kept import Kept
+from harness.judge.compile_ahead import requests, visible_cases
+from harness.judge.session import Builds, Handover
 from harness.judge.timing.device_lock import lock_alone
 from harness.problem import Problem, load
 from harness.sandbox import Launch
@@ -107,6 +114,45 @@ print(f"compiled here: {[path.name for path in made if path.stat().st_mtime_ns %
     for _ in range(2):
         check = checked(Launches(name), kept, source)
         assert (check.outcome, check.log.strip()) == (Outcome.ACCEPTED, "compiled here: [] of 1"), check.message
+
+
+TRITON = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def doubled(x, y, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < SIZE), mask=at < SIZE)
+
+def twice(x, y):
+    doubled[(triton.cdiv(len(x), 128),)](x, y, len(x), 128)
+"""
+
+
+@pytest.mark.bwrap
+def test_triton_kernels_are_compiled_without_a_gpu_for_visible_sizes_alone(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size is a constant of the kernel; 77 and 78 are secret."""
+    gpu = type(DEVICES["cuda"])
+    for name, answer in (("architecture", "sm_90"), ("index", 0), ("properties", {"major": 9, "minor": 0})):
+        monkeypatch.setattr(gpu, name, lambda _, answer=answer: answer)
+    problem, provider = load(PROBLEMS / "double_hidden"), Launches("bwrap")
+    asked = dataclasses.replace(
+        setup(problem, Submission.of(TRITON, "py", author="tester")), provider=provider, device="cuda"
+    )
+    cases = list(visible_cases(asked))
+    builds = Builds(provider, "cuda", problem.limits, kept)  # type: ignore[arg-type]
+    handover = Handover.of(problem, asked.submission, cases[:1], "cuda")
+    told = [request for case in cases for request in requests(asked, case)]
+    builds.build(handover, lambda _: contextlib.nullcontext(), told)
+    assert builds.has_built(handover)
+    with tarfile.open(fileobj=io.BytesIO(builds.added(handover).objects)) as archive:
+        kernels = [archive.extractfile(entry) for entry in archive if entry.name.endswith("doubled.ttir")]
+    constants = [re.findall(rb"dense<(\d+)> : tensor<128xi32>", kernel.read()) for kernel in kernels if kernel]
+    sizes = {int(size) for found in constants for size in found}
+    assert sizes == {1, 1009, 65536, 1_000_000}
 
 
 @pytest.mark.bwrap
