@@ -19,7 +19,7 @@ from kernelmark.text import show, spreadsheet, standings
 from kernelmark.text.terminal import Line, counted, labelled, say, visible
 from leaderboard.record.durable import write_whole
 from leaderboard.record.pooling import NO_RANK, RowState, too_wide
-from leaderboard.text.interpreted import without_speedups
+from leaderboard.text.presented import without_speedups
 from leaderboard.text.units import interval
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from harness.errors import UsageError
 from harness.verdict import Outcome
 from kernelmark.project.problems import find_problem
 from kernelmark.text.terminal import say, visible
-from leaderboard.text.interpreted import without_speedups
+from leaderboard.text.presented import without_speedups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

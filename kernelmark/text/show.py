@@ -20,8 +20,7 @@ from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labe
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
 from leaderboard.record.pooling import NO_RANK, WIDEST
-from leaderboard.text.interpreted import without_speedups
-from leaderboard.text.own_name import with_own_name
+from leaderboard.text.presented import with_own_name, without_speedups
 from leaderboard.text.units import duration, interval, ratio
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
     {"seq":7,"prev":"<hash of line 6>","hash":"<64 hex digits>","kind":"verdict","verdict":{...}}
 
 In a moderation event, "moderation" replaces "verdict" in both places, and in an exemption from the limits a day
-(`exemption`) "exempt" does. A reader skips unknown kinds: they are part of the chain and have no other effect. `seq` is
+"exempt" does. A reader skips unknown kinds: they are part of the chain and have no other effect. `seq` is
 the line's number, counted from 1, and `prev` of the first line is 64 zeros. The *body* is the line's object without
 `seq`, `prev` and `hash`, byte for byte as in the line, so a reader in any language can check the chain whatever its
 JSON formatting. `hash` is `length_prefixed_sha256` over the text "kernelmark ledger", `seq` in decimal, `prev` and the
@@ -22,8 +22,7 @@ from pydantic import ValidationError
 from harness.errors import LedgerError
 from harness.files.identity import length_prefixed_sha256
 from harness.verdict import Verdict
-from leaderboard.record.exemption import Exemption
-from leaderboard.record.moderation import Moderation
+from leaderboard.record.moderation import Exemption, Moderation
 
 P = TypeVar("P")
 

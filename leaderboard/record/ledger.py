@@ -22,11 +22,10 @@ from harness.verdict import Verdict
 from leaderboard.record import chain
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, encode
-from leaderboard.record.exemption import Exemption
 from leaderboard.record.fields import Facts, after
 from leaderboard.record.index import Index
 from leaderboard.record.lines import Lines
-from leaderboard.record.moderation import Moderation
+from leaderboard.record.moderation import Exemption, Moderation
 
 _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
 

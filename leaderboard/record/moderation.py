@@ -8,6 +8,9 @@ also cover later runs. Of all events that concern a run, the last one that decid
 ledger, not by its time: clocks of two machines may disagree, but a chain has one order. So a run can be reinstated
 after its author was disqualified, and a later event about the author applies to this run again. An annotation decides
 nothing. An event can be undone by a later one, and this one, too: both stay in the ledger, and no longer count.
+
+An exemption says that a run does not count towards its author's limits a day; `standings.usage` reads it, and versions
+from before exemptions skip it.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from harness.verdict import Record, Sha256
+from harness.verdict import RUN_ID, Record, Sha256, Verdict
 
 Action = Literal["disqualify", "reinstate", "annotate", "late", "undo"]
 Scope = Literal["run", "source", "author"]
@@ -37,7 +40,7 @@ class Moderation(Record):
     """
 
     schema_version: Literal[1] = 1
-    run: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+    run: Annotated[str, StringConstraints(pattern=RUN_ID)]
     action: Action
     scope: Scope = "run"
     sha256: Sha256 | None = None
@@ -92,6 +95,17 @@ class RecordedEvent(Record):
     id: str
     problems: tuple[str, ...]
     undone_by: str = ""
+
+
+class Exemption(Record):
+    """Says that an organizer asked for a run, which is recorded right after it; `created_at` is that of its verdict."""
+
+    run: Annotated[str, StringConstraints(pattern=RUN_ID)]
+    created_at: AwareDatetime
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Exemption:
+        return cls(run=verdict.run, created_at=verdict.created_at)
 
 
 class Events:

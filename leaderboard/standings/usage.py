@@ -1,7 +1,7 @@
 """What each author had graded in the last 24 hours, by the record, for the limits a day.
 
 `kernelmark.record.allowance` asks it before a grading. Trusted; pure. Every recorded grading counts, whatever its
-outcome, but for those that an organizer asked for (`record.exemption`).
+outcome, but for those that an organizer asked for (`record.moderation`).
 """
 
 from __future__ import annotations

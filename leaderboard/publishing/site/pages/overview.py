@@ -95,16 +95,9 @@ def _summary(site: Site, statement: Statement, book: Book | None) -> Summary:
 
 
 def _devices(site: Site, devices: tuple[RankedDevice, ...]) -> Page:
-    document = DevicesDocument(
-        devices=devices,
-        firsts=tuple(boards.firsts(site.books)),
-    )
-
-    def make() -> tuple[DevicesDocument, dict[str, Any]]:
-        return document, {"shown": _FIRSTS}
-
+    document = DevicesDocument(devices=devices, firsts=tuple(boards.firsts(site.books)))
     parts = (document.model_dump_json(), as_text(sorted(site.titles.items())))
-    return site.page(paths.DEVICES, "devices.html", parts, make)
+    return site.page(paths.DEVICES, "devices.html", parts, lambda: (document, {"shown": _FIRSTS}))
 
 
 def _method(site: Site) -> Page:
@@ -134,18 +127,8 @@ def _feed(site: Site) -> Page:
         "id": uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark feed {oldest}").urn,
         "updated": max(stamps.values(), default=_stamp(datetime(1970, 1, 1, tzinfo=UTC))),
     }
-    parts = (
-        site.version,
-        site.material.name,
-        as_text(entries),
-        as_text(sorted(site.titles.items())),
-        oldest,
-    )
-
-    def make() -> dict[str, bytes]:
-        return {paths.FEED: site.rendered("feed.xml", paths.FEED, **values)}
-
-    return Page((paths.FEED,), key(*parts), make)
+    parts = site.version, site.material.name, as_text(entries), as_text(sorted(site.titles.items())), oldest
+    return Page((paths.FEED,), key(*parts), lambda: {paths.FEED: site.rendered("feed.xml", paths.FEED, **values)})
 
 
 def _stamp(moment: datetime) -> str:

@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
-
-from markupsafe import Markup
+from typing import Any
 
 from harness.verdict.roofline import choose
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts import cases, figure
-from leaderboard.publishing.site.charts.figure import Figure, LegendKey, Palette
+from leaderboard.publishing.site.charts.figure import Palette
 from leaderboard.publishing.site.document import Board, ProblemDocument
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Kind, Site
 from leaderboard.publishing.site.statement import Statement
-from leaderboard.standings.ranking import Row
 
 _OLD_ROWS, _OLD_BOARDS = 10, 6  # maximum rows of an old board, and of these boards, which keeps a page below 300 KB
 _MARKS = 800  # maximum of marks in all plots of a page, for the same reason: each takes some 230 bytes
 _TEXT = 40_000
-
-
-class ShownBoard(NamedTuple):
-    """A board as the template shows it."""
-
-    id: str
-    document: Board
-    baselines: tuple[str, ...]
-    rows: tuple[Row, ...]
-    comparable: int
-    """How many of these rows are compared."""
-    more: int
-    shares: bool
-    authors: list[LegendKey]
-    """The legend of the plots: colours."""
-    cases: list[LegendKey]
-    """Shapes; none where nothing is drawn, as on older boards."""
-    by_case: list[boards.CaseTimes]
-    figures: list[Figure]
-    bars: list[Markup]
-    slowest_ns: int
-    """The whole width of the rows' bars."""
 
 
 def pages(site: Site) -> Iterator[Page]:
@@ -91,7 +66,7 @@ def _with_baselines(board: Board, book: Book) -> Board:
     return board.model_copy(update={"baselines": tuple(boards.baselines(board, book))})
 
 
-def _shown_boards(site: Site, statement: Statement, book: Book, ordered: Sequence[Board]) -> Iterator[ShownBoard]:
+def _shown_boards(site: Site, statement: Statement, book: Book, ordered: Sequence[Board]) -> Iterator[dict[str, Any]]:
     """All current boards and a few old ones; plots are drawn as long as there is room."""
     marks = _MARKS
     for number, board in enumerate(ordered[: len(book.current) + _OLD_BOARDS], start=1):
@@ -112,7 +87,8 @@ def _drawn(board: Board, book: Book, marks: int) -> list[str]:
     return names[:room] if len(names) <= room or marks == _MARKS else []
 
 
-def _shown(site: Site, statement: Statement, number: int, board: Board, book: Book, names: list[str]) -> ShownBoard:
+def _shown(site: Site, statement: Statement, number: int, board: Board, book: Book, names: list[str]) -> dict[str, Any]:
+    """A board as the template shows it, with plots of the cases of these names."""
     rows = board.rows[: boards.shown_rows(book) if board.current else _OLD_ROWS]
     root = paths.root(paths.problem(statement.slug))
     by_case = boards.by_case(board, book, names)
@@ -127,21 +103,21 @@ def _shown(site: Site, statement: Statement, number: int, board: Board, book: Bo
             figure.roofline(runs, device, roofs, _dtypes(statement), palette, root),
             cases.overview(names, by_case, palette, root),
         ]
-    return ShownBoard(
-        id=f"board-{number}",
-        document=board,
-        baselines=board.baseline_names[:6],
-        rows=rows,
-        comparable=sum(row.comparable for row in rows),
-        more=len(board.rows) - len(rows),
-        shares=any(row.share is not None for row in board.rows),
-        authors=palette.authors(),
-        cases=palette.cases(),
-        by_case=by_case,
-        figures=[picture for picture in figures if picture is not None],
-        bars=[cases.case(at, name, by_case, palette, root) for at, name in enumerate(names)],
-        slowest_ns=max((row.score.median_ns for row in (*rows, *board.baselines)), default=0),
-    )
+    return {
+        "id": f"board-{number}",
+        "document": board,
+        "baselines": board.baseline_names[:6],
+        "rows": rows,
+        "comparable": sum(row.comparable for row in rows),
+        "more": len(board.rows) - len(rows),
+        "shares": any(row.share is not None for row in board.rows),
+        "authors": palette.authors(),  # the legend of the plots: colours, and shapes
+        "cases": palette.cases(),
+        "by_case": by_case,
+        "figures": [picture for picture in figures if picture is not None],
+        "bars": [cases.case(at, name, by_case, palette, root) for at, name in enumerate(names)],
+        "slowest_ns": max((row.score.median_ns for row in (*rows, *board.baselines)), default=0),
+    }
 
 
 def _dtypes(statement: Statement) -> dict[str, str]:

@@ -23,8 +23,8 @@ from leaderboard.record.archive import beside, location, present
 from leaderboard.record.fields import how_timed
 from leaderboard.standings.ranking import Row
 from leaderboard.text import kernels as kernel_table
-from leaderboard.text.interpreted import without_speedups
 from leaderboard.text.metrics import METRICS, Column
+from leaderboard.text.presented import without_speedups
 
 _STOPPED = {
     "converged": "narrow interval",
