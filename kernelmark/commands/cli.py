@@ -115,7 +115,17 @@ def cache(form: str, empty: bool) -> None:
 
 
 for _command in (
-    *(submit, bench, check, look.board, organizers.moderate, organizers.verify, organizers.grade, organizers.marks),
+    *(
+        submit,
+        bench,
+        check,
+        look.board,
+        organizers.moderate,
+        organizers.select,
+        organizers.verify,
+        organizers.grade,
+        organizers.marks,
+    ),
     *(organizers.merge_ledger, organizers.regrade, organizers.similar, problems.problems, importing.importing),
     *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
     *(profile.profile, look.runs, look.show, look.explain, site.site, start.start, doctor, cache),

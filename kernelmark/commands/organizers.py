@@ -106,6 +106,22 @@ def list_events(problem: str | None, form: str) -> None:
 
 
 @click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=complete.runs)
+@click.option("--author", help="Whose they are. [default: as for `submit`]")
+def select(runs: tuple[str, ...], author: str | None) -> None:
+    """Select which RUNs of yours on a problem count once it is closed, in place of your best; again replaces it.
+
+    It is about their sources, also where these are graded again. The setting `selection` says how many there may be.
+    """
+    from kernelmark.record.recording import select as chosen
+
+    settings = load_settings(author=author)
+    selection = chosen(settings, settings.author_or_default(), runs)
+    print_text("\n".join(selection.runs))
+    say(f"selected for {selection.author}: {counted(len(selection.sha256s), 'source')}")
+
+
+@click.command()
 @form_option
 def verify(form: str) -> int:
     """Check every ledger, its chain, and the archived sources and profiles, and list all faults.

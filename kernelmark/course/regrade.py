@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -28,6 +28,7 @@ from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, find_run, ledgers
 from leaderboard.record.archive import stored
 from leaderboard.record.pooling import NO_RANK
+from leaderboard.record.selection import selected
 from leaderboard.standings.gradings import RecordedGrading, gradings, newest
 from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import newest_environment
@@ -174,6 +175,8 @@ def _by_place(
     tables: dict[Place, list[Table]] = {}
     for table in rank(ledger, known, settings.teams):
         tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
+    closed = known.closed.get(ledger.path.stem)
+    chosen = selected(ledger.facts().selections(), closed, settings.teams) if closed is not None else {}
     graded: dict[Place, list[RecordedGrading]] = {}
     for grading in gradings(ledger.facts(), known):
         ran = grading.verdict.environment
@@ -186,9 +189,20 @@ def _by_place(
         others = [grading for grading in newest(of) if (grading.author, grading.sha256) not in taken]
         others.sort(key=lambda grading: (not _failed(grading), grading.author in ranked))
         candidates: list[tuple[Kind, Row | RecordedGrading, str]] = [("due", *row) for row in rows]
-        candidates += [("failed" if _failed(grading) else "other", grading, _described(grading)) for grading in others]
+        for grading in others:
+            if why := _selected(grading, chosen.get(settings.teams.name_of(grading.author), frozenset())):
+                candidates.append(("due", grading, why))
+            else:
+                candidates.append(("failed" if _failed(grading) else "other", grading, _described(grading)))
         found[where] = candidates
     return found
+
+
+def _selected(grading: RecordedGrading, chosen: Collection[str]) -> str:
+    """Why a selected source that is not its author's row is due, as a row would be; empty if it is not."""
+    if grading.sha256 not in chosen or grading.stale is None or grading.stale.again is not None:
+        return ""
+    return f"selected; {grading.stale.reason}"
 
 
 def _failed(grading: RecordedGrading) -> bool:

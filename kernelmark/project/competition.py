@@ -24,6 +24,8 @@ class State:
     schedule: Schedule
     frozen: datetime | None
     """No result made after this moment is shown; None: all are."""
+    closed: datetime | None
+    """Since when it takes no more submissions; None: it does."""
     phase: str
     """The name of the phase; empty if there are none."""
     announcements: tuple[Announcement, ...]
@@ -42,8 +44,9 @@ def state(settings: Settings, slug: str | None, now: datetime) -> State:
             schedule = own if own.deadline else schedule
     try:
         frozen = None if settings.organizer else schedule.frozen(now)
+        closed = schedule.closes if schedule.closed(now) else None
     except OverflowError:  # such a problem cannot be graded
-        frozen = None
+        frozen = closed = None
     told = [each for each in settings.announcements if each.at <= now and (slug is None or each.problem == slug)]
     newest_first = tuple(sorted(told, key=lambda each: each.at, reverse=True))
-    return State(schedule, frozen, phase.name if phase is not None else "", newest_first)
+    return State(schedule, frozen, closed, phase.name if phase is not None else "", newest_first)

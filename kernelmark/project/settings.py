@@ -87,6 +87,8 @@ class Settings(BaseModel):
     """Whether commands print what a frozen board does not show yet; what is published never has it."""
     teams: Teams = NO_TEAMS
     limits: DailyLimits = DailyLimits()
+    selection: Annotated[int, Field(ge=1, le=100)] | None = None
+    """How many sources each author, or team, may select on a problem to count at the end; None: the best counts."""
     phases: tuple[Phase, ...] = ()
     announcements: tuple[Announcement, ...] = ()
     marks: MarksRule | None = None

@@ -5,13 +5,20 @@ The Python API and the command line call it. Trusted. The settings say where eac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from harness.errors import UsageError
+from harness.problem.schedule import shown
 from harness.submission import Submission
 from harness.verdict import Verdict
+from kernelmark.project.competition import state
 from kernelmark.project.settings import Settings
-from kernelmark.record.records import ledger
+from kernelmark.record.records import find_run, ledger, whole
 from kernelmark.text.terminal import warn
 from leaderboard.record.archive import archive
 from leaderboard.record.moderation import Moderation
+from leaderboard.record.selection import Selection
 
 
 def record(
@@ -34,3 +41,33 @@ def record(
     entry = ledger(settings, verdict.problem.slug).append(verdict, remark, exempt=exempt)
     for warning in entry.warnings:
         warn(warning)
+
+
+def select(settings: Settings, author: str, prefixes: Sequence[str]) -> Selection:
+    """Append which runs of an author are to count once their problem is closed, in place of an earlier choice.
+
+    Raises:
+        UsageError: nothing can be selected, too much is, a run is not the author's or the team's, or of another
+            problem than the first, or that problem is closed.
+        HarnessError: as for `record`.
+    """
+    if settings.selection is None:
+        raise UsageError("select", "is for competitions in which authors select", "set `selection` in kernelmark.toml")
+    found = [find_run(whole(settings), prefix) for prefix in prefixes]
+    verdicts, ledger = [entry.verdict for _, entry in found], found[0][0]
+    slug, now, name = verdicts[0].problem.slug, datetime.now(UTC), settings.teams.name_of(author)
+    for verdict in verdicts:
+        if settings.teams.name_of(verdict.submission.author) != name:
+            raise UsageError(f"run {verdict.run}", f"is not of {name}", "select your own (--author)")
+        if verdict.problem.slug != slug:
+            raise UsageError(f"run {verdict.run}", f"is not of the problem {slug}", "select on each problem apart")
+    sha256s = tuple(dict.fromkeys(verdict.submission.sha256 for verdict in verdicts))
+    if len(sha256s) > settings.selection:
+        raise UsageError("select", f"names {len(sha256s)} sources, and {settings.selection} may count", "name fewer")
+    if (closed := state(settings, slug, now).closed) is not None:
+        raise UsageError(f"problem {slug}", f"is closed since {shown(closed)}", "what was selected until then counts")
+    runs = tuple(verdict.run for verdict in verdicts)
+    selection = Selection(author=author, runs=runs, sha256s=sha256s, created_at=now)
+    for warning in ledger.select(selection).warnings:
+        warn(warning)
+    return selection

@@ -195,7 +195,10 @@ def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) ->
 def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:
     """The current problems and protocol, by which the board marks stale rows; `hashes` by slug, if they are known."""
     known = _identified(settings) if hashes is None else dict(hashes)
-    return Current(problems=known, protocol=PROTOCOL, with_private=private_folder(settings) is not None)
+    now = datetime.now(UTC)
+    closed = {slug: at for slug in known if (at := state(settings, slug, now).closed) is not None}
+    private = private_folder(settings) is not None
+    return Current(problems=known, protocol=PROTOCOL, with_private=private, closed=closed)
 
 
 def _identified(settings: Settings) -> dict[str, str]:

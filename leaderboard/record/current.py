@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import Field
+
 from harness.files.identity import with_private_cases
 from harness.verdict import Environment, ProblemId, Record
 
@@ -10,13 +15,15 @@ class Current(Record):
     """The problems, protocol and software that a new grading would use.
 
     `problems` maps the slug of every problem here to its hash, which covers private cases if `with_private`. The
-    software of a device that `environments` lacks is taken from the newest verdict in the ledger.
+    software of a device that `environments` lacks is taken from the newest verdict in the ledger. `closed` says since
+    when each problem is that takes no more submissions.
     """
 
     problems: dict[str, str]
     protocol: int
     environments: tuple[Environment, ...] = ()
     with_private: bool = False
+    closed: Mapping[str, datetime] = Field(default={})
 
     def sha256(self, problem: ProblemId) -> str | None:
         """A problem's current hash; None if it is not here.

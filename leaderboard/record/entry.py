@@ -2,8 +2,9 @@
 
     {"seq":7,"prev":"<hash of line 6>","hash":"<64 hex digits>","kind":"verdict","verdict":{...}}
 
-In a moderation event, "moderation" replaces "verdict" in both places, and in an exemption from the limits a day
-"exempt" does. A reader skips unknown kinds: they are part of the chain and have no other effect. `seq` is
+In a moderation event, "moderation" replaces "verdict" in both places; in an exemption from the limits a day
+"exempt" does, and in a choice of what is to count at the end (`selection`) "selection". A reader skips
+unknown kinds: they are part of the chain and have no other effect. `seq` is
 the line's number, counted from 1, and `prev` of the first line is 64 zeros. The *body* is the line's object without
 `seq`, `prev` and `hash`, byte for byte as in the line, so a reader in any language can check the chain whatever its
 JSON formatting. `hash` is `length_prefixed_sha256` over the text "kernelmark ledger", `seq` in decimal, `prev` and the
@@ -23,6 +24,7 @@ from harness.errors import LedgerError
 from harness.files.identity import length_prefixed_sha256
 from harness.verdict import Verdict
 from leaderboard.record.moderation import Exemption, Moderation
+from leaderboard.record.selection import Selection
 
 P = TypeVar("P")
 
@@ -30,7 +32,9 @@ NO_HASH = "0" * 64
 VERDICT = "verdict"
 MODERATION = "moderation"
 EXEMPT = "exempt"
-KINDS = frozenset({VERDICT, MODERATION, EXEMPT})
+SELECTION = "selection"
+EVENTS = frozenset({MODERATION, EXEMPT, SELECTION})
+KINDS = EVENTS | {VERDICT}
 _HEAD = re.compile(rb'\{"seq":([1-9]\d{0,14}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})",')
 _HEAD_BYTES = 256  # more than the head has
 _KIND = re.compile(rb'\{"kind":"([a-z_]{1,32})",("([a-z_]{1,32})":)?')
@@ -65,6 +69,11 @@ class Entry:
     def exemption(self) -> Exemption:
         """The exemption, parsed anew on each access; raises as `verdict` does."""
         return self._parsed(EXEMPT, Exemption.model_validate_json)
+
+    @property
+    def selection(self) -> Selection:
+        """The selection, parsed anew on each access; raises as `verdict` does."""
+        return self._parsed(SELECTION, Selection.model_validate_json)
 
     def _parsed(self, kind: str, parse: Callable[[bytes], P]) -> P:
         if self.kind != kind:

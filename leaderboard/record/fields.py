@@ -30,8 +30,9 @@ from harness.verdict import (
     Verdict,
 )
 from harness.verdict.doubt import NoRank, no_rank
-from leaderboard.record.entry import EXEMPT, MODERATION, VERDICT, Entry, unreadable
+from leaderboard.record.entry import EVENTS, MODERATION, SELECTION, VERDICT, Entry, unreadable
 from leaderboard.record.moderation import Events
+from leaderboard.record.selection import Selection
 
 _HOW_TIMED: Mapping[Timing, str] = {"replayed": "replayed", "calls": "plain calls", "sealed": "sealed rounds"}
 
@@ -204,7 +205,7 @@ class Facts(NamedTuple):
             LedgerError: as for `fields_of`.
         """
         held = sorted(entries, key=lambda entry: entry.seq)
-        events = [entry for entry in held if entry.kind in (MODERATION, EXEMPT)]
+        events = [entry for entry in held if entry.kind in EVENTS]
         verdicts = [fields_of(entry) for entry in held if entry.kind == VERDICT]
         settings = {verdict.setting: verdict.setting for verdict in verdicts}
         return cls(events, [verdict._replace(setting=settings[verdict.setting]) for verdict in verdicts])
@@ -220,6 +221,10 @@ class Facts(NamedTuple):
             if entry.kind == MODERATION:
                 events.add(entry.seq, entry.moderation)
         return events
+
+    def selections(self) -> list[Selection]:
+        """The selections among them, oldest first; raises as `moderation` does."""
+        return [entry.selection for entry in self.events if entry.kind == SELECTION]
 
     def sources(self, events: Events) -> tuple[()]:
         """None is pooled yet."""

@@ -40,7 +40,7 @@ from harness.errors import LedgerError
 from harness.files.identity import length_prefixed_sha256
 from leaderboard.record import chain, fields, pooling
 from leaderboard.record.chain import LinePlace
-from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
+from leaderboard.record.entry import EVENTS, NO_HASH, VERDICT, Entry, decode
 from leaderboard.record.fields import Setting, after, fields_of
 from leaderboard.record.lines import ACCEPTED, EPOCH, FAILED, GRADINGS, MICROSECOND, Lines
 from leaderboard.record.pooling import PooledSource, pooled
@@ -278,7 +278,7 @@ class _Update:
     def _values(self, entry: Entry, place: LinePlace) -> tuple[object, ...]:
         head = (*place, entry.hash, entry.kind)
         if entry.kind != VERDICT:
-            event = entry.document.decode() if entry.kind in (MODERATION, EXEMPT) else None
+            event = entry.document.decode() if entry.kind in EVENTS else None
             return (*head, event, *[None] * (_COLUMNS - len(head) - 2))
         try:
             fields = fields_of(entry)

@@ -21,7 +21,7 @@ from harness.verdict import Verdict
 from leaderboard.record.archive import stored
 from leaderboard.record.chain import LONGEST_LINE
 from leaderboard.record.current import Current
-from leaderboard.record.entry import MODERATION, NO_HASH, VERDICT, Entry, decode
+from leaderboard.record.entry import MODERATION, NO_HASH, SELECTION, VERDICT, Entry, decode
 from leaderboard.record.profile import SUFFIX, stored_profile
 
 
@@ -61,10 +61,16 @@ def inspect(path: Path, archive: Path, current: Current) -> Inspection:
     inspection = Inspection(path)
     runs: dict[str, tuple[int, str]] = {}
     events: list[tuple[int, str]] = []
+    selections: list[tuple[int, str]] = []
     try:
         for number, entry in _entries(inspection):
             if entry.kind == VERDICT:
                 _verdict(inspection, number, entry, runs, archive, current)
+            elif entry.kind == SELECTION:
+                try:
+                    selections += [(number, run) for run in entry.selection.runs]
+                except LedgerError as error:
+                    inspection.faults.append(Fault(path, number, error.what))
             elif entry.kind == MODERATION:
                 try:
                     event = entry.moderation
@@ -77,6 +83,11 @@ def inspect(path: Path, archive: Path, current: Current) -> Inspection:
     inspection.faults += [
         Fault(path, number, f"moderates run {run}, which is not in this ledger")
         for number, run in events
+        if inspection.whole and run not in runs
+    ]
+    inspection.faults += [
+        Fault(path, number, f"selects run {run}, which is not in this ledger")
+        for number, run in selections
         if inspection.whole and run not in runs
     ]
     inspection.faults += [

@@ -21,11 +21,12 @@ from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
 from leaderboard.record import chain
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
-from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, encode
+from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, SELECTION, VERDICT, Entry, encode
 from leaderboard.record.fields import Facts, after
 from leaderboard.record.index import Index
 from leaderboard.record.lines import Lines
 from leaderboard.record.moderation import Exemption, Moderation
+from leaderboard.record.selection import Selection
 
 _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
@@ -88,6 +89,14 @@ class JsonlLedger:
         if event.scope != "author" and self.find(event.run) is None:  # an author may have no run on this problem yet
             raise UsageError("run", f"no run in {self.path} is {event.run}", "the board lists the runs")
         return self._append([(MODERATION, event.to_json().encode())])
+
+    def select(self, selection: Selection) -> Entry:
+        """Add a selection; as durable as `append`.
+
+        Raises:
+            LedgerError: as for `append`.
+        """
+        return self._append([(SELECTION, selection.model_dump_json().encode())])
 
     def read(self) -> Iterator[Entry]:
         """All verdicts and events with whole documents, oldest first; iterating checks the chain and ignores an

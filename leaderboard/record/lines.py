@@ -21,6 +21,7 @@ from leaderboard.record.entry import Entry
 from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields
 from leaderboard.record.moderation import Events
 from leaderboard.record.pooling import First, PooledSource
+from leaderboard.record.selection import Selection
 
 _FIELDS = ", ".join(f"line.{name}" for name in VerdictFields._fields)  # the columns have their names
 _POOLED = "first_at, first_run, source.since, gradings, pooled_ns, source.low_ns, source.high_ns, source.confidence"
@@ -97,7 +98,7 @@ class Lines:
             yield chain.at(self.path, self._file, place.start, place.length)
 
     def events(self) -> list[Entry]:
-        """The moderation events and exemptions, oldest first; the index does not keep what they follow (`prev`)."""
+        """All that are no verdicts, oldest first; the index does not keep what they follow (`prev`)."""
         where = "AND run IS NULL AND event IS NOT NULL"
         rows = self._rows("seq, hash, kind, event", where, "ORDER BY seq", by="INDEXED BY line_run")
         return [Entry(seq, "", digest, kind, document.encode()) for seq, digest, kind, document in rows]
@@ -115,6 +116,10 @@ class Lines:
     def moderation(self) -> Events:
         """The moderation events among the lines."""
         return Facts(self.events(), ()).moderation()
+
+    def selections(self) -> list[Selection]:
+        """The selections among the lines, oldest first."""
+        return Facts(self.events(), ()).selections()
 
     def sources(self, events: Events) -> Iterator[PooledSource]:
         """The sources that none of these events concerns, each in every table that has it.

@@ -25,7 +25,7 @@ _REMEDY = "restore the file from a copy, then merge; `kernelmark verify` says wh
 
 
 class _Happened(BaseModel):
-    run: str
+    run: str = ""
     created_at: AwareDatetime
     problem: ProblemId | None = None
 

@@ -42,6 +42,7 @@ from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.lines import Lines
 from leaderboard.record.moderation import Events, Moderation
 from leaderboard.record.pooling import COMPARABLE, NO_RANK, PooledSource, RowState, pooled
+from leaderboard.record.selection import selected
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
 from leaderboard.standings.staleness import Present, Stale
 
@@ -181,7 +182,7 @@ def rank(recorded: Recorded, current: Current | None = None, teams: Teams = NO_T
     The order of the verdicts does not matter. Tables are sorted by problem, then newest hash first (by its first
     verdict), then newest protocol, replayed before others, isolated before not, compiled before interpreted,
     GPUs before CPUs. `current` marks rows that are stale; it changes no rank. An author's source can only rank
-    for the author's team, if `teams` has one.
+    for the author's team, if `teams` has one. Once the problem is closed, whoever selected sources ranks with these.
 
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
@@ -214,10 +215,10 @@ def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams) -> li
     for key, table in tables.items():
         version = key.problem, key.problem_sha256
         appeared[version] = min(table.since, appeared.get(version, table.since))
-    made = [
-        Ranking(rows.table(key, [*_chosen(table.sources, teams)], table.aside), tuple(table.sources))
-        for key, table in sorted(tables.items(), key=lambda item: item[1].since)
-    ]
+    made = []
+    for key, table in sorted(tables.items(), key=lambda item: item[1].since):
+        chosen = _chosen(_counting(table.sources, facts, current, teams), teams)
+        made.append(Ranking(rows.table(key, [*chosen], table.aside), tuple(table.sources)))
     return sorted(made, key=lambda ranking: _place(ranking.table.key, appeared))
 
 
@@ -239,6 +240,19 @@ def _collected(facts: Facts | Lines, events: Events) -> dict[TableKey, _Collecte
     for source in chain(facts.sources(events), pooled(counted)):
         of(source.verdict).sources.append(source)
     return tables
+
+
+def _counting(
+    sources: Sequence[PooledSource], facts: Facts | Lines, current: Current | None, teams: Teams
+) -> Sequence[PooledSource]:
+    """The sources of a table that may get a row: once a problem is closed, of whoever selected sources only these."""
+    if current is None or not sources or (closed := current.closed.get(sources[0].verdict.problem.slug)) is None:
+        return sources
+    problem = sources[0].verdict.problem
+    if problem.sha256 != current.sha256(problem) or not (only := selected(facts.selections(), closed, teams)):
+        return sources
+    every = ((source, only.get(teams.name_of(source.verdict.author))) for source in sources)
+    return [source for source, chosen in every if chosen is None or source.verdict.sha256 in chosen]
 
 
 def _chosen(sources: Iterable[PooledSource], teams: Teams) -> Iterator[PooledSource]:
