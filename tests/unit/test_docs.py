@@ -17,7 +17,7 @@ from kernelmark.commands.cli import main
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Folders that hold what was made here, and not what the project says. The board has the names of submitted files in it.
 MADE = {"build", "archive", "boards", "node_modules", "project-0.1.0"}
-MADE_BY_GRADING = tuple(f"leaderboard/{name}" for name in ("results", "archive", "BOARD.md", "boards"))
+MADE_BY_GRADING = tuple(f"leaderboard/{name}" for name in ("results", "archive", "BOARD.md", "boards", "devices"))
 DOCUMENTS = sorted(
     path
     for path in ROOT.rglob("*.md")
