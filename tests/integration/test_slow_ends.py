@@ -17,7 +17,7 @@ import pytest
 from harness.errors import SandboxError
 from harness.judge.session.conversation import _DEATH_S
 from harness.problem import Problem, load
-from harness.sandbox import Exit, Launch
+from harness.sandbox import Breach, Exit, Launch
 from harness.submission import Submission
 from harness.verdict import Outcome
 from harness.wire import protocol
@@ -96,8 +96,9 @@ judge.recv(65536)
 class SlowToEnd(Scripted):
     """A runner that is a process; when it is dead, the rest of its sandbox takes a while to end."""
 
-    def __init__(self, program: str, after_s: float) -> None:
-        self._program, self._after_s = program, after_s
+    def __init__(self, program: str, after_s: float, killed: Path | None = None) -> None:
+        """`killed`: the kernel has killed one of its processes for memory once this file is there."""
+        self._program, self._after_s, self._killed = program, after_s, killed
 
     def launch(self, launch: Launch) -> Any:
         line = [sys.executable, "-c", RUNNER + self._program, str(launch.socket), str(protocol.PROTOCOL)]
@@ -114,7 +115,10 @@ class SlowToEnd(Scripted):
             runner.kill()
             runner.wait()
 
-        return SimpleNamespace(ended=ended, breach=lambda: None, close=close, startup_log=lambda: "")
+        def breach() -> Breach | None:
+            return Breach("memory", "too much") if self._killed is not None and self._killed.exists() else None
+
+        return SimpleNamespace(ended=ended, breach=breach, close=close, startup_log=lambda: "")
 
 
 @pytest.mark.parametrize(
@@ -133,3 +137,13 @@ def test_a_runner_that_is_dead_is_distinguished_from_one_that_lives_on(
     check = checked(problem, SUBMISSION, provider=SlowToEnd(program, after_s=_DEATH_S + 1))
     assert (check.outcome, message in check.message) == (outcome, True), check.message
     assert time.monotonic() - started < _DEATH_S + 20
+
+
+def test_one_whose_memory_ran_out_while_its_sandbox_ends_slowly_is_told_of_that(
+    problem: Problem, tmp_path: Path
+) -> None:
+    """On a busy machine the runner's connection may close long before its processes are gone."""
+    killed = tmp_path / "killed"
+    provider = SlowToEnd(f"judge.close(); open({str(killed)!r}, 'w'); time.sleep(1e6)", _DEATH_S + 1, killed)
+    check = checked(problem, SUBMISSION, provider=provider)
+    assert (check.outcome, "memory limit: too much" in check.message) == (Outcome.MEMORY_LIMIT, True), check.message
