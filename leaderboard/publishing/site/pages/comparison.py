@@ -29,6 +29,7 @@ _OF_CASE, _KEPT, _TAIL = 4, 120, 40  # kernels of a case, and letters of a name 
 _LONGEST = 400_000  # maximum length of a source, in characters: difflib takes quadratic time
 
 Shown = Markup | profiles.SmallTable
+_Speedups = Mapping[str, tuple[str, Ratio]]  # by baseline: the hash of its source, and the speedup
 
 
 def pages(site: Site) -> Iterator[Page]:
@@ -150,26 +151,22 @@ def _ratio(one: Interval, other: Interval, cards: set[str | None]) -> Ratio | No
 
 
 def _paired(one: BenchmarkResult, other: BenchmarkResult) -> tuple[str | None, Ratio | None]:
-    """The ratio through the first baseline that both alternated with, if its source is the same in both."""
-    for mine in sorted(one.baselines, key=lambda baseline: baseline.name):
-        theirs = boards.paired(other.baselines, mine.name)
-        if theirs is not None and theirs.sha256 == mine.sha256:
-            return mine.name, _over(mine.speedup, theirs.speedup)
-    return None, None
+    return _through(*({paired.name: (paired.sha256, paired.speedup) for paired in b.baselines} for b in (one, other)))
 
 
 def _paired_over_all(rows: tuple[Row, Row]) -> tuple[str | None, Ratio | None]:
-    """The ratio through a baseline over all cases, by the rows' speedups.
-
-    There is none if a row pools gradings, which its speedups do not.
-    """
+    """By the rows' speedups; there is none if a row pools gradings, which its speedups do not."""
     if max(row.gradings for row in rows) > 1:
         return None, None
-    others = {speedup.baseline: speedup for speedup in rows[1].speedups}
-    for mine in sorted(rows[0].speedups, key=lambda speedup: speedup.baseline):
-        theirs = others.get(mine.baseline)
-        if theirs is not None and theirs.sha256 == mine.sha256:
-            return mine.baseline, _over(mine.ratio, theirs.ratio)
+    return _through(*({over.baseline: (over.sha256, over.ratio) for over in row.speedups} for row in rows))
+
+
+def _through(one: _Speedups, other: _Speedups) -> tuple[str | None, Ratio | None]:
+    """The ratio through the first baseline that both alternated with, if its source is the same in both."""
+    for name in sorted(one.keys() & other.keys()):
+        (mine, ratio), (theirs, against) = one[name], other[name]
+        if mine == theirs:
+            return name, _over(ratio, against)
     return None, None
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from harness import stats
 from harness.errors import HarnessError
-from harness.verdict import BenchmarkResult, Doubt, Outcome, Verdict
+from harness.verdict import BenchmarkResult, Doubt, Outcome, ReplayedBenchmark, Verdict
 from leaderboard.publishing.site import markup, paths
 from leaderboard.publishing.site.boards import Stand
 from leaderboard.publishing.site.book import Book, Placed
@@ -49,16 +49,6 @@ class ShownDoubt(NamedTuple):
     text: str
     cases: str
     meaning: str
-
-
-class ReplayedCase(NamedTuple):
-    """A replayed case: its medians by CUPTI, by events and by the launcher's host clock, and its number of calls."""
-
-    name: str
-    medians_ns: tuple[int, ...]
-    calls: int
-    ended: str
-    params: dict[str, int | str]
 
 
 class KernelRow(NamedTuple):
@@ -180,11 +170,11 @@ def _metrics(verdict: Verdict) -> list[Column]:
     return [column for column in columns if any(map(column.text, verdict.benchmarks))]
 
 
-def _replayed(verdict: Verdict) -> Iterator[ReplayedCase]:
+def _replayed(verdict: Verdict) -> Iterator[tuple[ReplayedBenchmark, list[int]]]:
+    """The replayed cases, with their medians by CUPTI, by events and by the launcher's host clock."""
     for b in verdict.benchmarks:
         if b.mode == "replayed":
-            medians = tuple(round(stats.median(ns)) for ns in (b.calls.device_ns, b.calls.event_ns, b.calls.span_ns))
-            yield ReplayedCase(b.name, medians, len(b.calls.device_ns), _STOPPED[b.stop_reason], b.params)
+            yield b, [round(stats.median(ns)) for ns in (b.calls.device_ns, b.calls.event_ns, b.calls.span_ns)]
 
 
 def launched(verdict: Verdict) -> Iterator[KernelRow]:
