@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.runner import tried
 from harness.runner.absent_gpu import compiled_kernels
 
 _KERNELS = 16  # compiled ones: an autotuner may have tried hundreds
@@ -25,7 +26,13 @@ def compiled_code(library: Path) -> bytes:
     """All compiled code that is found, as JSON: `{"files": {name: text}}`. One text and all together are bounded."""
     files: dict[str, str] = {}
     left = _ALL
-    for name, text in (*_of_triton(), *_of_autotuners(), *_of_libraries(library), *_of_torch_compile()):
+    for name, text in (
+        *_of_triton(),
+        *_of_autotuners(),
+        *tried.reports(),
+        *_of_libraries(library),
+        *_of_torch_compile(),
+    ):
         kept = text[: min(_FILE, left)]
         if kept:
             files[name] = kept

@@ -15,7 +15,7 @@ import torch
 
 from harness.arena import give_back, make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
-from harness.runner import build, code, compiling, dynamo, faults, interpreter
+from harness.runner import build, code, compiling, dynamo, faults, interpreter, tried
 from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
 from harness.runner.ahead import CompileAhead, device_properties
 from harness.runner.calls import Calls
@@ -83,6 +83,8 @@ class Server:
                 self._end_helpers()  # what they would compile is there
             case commands.Build():
                 self._kernel, log = self._build(command, descriptors[0])
+                if command.line_info:
+                    tried.listen()
                 return replies.Built(log=log, interpreted=interpreter.launched())
             case commands.Declare(arguments=arguments):
                 self._declared += arguments
