@@ -13,7 +13,7 @@ from harness.arena.mapping import DeviceWindow, check
 from harness.errors import DeviceError
 from harness.launcher.activity import MEMCPY, CuptiActivity, Span
 from harness.launcher.device import ORDINAL, LauncherDevice, Times
-from harness.launcher.graph import build
+from harness.launcher.graph import Pinned, build
 from harness.launcher.images import Images
 from harness.recording.file import Packed
 from harness.recording.schema import Empty
@@ -51,6 +51,7 @@ class LoadedRecording:
         self._images = Images(packed)
         self._busy_nodes = sum(not isinstance(node, Empty) for node in packed.recording.nodes)
         self._graph: Any = None
+        self._pinned = Pinned()
 
     @property
     def functions(self) -> tuple[replies.Function, ...]:
@@ -62,7 +63,7 @@ class LoadedRecording:
             for window, arena in zip(self._arena_windows, arenas, strict=True):
                 window.map(arena)
         if self._graph is None:
-            self._graph = build(self._packed, self._images, self._device.context)
+            self._graph = build(self._packed, self._images, self._device.context, self._pinned)
             check(driver.cuGraphUpload(self._graph, self._device.stream))
             self._device.wait()
             self._activity.forget()
@@ -81,6 +82,7 @@ class LoadedRecording:
         if self._graph is not None:
             check(driver.cuGraphExecDestroy(self._graph))
             self._graph = None
+        self._pinned.close()
         self._images.unload()
         for window in self._windows:
             window.close()

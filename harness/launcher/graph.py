@@ -12,7 +12,7 @@ from harness.arena.mapping import check
 from harness.errors import DeviceError
 from harness.launcher.images import Images
 from harness.recording.file import Packed
-from harness.recording.schema import Blob, Edge, Empty, Kernel, Memcpy, Memset
+from harness.recording.schema import Blob, Edge, Empty, HostCopy, Kernel, Memcpy, Memset
 
 _POINTER, _SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END (cuda.h)
 _Attribute = driver.CUlaunchAttributeID
@@ -21,7 +21,25 @@ _PORTS = {"ended": 0, "triggered": 1, "begun": 2}
 _PROGRAMMATIC = 1
 
 
-def build(packed: Packed, images: Images, context: Any) -> Any:
+class Pinned:
+    """Page-locked memory with what the graph's copies from the host copy; to be closed after the graph."""
+
+    def __init__(self) -> None:
+        self._addresses: list[int] = []
+
+    def holding(self, content: memoryview) -> int:
+        """The address of a copy of these bytes."""
+        address = int(check(driver.cuMemHostAlloc(len(content), 0)))
+        self._addresses.append(address)
+        ctypes.memmove(address, bytes(content), len(content))
+        return address
+
+    def close(self) -> None:
+        while self._addresses:
+            check(driver.cuMemFreeHost(self._addresses.pop()))
+
+
+def build(packed: Packed, images: Images, context: Any, pinned: Pinned) -> Any:
     """An executable graph that makes the recorded call."""
     graph = check(driver.cuGraphCreate(0))
     plain, special = _by_node(packed.recording.edges)
@@ -35,6 +53,8 @@ def build(packed: Packed, images: Images, context: Any) -> Any:
                 added = _memset(graph, before, node, context)
             case Memcpy():
                 added = _memcpy(graph, before, node, context)
+            case HostCopy():
+                added = _host_copy(graph, before, node, context, pinned.holding(packed.content(node.content)))
             case Empty():
                 added = check(driver.cuGraphAddEmptyNode(graph, before, len(before)))
         nodes.append(added)
@@ -137,4 +157,15 @@ def _memcpy(graph: Any, before: list[Any], node: Memcpy, context: Any) -> Any:
     parameters.dstPitch = node.target_pitch if many else node.width
     parameters.srcHeight = node.source_height if node.depth > 1 else node.height
     parameters.dstHeight = node.target_height if node.depth > 1 else node.height
+    return check(driver.cuGraphAddMemcpyNode(graph, before, len(before), parameters, context))
+
+
+def _host_copy(graph: Any, before: list[Any], node: HostCopy, context: Any, source: int) -> Any:
+    parameters, nbytes = driver.CUDA_MEMCPY3D(), node.content.nbytes
+    parameters.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_HOST
+    parameters.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    parameters.srcHost, parameters.dstDevice = source, driver.CUdeviceptr(node.target)
+    parameters.WidthInBytes, parameters.Height, parameters.Depth = nbytes, 1, 1
+    parameters.srcPitch = parameters.dstPitch = nbytes
+    parameters.srcHeight = parameters.dstHeight = 1
     return check(driver.cuGraphAddMemcpyNode(graph, before, len(before), parameters, context))

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.recording.schema import Blob, Image, Kernel, Recording, read
+from harness.recording.schema import Blob, HostCopy, Image, Kernel, Recording, read
 from harness.wire.checks import WireError, strict_json
 
 MAX_FILE_BYTES = 512 << 20
@@ -77,6 +77,8 @@ def _blobs(recording: Recording) -> Iterator[Blob]:
     for node in recording.nodes:
         if isinstance(node, Kernel) and node.parameters:
             yield node.parameters
+        if isinstance(node, HostCopy):
+            yield node.content
 
 
 def _of_image(image: Image) -> Iterator[Blob]:

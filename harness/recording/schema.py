@@ -16,6 +16,7 @@ MAX_IMAGES = 256
 MAX_VARIABLES = 4096  # of one image
 MAX_PARAMETER_BYTES = 32_764  # the limit for kernel parameters since CUDA 12.1
 MAX_SCRATCH_BYTES = 1 << 36
+MAX_HOST_COPY_BYTES = 1 << 20
 MAX_RETURNED = 4096
 _MAX_BLOCK_THREADS = 1024
 _NAME = text(8192)  # PyTorch has mangled names of more than 2000 characters
@@ -109,12 +110,23 @@ class Memcpy:
 
 
 @dataclass(frozen=True)
+class HostCopy:
+    """A small copy from page-locked memory of the host into the scratch: what was there when the call was recorded.
+
+    That is right for what the host computes without the inputs, such as addresses of tensors.
+    """
+
+    content: Blob = checked(record(Blob))
+    target: int = checked(_ADDRESS)
+
+
+@dataclass(frozen=True)
 class Empty:
     """A node that does nothing, where branches of a capture join."""
 
 
-Node = Kernel | Memset | Memcpy | Empty
-_NODES = {cls.__name__: record(cls) for cls in (Kernel, Memset, Memcpy, Empty)}
+Node = Kernel | Memset | Memcpy | HostCopy | Empty
+_NODES = {cls.__name__: record(cls) for cls in (Kernel, Memset, Memcpy, HostCopy, Empty)}
 _KIND = choice(*_NODES)
 
 
@@ -212,6 +224,10 @@ def _consistent(node: Node, images: int, scratch: AddressRange) -> None:
             ):
                 slice_bytes = _extent(node.width, node.height, pitch)
                 _inside(address, _extent(slice_bytes, node.depth, pitch * rows), ranges)
+        case HostCopy():
+            if node.content.nbytes > MAX_HOST_COPY_BYTES:
+                raise WireError(f"a copy of {node.content.nbytes:,} bytes from the host")
+            _inside(node.target, node.content.nbytes, (scratch,))
 
 
 def _extent(row: int, rows: int, pitch: int) -> int:

@@ -16,9 +16,11 @@ from cuda.bindings import driver
 from harness.arena.mapping import check
 from harness.recording.file import pack, unpack
 from harness.recording.schema import (
+    MAX_HOST_COPY_BYTES,
     Blob,
     Edge,
     Empty,
+    HostCopy,
     Image,
     Kernel,
     Memcpy,
@@ -35,6 +37,8 @@ from harness.wire import checks
 
 _NodeType = driver.CUgraphNodeType
 _Attribute = driver.CUlaunchAttributeID
+_Memory = driver.CUmemorytype
+_ON_DEVICE = (_Memory.CU_MEMORYTYPE_DEVICE, _Memory.CU_MEMORYTYPE_UNIFIED)
 _WHEN = ("ended", "triggered", "begun")  # the port that an edge leaves from (cuda.h)
 
 
@@ -91,10 +95,24 @@ class Recorder:
         if kind == _NodeType.CU_GRAPH_NODE_TYPE_MEMSET:
             return _memset(check(driver.cuGraphMemsetNodeGetParams(node)))
         if kind == _NodeType.CU_GRAPH_NODE_TYPE_MEMCPY:
-            return _memcpy(check(driver.cuGraphMemcpyNodeGetParams(node)))
+            return self._copy(check(driver.cuGraphMemcpyNodeGetParams(node)))
         if kind == _NodeType.CU_GRAPH_NODE_TYPE_EMPTY:
             return Empty()
         raise Unrecordable(f"a {str(kind.name).removeprefix('CU_GRAPH_NODE_TYPE_').lower()} node")
+
+    def _copy(self, given: Any) -> Memcpy | HostCopy:
+        if given.srcMemoryType != _Memory.CU_MEMORYTYPE_HOST or given.dstMemoryType not in _ON_DEVICE:
+            return _memcpy(given)
+        source = int(given.srcHost) + given.srcXInBytes
+        if max(given.Height, 1) * max(given.Depth, 1) > 1 or given.WidthInBytes > MAX_HOST_COPY_BYTES:
+            raise Unrecordable(f"a copy from the host's memory in rows, or of more than {MAX_HOST_COPY_BYTES:,} bytes")
+        kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        if driver.cuPointerGetAttribute(kind, source)[0] != driver.CUresult.CUDA_SUCCESS:
+            raise Unrecordable("a copy from memory of the host that is not page-locked")
+        if HOST_INPUTS.holds(source, 1):
+            raise Unrecordable("a copy of an input in the host's memory, as if it were the submission's own")
+        content = self._blob(ctypes.string_at(source, given.WidthInBytes))
+        return HostCopy(content, target=int(given.dstDevice) + given.dstXInBytes)
 
     def _kernel(self, node: Any) -> Kernel:
         parameters = check(driver.cuGraphKernelNodeGetParams(node))
@@ -221,9 +239,7 @@ def _memset(given: Any) -> Memset:
 
 
 def _memcpy(given: Any) -> Memcpy:
-    device = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
-    unified = driver.CUmemorytype.CU_MEMORYTYPE_UNIFIED
-    if given.srcMemoryType not in (device, unified) or given.dstMemoryType not in (device, unified):
+    if given.srcMemoryType not in _ON_DEVICE or given.dstMemoryType not in _ON_DEVICE:
         raise Unrecordable("a copy from or to the host's memory")
     height, depth = max(given.Height, 1), max(given.Depth, 1)
     return Memcpy(

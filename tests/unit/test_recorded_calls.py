@@ -20,6 +20,7 @@ from harness.recording.schema import (
     Blob,
     Edge,
     Empty,
+    HostCopy,
     Image,
     Memcpy,
     Memset,
@@ -31,7 +32,7 @@ from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 from harness.wire.checks import WireError
 from tests import recordings
 
-BLOBS = b"\x7fELF" + b"code" * 7 + b"eight by" + b"\x01" * 24
+BLOBS = b"\x7fELF" + b"code" * 7 + b"eight by" + b"\x01" * 24 + b"addresses"
 IMAGE = Image(code=Blob(start=0, nbytes=32), variables=(Variable(name="table", content=Blob(start=32, nbytes=8)),))
 KERNEL = dataclasses.replace(
     recordings.KERNEL,
@@ -52,9 +53,10 @@ MEMCPY = Memcpy(
     source_height=4,
     target_height=4,
 )
+HOST_COPY = HostCopy(content=Blob(start=64, nbytes=9), target=SCRATCH.start + 1024)
 WHOLE = Recording(
     images=(IMAGE,),
-    nodes=(MEMSET, MEMCPY, KERNEL, dataclasses.replace(KERNEL, parameters=None), Empty()),
+    nodes=(MEMSET, MEMCPY, KERNEL, dataclasses.replace(KERNEL, parameters=None), Empty(), HOST_COPY),
     edges=(
         Edge(before=0, after=2, when="ended"),
         Edge(before=1, after=2, when="ended"),
@@ -111,7 +113,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "another kind's fields": (node(4, address=0), "expected the fields"),
     "a cycle": (edge(before=2, after=0), "an edge from node 2 to node 0"),
     "an edge to itself": (edge(before=2, after=2), "an edge from node 2 to node 2"),
-    "an edge to nowhere": (edge(after=5), "an edge from node 0 to node 5 of 5"),
+    "an edge to nowhere": (edge(after=6), "an edge from node 0 to node 6 of 6"),
     "an edge twice": (lambda body: body["edges"].append(body["edges"][0]), "two edges"),
     "an edge of no known kind": (edge(when="never"), "expected one of ended"),
     "an image that it has not": (node(2, image=1), "a function of image 1 of 1"),
@@ -140,8 +142,21 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         node(1, target=SCRATCH.start + (1 << 21) - 512),
         "not memory of the call's",
     ),
+    "a copy from the host to an output": (node(5, target=OUTPUTS.start), "not memory of the call's"),
+    "a copy from the host to scratch that is not in use": (
+        node(5, target=SCRATCH.start + (1 << 21) - 8),
+        "not memory of the call's",
+    ),
+    "a large copy from the host": (
+        node(5, content={"start": 0, "nbytes": (1 << 20) + 1}),
+        "a copy of 1,048,577 bytes from the host",
+    ),
+    "a copy from the host of bytes that are not there": (
+        node(5, content={"start": 64, "nbytes": 10}),
+        "bytes that the recording has not",
+    ),
     "a variable beyond the end": (
-        lambda body: body["images"][0]["variables"][0].update(content={"start": 60, "nbytes": 8}),
+        lambda body: body["images"][0]["variables"][0].update(content={"start": 68, "nbytes": 8}),
         "bytes that the recording has not",
     ),
     "an image that is none": (lambda body: body["images"][0].update(code={"start": 4, "nbytes": 8}), "not an ELF file"),
