@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.device import DEVICES
-from harness.judge.correctness.layout import Layout
 from harness.judge.setup import Setup
 from harness.problem import ResolvedCase
 from harness.wire import commands
@@ -32,6 +31,8 @@ def visible_cases(setup: Setup) -> Iterator[ResolvedCase]:
 
 def requests(setup: Setup, case: ResolvedCase) -> tuple[commands.Declare | commands.Ahead, ...]:
     """What tells helpers of a call; no memory is handed over."""
+    from harness.judge.correctness.layout import Layout  # which imports numpy: not before a grading starts
+
     *declared, bind = Layout(case).commands(case, setup.problem.parameters, 1, seed=0)
     assert isinstance(bind, commands.Bind)
     told = [command for command in declared if isinstance(command, commands.Declare)]
