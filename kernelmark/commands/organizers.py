@@ -106,7 +106,7 @@ def list_events(problem: str | None, form: str) -> None:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=complete.runs)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...", shell_complete=complete.runs)
 @click.option("--author", help="Whose they are. [default: as for `submit`]")
 def select(runs: tuple[str, ...], author: str | None) -> None:
     """Select which RUNs of yours on a problem count once it is closed, in place of your best; again replaces it.

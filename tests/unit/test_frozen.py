@@ -114,6 +114,7 @@ def test_a_frozen_board_says_so_and_events_still_apply(frozen: Path, command: Co
     (table,) = json.loads(command("board", "--format", "json").out)["items"]
     assert ([row["author"] for row in table["rows"]], table["frozen"] is None) == (["ada"], False)
     assert "the board is frozen, and shows nothing graded after" in command("board").out
+    assert "double: the board is frozen, and shows nothing graded after" in command("runs").err
     assert "was graded after its board was frozen" in command("show", HIDDEN).err
     assert command("moderate", "disqualify", HIDDEN, "--actor", "grace", "--reason", "why").code == 0
     assert command("moderate", "disqualify", EARLY, "--actor", "grace", "--reason", "why").code == 0

@@ -176,6 +176,6 @@ def test_the_shipped_file_documents_every_key_with_its_default(tmp_path: Path) -
     assert tuple(re.findall(r"^# (\w+) = ", text, flags=re.M)) == KEYS
     write(tmp_path, re.sub(r"^# (\w+ = )", r"\1", text, flags=re.M))
     without_default = {"root", "author", "resident", "site_url", "title", "how_to_submit", "private_cases"}
-    without_default |= {"gpu_mode_checkout", "kernelbench_checkout", "marks"}
+    without_default |= {"gpu_mode_checkout", "kernelbench_checkout", "marks", "selection"}
     shipped = Settings.load(tmp_path).model_dump(exclude=without_default)
     assert shipped == Settings.load(tmp_path.parent).model_dump(exclude=without_default)
