@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,9 +97,13 @@ def _portable(text: str) -> str:
     """JSON in which the project's paths are relative to it, and those of the user's home begin with `~`."""
     from kernelmark.project.settings import find_file
 
-    file = find_file(Path.cwd())
-    project, home = file.parent if file else Path.cwd(), Path.home()
-    for folder, within, itself in ((project, "", "."), (home, "~/", "~")):
+    folders = list[tuple[Path, str, str]]()
+    with suppress(OSError):  # the working directory is gone
+        file = find_file(Path.cwd())
+        folders.append((file.parent if file else Path.cwd(), "", "."))
+    with suppress(RuntimeError):  # nobody has a home here
+        folders.append((Path.home(), "~/", "~"))
+    for folder, within, itself in folders:
         if folder != folder.parent:
             path = re.escape(json.dumps(str(folder), ensure_ascii=False)[1:-1])
             text = re.sub(rf"(?<![\w./~-]){path}/", within, text)

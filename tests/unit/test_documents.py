@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
+from unittest.mock import Mock
 
 import pytest
 
 from harness import errors
 from harness.verdict import DoubtCode, Outcome, Verdict
 from kernelmark.diagnostics import selftest
-from kernelmark.project.documents import ErrorCode
+from kernelmark.project.documents import ErrorCode, print_document
 from kernelmark.text import words
 from tests.documents import ROOT, items, valid
 from tests.unit.conftest import Answering, Command
@@ -182,3 +183,24 @@ def test_a_word_is_found_however_it_is_spelled(asked: list[str], status: int, sa
     told = run("explain", *asked)
     assert told.code == status
     assert said in (told.err if status else told.out)
+
+
+def test_paths_are_those_of_the_project_or_of_the_home(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/runner")
+    said = f"{project}/a.py {project} {project}2/a /home/runner/.cache /home/runners x{project}/a"
+    print_document("error", {"said": said})
+    assert json.loads(capsys.readouterr().out)["said"] == f"a.py . {project}2/a ~/.cache /home/runners x{project}/a"
+
+
+def test_an_error_is_said_where_there_is_no_directory_and_no_home(
+    run: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = project / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
+    said = run("board", "--format=json")
+    assert (said.code, json.loads(said.out)["error"]["code"]) == (7, "unexpected")
