@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from kernelmark.text.terminal import fail, labelled, print_lines, print_text, sa
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings
-    from kernelmark.text.terminal import Line
 
 if TYPE_CHECKING:
     from kernelmark.record.records import ListedProblem
@@ -75,7 +74,7 @@ def problems_list(form: str) -> int:
         stands = {slug: [place.text for place in places] for slug, places in found.items()}
         if loaded or not status:
             print_lines(show.problems(loaded, stands, datetime.now(UTC)))
-        print_lines(_news(settings))
+        _print_news(settings)
         left = Allowance(settings).left(settings.author_or_default()) if not status else ""
         if left:
             print_lines([f"you ({settings.author_or_default()}) have left today: {left}"])
@@ -102,20 +101,21 @@ def problems_show(problem: str, form: str) -> None:
         found = sheet(settings, asked)
         now, columns = datetime.now(UTC), min(text.WIDTH, width(sys.stdout))
         print_lines(text.lines(asked, found.statement, found.entry_points, found.baselines, now, columns))
-        print_lines(_news(settings, asked.slug))
+        _print_news(settings, asked.slug)
 
 
-def _news(settings: Settings, slug: str | None = None) -> Iterator[Line]:
-    """The phase of the competition, and what was announced, newest first."""
+def _print_news(settings: Settings, slug: str | None = None) -> None:
+    """Print the phase of the competition, and what was announced, newest first; of a problem only what is about it."""
     from harness.problem.schedule import shown
     from kernelmark.project.competition import state
 
     found = state(settings, slug, datetime.now(UTC))
-    if found.phase and slug is None:
-        yield labelled("phase", f"{found.phase}, open {found.schedule.schedule}")
+    lines = [labelled("phase", f"{found.phase}, open {found.schedule.schedule}")] if found.phase and not slug else []
     for said in found.announcements:
         about = f"{said.problem}: " if said.problem and slug is None else ""
-        yield labelled("announced", f"{shown(said.at)}: {about}{visible(said.text)}")
+        lines.append(labelled("announced", f"{shown(said.at)}: {about}{visible(said.text)}"))
+    if lines:
+        print_lines(lines)
 
 
 @problems.command("new")
