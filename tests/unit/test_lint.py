@@ -251,6 +251,14 @@ def test_what_is_not_tried_and_what_nobody_hides_is_said(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("elements", "told"), [("200_000_000", False), ("300_000_000", True), ("3_000_000_000", False)]
+)
+def test_tensors_so_large_that_offsets_may_soon_overflow_are_noted(tmp_path: Path, elements: str, told: bool) -> None:
+    notes = [finding.what for finding in found(tmp_path / "p", [("8192", elements)]) if finding.level == "note"]
+    assert any("offsets of 32 bits are never seen to overflow" in what for what in notes) is told
+
+
 def test_tf32_rounds_to_ten_bits_to_nearest_even_and_keeps_what_is_not_finite() -> None:
     ulp = 2.0**-10
     given = torch.tensor([1 + 0.49 * ulp, 1 + 0.5 * ulp, 1 + 1.5 * ulp, -1 - 0.51 * ulp, torch.inf, torch.nan])
