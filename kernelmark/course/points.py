@@ -9,6 +9,7 @@ from harness.errors import UsageError
 from harness.verdict import Outcome
 from kernelmark.project.problems import find_problem
 from kernelmark.text.terminal import say, visible
+from leaderboard.record.pooling import too_wide
 from leaderboard.text.presented import without_speedups
 
 if TYPE_CHECKING:
@@ -53,9 +54,13 @@ class Marking(NamedTuple):
             return None
 
     def parts(self, verdict: Verdict | None, factor: float) -> list[Points]:
-        """What a kernel has, part by part; without a verdict nothing. `factor` is that of a late one."""
+        """What a kernel has, part by part; without a verdict nothing. `factor` is that of a late one.
+
+        A time that is too wide to rank reaches no speedup: it says nothing about the kernel.
+        """
         share = self._share(verdict) if verdict else 0.0
-        ratios = without_speedups(verdict).speedups if verdict and verdict.score else ()
+        timed = verdict is not None and verdict.score is not None and not too_wide(verdict.score)
+        ratios = without_speedups(verdict).speedups if verdict and timed else ()
         reached = ratios[0].ratio.median if ratios and factor else 0.0
         found = [Points("tests", self.rule.tests * share * factor, self.rule.tests)]
         for each in self.rule.speedup:

@@ -183,11 +183,12 @@ def test_points_follow_from_the_rule_of_the_project_or_of_the_problem(competitio
     recorded("dan", failed, outcome=Outcome.COMPILE_ERROR)
     recorded("eve", failed, outcome=Outcome.UNSUPPORTED)
     recorded("fay", **on_cpu)
+    recorded("gil", speedups={"eager": 9.0}, score_ns=1_000, high_ns=3_000, **on_cpu)
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
     why = "2 days late, factor 0.8: handed in 2026-12-02 01:30 UTC+01:00, deadline 2026-11-30 23:59 UTC+01:00"
     ledger.moderate(Moderation(run=late, action="late", actor="x", reason=why, created_at=datetime.now(UTC)))
     found = {author: row["points"] for author, row in marks(command).items()}
-    assert found == {"ada": "12", "bob": "5", "cyd": "13.5", "dan": "0", "eve": "", "fay": "10"}
+    assert found == {"ada": "12", "bob": "5", "cyd": "13.5", "dan": "0", "eve": "", "fay": "10", "gil": "10"}
     assert command("marks", "double", "--feedback", "feedback").code == 0
     told = "points      13.5 of 15.5 (tests 8 of 10, speedup from 1 × 2 of 2, speedup from 1.5 × 3.5 of 3.5)\n"
     assert told in (competition / "feedback/cyd.txt").read_text()
