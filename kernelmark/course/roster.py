@@ -92,12 +92,14 @@ def read(file: Path, problem: Problem) -> Roster:
     """The people in a CSV file.
 
     Raises:
-        UsageError: it cannot be read, has none of the columns that name people, or a row is wrong.
+        UsageError: it cannot be read, has no rows or none of the columns that name people, or a row is wrong.
     """
     people, seen, rows = list[Person](), set[str](), list[tuple[str, dict[str, str], str, Owner]]()
     for where, cells in spreadsheet.read(file):
         author, owner = whose(cells)
         rows.append((where, cells, name_from(author), replace(owner, name=owner.name or author)))
+    if not rows:
+        raise UsageError(str(file), "has no rows", "give each person one row, or leave out --roster")
     authors = authors_of(owner for *_, owner in rows)
     for where, cells, author, owner in rows:
         if not owner.name and not owner.id:

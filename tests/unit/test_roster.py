@@ -102,6 +102,8 @@ def test_an_extension_is_the_deadline_of_one_person(competition: Path, command: 
 @pytest.mark.parametrize(
     ("roster", "why"),
     [
+        ("", "roster.csv has no rows; give each person one row"),
+        ("author,id\n", "roster.csv has no rows; give each person one row"),
         ("points\n1\n", "roster.csv:2 names nobody; give one of the columns author, name and id"),
         ("author\nada\nada\n", "roster.csv:3 names ada again"),
         ("name,id\nAda,1\nBob,1\n", "roster.csv:3 names the id 1 again"),
