@@ -109,6 +109,8 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: ty
         remedy = nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
         if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end is part of the last table
             remedy = f"`{loc[-1]}` belongs above the first table: move the line there"
+            if isinstance(value, Mapping):
+                remedy = f"`{loc[-1]}` is a table of its own: write it below a line [{loc[-1]}]"
         return ProblemError(str(path), f"key `{key}` is unknown", remedy)
     if errors[0]["type"] == "missing":
         field = _model(loc[:-1], whole).model_fields.get(str(loc[-1]))

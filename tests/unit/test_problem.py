@@ -346,6 +346,11 @@ BAD: list[tuple[str, str, str]] = [
         'name = "large"\ndeadline = 2027-01-31T23:59:00Z',
         "`benchmarks[0].deadline` is unknown; `deadline` belongs above the first table: move the line there",
     ),
+    (
+        'role = "output"',
+        'role = "output"\ntolerance = { off_by = 1 }',
+        "`tensors[3].tolerance` is unknown; `tolerance` is a table of its own: write it below a line [tolerance]",
+    ),
     ('role = "output"', 'role = "ouput"', "`tensors[3].role`: should be 'input', 'output' or 'inout'; it is 'ouput'"),
     ('"cuda"', '"gpu"', "`tests[1].devices[0]`: should be 'cpu' or 'cuda'; it is 'gpu'"),
     ('devices = ["cuda"]', "devices = []", "`tests[1].devices`: "),
