@@ -111,7 +111,7 @@ def compilation(found: Compilation) -> str:
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
     result = _presented(result)
-    faster = next((_faster(result.submission.name, other.name, speedup) for speedup in result.speedups), None)
+    faster = next((_faster(result.submission.name, other, speedup) for speedup in result.speedups), None)
     if result.environment.interpreted and result.score is not None:
         what = "not compared: Triton's interpreter ran it, and such a time says nothing of its speed"
         faster = Line(what, "bold yellow", hang=2)
@@ -128,12 +128,13 @@ def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     yield from _notes(result.environment)
 
 
-def _faster(name: str, other: str, speedup: Speedup) -> Line:
+def _faster(name: str, other: Submission, speedup: Speedup) -> Line:
+    label = speedup.baseline.removeprefix(other.stem) if speedup.baseline.startswith(other.stem) else ""
     low, high = speedup.ratio.low, speedup.ratio.high
     whether, style = ("faster", "green") if low > 1 else ("slower", "red") if high < 1 else _ALIKE
     if high > WIDEST * low:
         whether, style = "not decided, the interval is too wide", "yellow"
-    text = f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(other)}"
+    text = f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(other.name + label)}"
     return Line(text, f"bold {style}", hang=2)
 
 
