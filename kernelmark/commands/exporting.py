@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.options import form_option, load_settings
+from kernelmark.commands.options import form_option, load_settings, say_frozen
 from kernelmark.project.documents import print_as
 from kernelmark.text.terminal import print_text, say, visible
 
@@ -89,6 +89,7 @@ def _record(problem: str | None, out: Path, form: str) -> None:
         verdicts, cases = tabular.export(entries, tables(settings, problem), out, settings.teams)
     except OSError as error:
         raise UsageError(str(out), f"cannot be written to ({error.strerror})") from error
+    say_frozen(settings, problem)
     document: ExportDocument = {"verdicts": verdicts, "cases": cases, "out": str(out)}
     print_as(form, "export", document, [f"{verdicts} verdicts and {cases} cases in {out}"])
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 from typing_extensions import TypedDict
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.options import form_option, load_settings
+from kernelmark.commands.options import form_option, load_settings, say_frozen
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import print_lines, say
-
-if TYPE_CHECKING:
-    from kernelmark.project.settings import Settings
 
 
 @click.command()
@@ -36,7 +32,7 @@ def board(problem: str | None, write: bool, memory: bool, every: bool, form: str
     found = tables(settings, problem)
     print_as(form, "board", found, standings.board(found, memory=memory, folded=not every))
     if not found:
-        _say_frozen(settings, problem)
+        say_frozen(settings, problem)
     if found and form == "table":
         say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 
@@ -57,17 +53,7 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
     settings = load_settings(problem)
     found, total = newest(settings, problem, author=author, last=last)
     print_as(form, "runs", [run.document() for run in found], standings.runs(found, total, author))
-    _say_frozen(settings, problem)
-
-
-def _say_frozen(settings: Settings, problem: str | None) -> None:
-    """Say of each frozen board that there may be more than was printed."""
-    from kernelmark.record.records import ledgers
-    from kernelmark.text import standings
-
-    for ledger in ledgers(settings, problem):
-        if ledger.until is not None:
-            say(f"{ledger.path.stem}: {standings.frozen(ledger.until)}")
+    say_frozen(settings, problem)
 
 
 class DiffDocument(TypedDict):

@@ -60,3 +60,14 @@ def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:
     own = problem and os.path.isfile(os.path.join(problem, "problem.toml"))  # noqa: PTH113, PTH118 - any length
     folder = real(Path(problem)) if problem and own else None
     return Settings.load(folder if folder and find_file(folder) else None, **flags)
+
+
+def say_frozen(settings: Settings, problem: str | None) -> None:
+    """Say of each frozen board that there may be more than was printed."""
+    from kernelmark.record.records import ledgers
+    from kernelmark.text import standings
+    from kernelmark.text.terminal import say
+
+    for ledger in ledgers(settings, problem):
+        if ledger.until is not None:
+            say(f"{ledger.path.stem}: {standings.frozen(ledger.until)}")

@@ -16,7 +16,14 @@ import click
 from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
-from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
+from kernelmark.commands.options import (
+    device_option,
+    form_option,
+    jobs_option,
+    load_settings,
+    sandbox_option,
+    say_frozen,
+)
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import columns, counted, labelled, print_text, say, visible
 
@@ -202,6 +209,7 @@ def regrade(
         raise UsageError("--run", "names what to grade", "leave out --failed, --all and --author")
     settings = load_settings(problem, **flags)
     due, left = again.due(settings, problem, again.Choice(failed, every, author, runs))
+    say_frozen(settings, problem)
     if left:
         say(f"left out: {'; '.join(f'{count} {what}' for what, count in left.items())}")
     if dry_run or not due:
@@ -268,6 +276,7 @@ def similar(
     settings = load_settings(problem)
     starts = [Submission.read(path, "start") for path in base]
     submissions, missing = sources(settings, problem)
+    say_frozen(settings, problem)
     for error in missing:
         say(f"kernelmark: warning: {visible(error)}")
     if handins is not None:
@@ -430,10 +439,9 @@ def marks(problem: str, marks: Path | None, feedback: Path | None, **given: Any)
     from kernelmark.course.marks import Reports
     from kernelmark.course.platforms import PlatformForms
     from kernelmark.course.points import Marking
-    from kernelmark.record.records import ledgers
 
     settings = load_settings(problem)
-    ledgers(settings, problem)  # refuses a problem that is unknown
+    say_frozen(settings, problem)  # and refuses a problem that is unknown
     marking = Marking.of_record(settings, problem)
     forms = PlatformForms.read(marking, *(given[name] for name in _FORMS))
     marked = KnownVerdicts(settings).marks(Path(problem).name, marking)

@@ -84,6 +84,26 @@ def test_no_command_shows_what_was_graded_in_the_freeze(given: tuple[str, ...], 
     assert JsonlLedger(frozen / "leaderboard/results/double.jsonl").verify() == 2
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("runs",),
+        ("marks", "double", "--csv", "marks.csv"),
+        ("similar", "double"),
+        ("regrade", "--all", "--dry-run"),
+        ("export", "--out", "exported"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_left_out_in_the_freeze_is_told_but_to_an_organizer(
+    given: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "double: the board is frozen, and shows nothing graded after"
+    assert said in command(*given).err
+    monkeypatch.setenv("KERNELMARK_ORGANIZER", "true")
+    assert said not in command(*given).err
+
+
 @pytest.mark.parametrize("given", [("board",), ("runs",), ("show", HIDDEN)], ids=" ".join)
 def test_an_organizer_sees_it_and_what_is_published_does_not(
     given: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
