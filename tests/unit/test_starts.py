@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 
-from harness.judge.correctness.graded_case import GradedCase
+from harness.judge import Setup
 from harness.judge.grading import Grading
+from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, load
 from harness.problem.spec import Range
 from harness.submission import Submission
@@ -99,14 +99,12 @@ CASES = {
 }
 
 
-def _told(problem: Problem, source: str, language: str, *, on_host: bool) -> list[Any]:
+def _told(
+    problem: Problem, source: str, language: Literal["py", "cu"], device: DeviceKind, *, built: bool = False
+) -> list[Any]:
     """What a runner is told once it has built a submission to a problem with all of the cases."""
-    problem = problem.model_copy(update={"tests": tuple(case for name, case in CASES.items() if name != "timed")})
-
-    def graded(*names: str) -> list[GradedCase]:
-        cases = [problem.resolve(CASES[name].drawn(random.Random())) for name in names]
-        return [GradedCase(problem, cast(Any, SimpleNamespace(generates=False)), "cpu", case) for case in cases]
-
+    tests = tuple(case for name, case in CASES.items() if name != "timed")
+    problem = problem.model_copy(update={"tests": tests, "benchmarks": (CASES["timed"],)})
     told: list[Any] = []
 
     def ask(command: Any, *_: Any, **__: Any) -> replies.Done:
@@ -114,26 +112,32 @@ def _told(problem: Problem, source: str, language: str, *, on_host: bool) -> lis
         return replies.Done()
 
     grading: Any = SimpleNamespace(
+        _setup=Setup(problem, Submission.of(source, language, author="a"), provider=cast(Any, None), device=device),
         _problem=problem,
-        _submission=Submission.of(source, language, author="a"),
-        _device=SimpleNamespace(on_host=on_host),
-        _tests=graded("first", "second", "drawn"),
-        _benchmarks=graded("timed"),
+        _builds=SimpleNamespace(has_built=lambda _: built),
+        _handover=lambda: None,
+        _tests=[SimpleNamespace(name=name) for name in ("first", "second", "drawn")],
+        _benchmarks=[SimpleNamespace(name="timed")],
     )
     Grading._compile_ahead(grading, cast(Any, SimpleNamespace(ask=ask)))
     return told
 
 
 def test_helpers_learn_the_sizes_that_everyone_may_know() -> None:
-    told = _told(load(PROBLEMS / "double"), "import triton", "py", on_host=False)
+    told = _told(load(PROBLEMS / "double"), "import triton", "py", "cuda")
     assert [type(command) for command in told] == [commands.Declare, commands.Ahead] * 2
     shapes = {argument.shape for declare in told[::2] for argument in declare.arguments}
     assert shapes == {(102,), (106,)}, "neither the first, which the runner compiles, nor drawn or hidden ones"
     assert all(1 <= command.at_most <= 16 for command in told[1::2])
 
 
+def test_helpers_have_nothing_to_do_after_a_separate_build() -> None:
+    assert _told(load(PROBLEMS / "double"), "import triton", "py", "cuda", built=True) == []
+
+
 @pytest.mark.parametrize(
-    ("source", "language", "on_host"), [("import torch", "py", False), ("triton", "cu", False), ("triton", "py", True)]
+    ("source", "language", "device"),
+    [("import torch", "py", "cuda"), ("triton", "cu", "cuda"), ("triton", "py", "cpu")],
 )
-def test_helpers_are_for_triton_on_a_gpu(source: str, language: str, on_host: bool) -> None:
-    assert _told(load(PROBLEMS / "double"), source, language, on_host=on_host) == []
+def test_helpers_are_for_triton_on_a_gpu(source: str, language: Literal["py", "cu"], device: DeviceKind) -> None:
+    assert _told(load(PROBLEMS / "double"), source, language, device) == []
