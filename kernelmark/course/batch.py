@@ -15,7 +15,7 @@ from kernelmark.course import moments, report
 from kernelmark.course import roster as rosters
 from kernelmark.course.changed import SubmittedFile, changed, refuse_strays
 from kernelmark.course.kernel import Wanted
-from kernelmark.course.marks import Marked
+from kernelmark.course.marked import Marked
 from kernelmark.course.points import Marking
 from kernelmark.course.report import GradedDocument, GradingResult
 from kernelmark.course.several import AdmittedJob, GradingRequest, grade_all, printed

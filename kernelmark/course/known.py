@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.problem.schedule import Delay
 from harness.wire.protocol import PROTOCOL
-from kernelmark.course.marks import Marked
+from kernelmark.course.marked import Marked
 from kernelmark.course.points import Marking
 from kernelmark.course.report import GradingResult
 from kernelmark.project.settings import Settings

@@ -14,7 +14,7 @@ from kernelmark.text.terminal import columns, counted, visible
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
-    from kernelmark.course.marks import Marked
+    from kernelmark.course.marked import Marked
 
 _HEAD = ("author", "id", "name", "kernel", "handed in", "note")
 

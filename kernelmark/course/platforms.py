@@ -21,7 +21,7 @@ from kernelmark.text.terminal import counted, say, visible
 
 if TYPE_CHECKING:
     from harness.problem import Problem
-    from kernelmark.course.marks import Marked
+    from kernelmark.course.marked import Marked
     from kernelmark.course.points import Marking
 
 _ASSIGNMENT = re.compile(r"(?P<name>.*) \(\d+\)")  # how Canvas calls a column with points

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import length
-from kernelmark.course.marks import Marked
+from kernelmark.course.marked import Marked
 from kernelmark.course.owner import Owner, authors_of, whose
 from kernelmark.course.report import GradingResult
 from kernelmark.project.settings import name_from

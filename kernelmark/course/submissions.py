@@ -26,7 +26,7 @@ from harness.submission import Submission
 from kernelmark.course.files import HandedInFile, files_in
 from kernelmark.course.kernel import ANY, ChosenKernel, Wanted, chosen, listed
 from kernelmark.course.layouts import arranged
-from kernelmark.course.marks import Marked
+from kernelmark.course.marked import Marked
 from kernelmark.course.owner import Owner, authors_of, told_apart
 from kernelmark.course.report import GradingResult
 from kernelmark.course.roster import NOBODY, Person, Roster

@@ -12,7 +12,8 @@ import pytest
 from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.problem.schedule import Delay
 from harness.verdict import Doubt, DoubtCode
-from kernelmark.course.marks import Marked, feedback, table
+from kernelmark.course.marked import Marked
+from kernelmark.course.marks import feedback, table
 from kernelmark.course.report import GradingResult
 from leaderboard.record.entry import encode
 from leaderboard.record.pooling import NO_RANK

@@ -1,0 +1,118 @@
+"""What became of one submission of a course: its numbers, its points and its line. Trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.verdict import Outcome
+from kernelmark.course.points import Marking, Points, number, total
+from kernelmark.course.report import GradingResult
+from kernelmark.text import standings
+from kernelmark.text.terminal import Line, visible
+from leaderboard.record.pooling import NO_RANK, RowState, too_wide
+from leaderboard.text.presented import without_speedups
+from leaderboard.text.units import interval
+
+if TYPE_CHECKING:
+    from harness.problem.schedule import Delay
+
+
+class Marked(NamedTuple):
+    """What became of an author's submission; `delay` is None if it is not known when it was handed in.
+
+    `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
+    author is in none. `feedback_file` is the name of the feedback file. `remarks` say what was unusual in how the
+    kernel was handed in, and `marking` how it is marked, if a rule says so.
+    """
+
+    author: str
+    id: str
+    name: str
+    team: str
+    delay: Delay | None
+    graded: GradingResult
+    feedback_file: str
+    remarks: tuple[str, ...] = ()
+    marking: Marking | None = None
+
+    @property
+    def parts(self) -> list[Points]:
+        """The points, part by part; none without a rule, or if they cannot be known: if it was not graded through no
+        fault of its author, or the schedule gives no factor for when it was handed in.
+        """
+        verdict, factor = self.graded.verdict, self.delay.factor if self.delay else None
+        if self.marking is None:
+            return []
+        if verdict is None:
+            too_late = self.delay is not None and factor is None
+            return self.marking.parts(None, 0.0) if self.graded.by_author or too_late else []
+        if factor is None or verdict.outcome is Outcome.UNSUPPORTED:
+            return []
+        return self.marking.parts(verdict, factor)
+
+    @property
+    def points(self) -> str:
+        """The points as a number; empty if there are none to tell."""
+        return number(total(self.parts).points) if self.parts else ""
+
+    @property
+    def words(self) -> str:
+        """The mark in one line, for its author: the same wherever a mark is shown."""
+        verdict, delay = self.graded.verdict, self.delay
+        (right, every, *_, baseline, speedup), _ = numbers_of(self.graded)
+        said = [f"{right} of {every} tests right"] if verdict else []
+        said += [interval(verdict.score)] if verdict and verdict.score else []
+        said += [f"{speedup} × {baseline}"] if baseline else []
+        said += [str(delay)] if delay and delay.days else []
+        said += [f"{total(self.parts)} points"] if self.parts else []
+        why = self.message if verdict else why_ungraded(self)
+        return visible(": ".join(filter(None, (", ".join((self.graded.outcome, *said)), why))))
+
+    def line(self, *, of_team: bool) -> Line:
+        """The mark in one line, for the organizer's terminal; one that decides a whole team's is called like it."""
+        graded = self.graded
+        who = f"{self.team} ({self.author})" if of_team else self.author
+        mine = graded.verdict is None or graded.errored  # what an author is not told
+        what = f"{graded.outcome}: {visible(graded.message)}" if mine else self.words
+        what = f"{what} (not recorded)" if graded.lost else what
+        run = f" (run {graded.verdict.run})" if graded.verdict and graded.recorded else ""
+        return Line(f"{who}: {what}{run}", "bold red" if graded.errored else "", hang=2)
+
+    @property
+    def message(self) -> str:
+        """What went wrong or was unusual, in one line; of an accepted kernel, why it has no rank."""
+        return "; ".join(filter(None, (self.graded.message or _no_rank(self.graded), *self.remarks)))
+
+
+def why_ungraded(result: Marked) -> str:
+    """Why a submission was not graded, as its author should know it."""
+    if result.graded.by_author:
+        return visible(result.graded.message)
+    if result.delay is not None and result.delay.factor is None:
+        return "it was handed in too late"
+    return "not because of what you handed in; ask whoever grades it"
+
+
+def numbers_of(graded: GradingResult) -> tuple[tuple[object, ...], str]:
+    """The tests, the time and the speedup; and the run."""
+    verdict = graded.verdict
+    if verdict is None:
+        return ("",) * 7, ""
+    right = sum(test.outcome is Outcome.ACCEPTED for test in verdict.tests)
+    every = len(verdict.tests) + verdict.tests_not_run
+    score, speedup = verdict.score, next(iter(without_speedups(verdict).speedups), None)
+    times = (score.median_ns, score.low_ns, score.high_ns) if score else ("", "", "")
+    over = (speedup.baseline, f"{speedup.ratio.median:.4g}") if speedup else ("", "")
+    return (right, every, *times, *over), verdict.run if graded.recorded else ""
+
+
+def _no_rank(graded: GradingResult) -> str:
+    """Why an accepted kernel has no rank; empty if it has one, or its author ranks with a better one."""
+    verdict = graded.verdict
+    if verdict is None or verdict.score is None:
+        return ""
+    if graded.table is not None:
+        standing = standings.standing(verdict, graded.table, for_author=True)
+        return standing.removeprefix("none: ") if standing.startswith("none: ") else ""
+    state: RowState = verdict.no_rank or ("too_wide" if too_wide(verdict.score) else "ranks")
+    return NO_RANK.get(state, "")
