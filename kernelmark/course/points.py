@@ -9,7 +9,7 @@ from harness.errors import UsageError
 from harness.verdict import Outcome
 from kernelmark.project.problems import find_problem
 from kernelmark.text.terminal import say, visible
-from leaderboard.record.pooling import too_wide
+from leaderboard.record.pooling import WIDEST, too_wide
 from leaderboard.text.presented import without_speedups
 
 if TYPE_CHECKING:
@@ -56,11 +56,12 @@ class Marking(NamedTuple):
     def parts(self, verdict: Verdict | None, factor: float) -> list[Points]:
         """What a kernel has, part by part; without a verdict nothing. `factor` is that of a late one.
 
-        A time that is too wide to rank reaches no speedup: it says nothing about the kernel.
+        A time that is too wide to rank reaches no speedup, nor does a speedup as wide: they say nothing of the kernel.
         """
         share = self._share(verdict) if verdict else 0.0
         timed = verdict is not None and verdict.score is not None and not too_wide(verdict.score)
         ratios = without_speedups(verdict).speedups if verdict and timed else ()
+        ratios = tuple(each for each in ratios[:1] if each.ratio.high <= WIDEST * each.ratio.low)
         reached = ratios[0].ratio.median if ratios and factor else 0.0
         found = [Points("tests", self.rule.tests * share * factor, self.rule.tests)]
         for each in self.rule.speedup:

@@ -162,7 +162,7 @@ print("not reached")
     "how", [signal.SIGKILL, *(pytest.param(each, marks=pytest.mark.full) for each in (signal.SIGINT, signal.SIGTERM))]
 )
 def test_a_dispatcher_that_ends_takes_everything_with_it(project: Path, scratch: Path, how: int) -> None:
-    """Ctrl-C goes to the worker and its sandboxes, too; that the dispatcher was killed the worker notices itself."""
+    """Ctrl-C goes to the dispatcher alone, which ends its workers; that it was killed a worker notices itself."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command, pipe = [sys.executable, "-c", PROGRAM], subprocess.PIPE
     script = subprocess.Popen(command, env=environment, start_new_session=True, stdout=pipe, stderr=pipe, text=True)

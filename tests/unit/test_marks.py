@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.marks import MarksRule
+from harness.marks import MarksRule, SpeedupPoints
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome, Verdict
@@ -221,6 +221,17 @@ def test_hidden_tests_count_as_the_rule_says_even_those_that_did_not_run(project
     assert points(unseen, left=1) == 12 * 3 / 4, "the one that did not run is visible"
     assert points(seen, left=1, weight=0.0) == 12, "hidden tests count for nothing"
     assert points([], left=2) == 0
+
+
+@pytest.mark.parametrize(("low", "high", "points"), [(1.9, 2.1, 3.0), (0.01, 316.15, 0.0)], ids=["narrow", "wide"])
+def test_a_speedup_that_is_noise_earns_nothing(project: Path, low: float, high: float, points: float) -> None:
+    rule = MarksRule(tests=1.0, speedup=(SpeedupPoints(over=1.0, points=3.0),))
+    verdict = accepted(speedups={"eager": 2.0}, device_kind="cpu")
+    ratio = verdict.speedups[0].ratio.model_copy(update={"low": low, "high": high})
+    verdict = verdict.model_copy(update={"speedups": (verdict.speedups[0].model_copy(update={"ratio": ratio}),)})
+    assert [part.points for part in Marking(rule, load(project / "problems/double")).parts(verdict, 1.0)[1:]] == [
+        points
+    ]
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,9 @@ class WorkerProcess:
             self._ready = Future()
             if self._known is not None:
                 self._known.mkdir(mode=0o700, exist_ok=True)
+            # Outside the terminal's group: Ctrl-C is for the dispatcher, which decides what becomes of the workers.
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment, process_group=0
             )
             self._reader = threading.Thread(target=self._read, args=(self._process, self._ready), daemon=True)
             self._reader.start()
