@@ -39,7 +39,7 @@ _MESSAGE: TypeAdapter[JobAnswer | JobProgress] = TypeAdapter(JobAnswer | JobProg
 
 def off(settings: Settings, device: DeviceKind) -> str:
     """Why commands use no resident worker, whatever the sandbox; empty if they do."""
-    if settings.resident is None and not DEVICES[device].on_host:  # nobody has tried it there
+    if settings.resident is None and not DEVICES[device].on_host:  # tried there by few gradings
         return "on a GPU only the setting `resident = true` turns it on"
     if settings.resident is False:
         return "the setting `resident` is false"
