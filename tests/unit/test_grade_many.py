@@ -29,7 +29,7 @@ def run(invoke: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, tmp_path: 
     def run(*jobs: Any, act: Act = answered, out: Path | None = None, options: tuple[str, ...] = ()) -> Any:
         worker = FakeWorker(act)
         run.worker = worker  # type: ignore[attr-defined]
-        monkeypatch.setattr(fleet, "local_workers", lambda *_: [worker])
+        monkeypatch.setattr(fleet, "local_workers", lambda *_, **__: [worker])
         file = tmp_path / "jobs.jsonl"
         file.write_text("".join(f"{job if isinstance(job, str) else json.dumps(job)}\n" for job in jobs))
         more = () if out is None else ("--out", str(out))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.submission import Submission
 from harness.verdict import Doubt, DoubtCode, Outcome
 from kernelmark.course.report import GradingResult
 from kernelmark.diagnostics.doctor import lines as doctor_lines
@@ -69,7 +70,7 @@ def test_a_style_may_be_that_of_the_beginning_alone() -> None:
     assert others[-1] == " " * 14 + "it"
     for ratio, colour in ((1.5, "green"), (0.5, "red"), (1.0, "yellow")):
         compared = accepted(speedups={"b": ratio})
-        first = next(show.comparison(compared, compared.submission))  # type: ignore[arg-type]  # as much as is shown
+        first = next(show.comparison(compared, Submission.of("# b", "py", author="bob", name="b.py")))
         assert first.style == f"bold {colour}"  # type: ignore[attr-defined]
     name, why = GradingResult("ada/k.py", 2, "it is empty").lines()
     assert (name.style, why.style) == ("bold", "bold red")  # type: ignore[attr-defined]

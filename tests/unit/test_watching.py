@@ -70,7 +70,7 @@ def watch(
         return status
 
     monkeypatch.setattr(submit.time, "sleep", sleep)
-    return submit._repeated([file], once), ran
+    return submit._repeated([file], once, "table"), ran
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_is_saved_while_it_runs_is_not_missed(file: Path, monkeypatch: pyte
         raise KeyboardInterrupt
 
     monkeypatch.setattr(submit.time, "sleep", interrupted)
-    assert submit._repeated([file], once) == 2
+    assert submit._repeated([file], once, "table") == 2
 
 
 def test_the_last_status_counts_and_a_later_error_is_told_in_a_line(
@@ -140,4 +140,4 @@ def test_files_beside_it_are_watched_too(file: Path, monkeypatch: pytest.MonkeyP
         saved(header)
 
     monkeypatch.setattr(submit.time, "sleep", sleep)
-    assert submit._repeated([file, header], once) == 2
+    assert submit._repeated([file, header], once, "table") == 2
