@@ -1,4 +1,4 @@
-"""Hands the jobs of one call to workers and collects what becomes of them. Trusted; the only one that records."""
+"""Hands the jobs of one call to workers and collects the results. Trusted; no other part of a fleet records."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from kernelmark.record.publishing import Publisher
 from leaderboard.standings.usage import Use
 
 _TRIES = 3  # a job whose worker was lost is handed over at most twice more
-_WAIT_S = 3600.0  # for an event, at most; a longer wait is in parts
+_WAIT_S = 3600.0  # at most for one event: a queue accepts no infinite timeout
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """A job, as it was read, and the moment at which it was taken."""
+    """A job that was taken from the caller, its submission as it was read, and the moment (`time.monotonic`)."""
 
     job: Job
     submission: Submission
@@ -42,7 +42,7 @@ class _Taken:
 
     @property
     def due(self) -> float:
-        """When it is not waited for any more."""
+        """The moment at which it times out; infinite without a timeout."""
         return math.inf if self.job.timeout is None else self.at + self.job.timeout
 
     @property
@@ -52,7 +52,7 @@ class _Taken:
 
 @dataclass
 class _Work:
-    """A source that is being graded, for the job that came with it first and its duplicates."""
+    """A source that is being graded, for the first job that has it and for the duplicates of that job."""
 
     key: str
     prepared: PreparedJob
@@ -60,26 +60,34 @@ class _Work:
     remark: Remark | None
     first: _Taken
     waiting: list[_Taken]
-    """The jobs that it is graded for: the first, unless it has timed out, and duplicates."""
+    """The jobs that wait for its answer: the first one, unless it has timed out, and duplicates."""
     tries: int = 1
     use: Use | None = None
-    """What is reserved of its author's limits a day."""
+    """What is reserved of its author's daily limits."""
 
 
 @dataclass(frozen=True)
 class _Done:
+    """A worker's answer to a job, or the loss of the worker."""
+
     work: _Work
     answer: Future[JobAnswer]
     device: str
 
 
 class _End:
+    """The end of the caller's jobs, with the exception that its iterable raised, if any."""
+
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
 class Dispatch:
-    """One call of `grade_many`."""
+    """One call of `grade_many`.
+
+    The thread that reads the jobs and the threads that read answers put events into one queue. `run` handles them in
+    the caller's thread, so the state here needs no lock.
+    """
 
     def __init__(
         self,
@@ -93,8 +101,8 @@ class Dispatch:
         machine: bytes = b"",
         in_flight: InFlight | None = None,
     ) -> None:
-        """`answers`: those that an equal source is given again; None: each job is graded. `machine`: what is in their
-        keys besides the job.
+        """`answers`: the cache from which jobs with an equal source are answered; None: each job is graded.
+        `machine`: what its keys contain besides the job.
         """
         self._timed, self._answers, self._machine = timed, answers, machine
         self._in_flight = in_flight or InFlight()
@@ -107,7 +115,7 @@ class Dispatch:
         self._working: dict[str, _Work] = {}
 
     def run(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
-        """Yield the results as they come; what the iterable raises comes after those of the jobs before it."""
+        """Yield results as they come. What the iterable raises is raised after the results of the jobs before it."""
         threading.Thread(target=self._pull, args=(iter(jobs),), daemon=True).start()
         end: _End | None = None
         try:
@@ -137,7 +145,7 @@ class Dispatch:
         self._events.put(_End())
 
     def _next(self) -> Job | _End | _Done | None:
-        """What has happened; None: a job has timed out, or nothing for an hour."""
+        """Wait for the next event; None if a job has timed out, or if nothing has happened for an hour."""
         due = min((taken.due for work in self._working.values() for taken in work.waiting), default=math.inf)
         left_s = min(due - time.monotonic(), _WAIT_S)
         if left_s <= 0:
@@ -148,12 +156,13 @@ class Dispatch:
             return None
 
     def _results(self, event: Job | _Done | None) -> Iterator[JobResult]:
+        """Handle an event, and yield the results that it leads to."""
         if event is None:
             return self._timed_out()
         return self._begin(event) if isinstance(event, Job) else self._end(event)
 
     def _timed_out(self) -> Iterator[JobResult]:
-        """The results of the jobs that have; what is graded for no other job is given up."""
+        """Yield errors for the jobs whose timeout has passed, and give up what is graded for no other job."""
         now = time.monotonic()
         for work in list(self._working.values()):
             late = [taken for taken in work.waiting if taken.due <= now]
@@ -165,19 +174,20 @@ class Dispatch:
                 yield JobResult(job=taken.job, error=error, seconds=taken.seconds, tries=work.tries)
 
     def _give_up(self, work: _Work) -> None:
-        """End what nobody waits for any more; it is not recorded."""
+        """Cancel a grading that no job waits for any more. It is not recorded."""
         del self._working[work.key]
         self._pool.cancel(work.request.run)
         with self._in_flight.ending(work.use):
             pass
 
     def _growth(self) -> int:
-        """How many more jobs there is room for since workers came."""
+        """By how many jobs the pool's capacity has grown since the last call, because workers were added."""
         more = max(0, self._pool.capacity - self._capacity)
         self._capacity += more
         return more
 
     def _pull(self, jobs: Iterator[Job]) -> None:
+        """Take jobs from the caller's iterator as there is room for them. Runs in a thread of its own."""
         try:
             while True:
                 self._room.acquire()
@@ -193,11 +203,11 @@ class Dispatch:
             self._events.put(_End(error))
 
     def _begin(self, job: Job) -> Iterator[JobResult]:
-        """Hand a job over; yields its result if there is one already."""
+        """Start grading a job; yields its result if it is known already, or an error if the job is not valid."""
         begun = time.monotonic()
         try:
             own = prepared(self._settings, job)
-            remark = admit(own, exempt=True) if self._record else None  # `_admit` asks for the limits
+            remark = admit(own, exempt=True) if self._record else None  # `_admit` checks the limits
             if recorded := self._recorded(own, job):
                 yield JobResult(job=job, verdict=recorded, seconds=time.monotonic() - begun)
                 return
@@ -214,7 +224,7 @@ class Dispatch:
             yield JobResult(job=job, error=error, seconds=time.monotonic() - begun)
 
     def _admit(self, work: _Work) -> None:
-        """Hand it over, if its author is within the limits a day, jobs in flight included."""
+        """Hand a job over, if its author is within the daily limits, with the jobs in flight counted."""
         own = work.prepared
         if self._record:
             work.use = self._in_flight.take(self._settings, own.submission.author, lambda: usual_s(own))
@@ -225,7 +235,11 @@ class Dispatch:
                 raise
 
     def _recorded(self, own: PreparedJob, job: Job) -> Verdict | None:
-        """The verdict that the ledger has of the job's run, if this is to be recorded."""
+        """The verdict that the ledger already has under the job's run id; None if it has none, or nothing is recorded.
+
+        Raises:
+            UsageError: the id is not valid, or is that of another source.
+        """
         if job.run is None:
             return None
         if not re.fullmatch(RUN_ID, job.run):
@@ -284,7 +298,7 @@ class Dispatch:
             yield first if taken is work.first else copied
 
     def _again(self, work: _Work, lost: Exception) -> KernelmarkError | None:
-        """Hand a job over once more, whose worker was lost; returns the error if that is of no use."""
+        """Give a job whose worker was lost to another one; returns an error if it was lost too often or is refused."""
         if work.tries == _TRIES:
             return HarnessError(f"{lost}, {_TRIES} times while this was graded")
         work.tries += 1
@@ -295,7 +309,7 @@ class Dispatch:
         return None
 
     def _first(self, answer: JobAnswer, device: str, work: _Work) -> JobResult:
-        """The result of the job that was graded, recorded if it should be."""
+        """The result of the job that was graded. If it cannot be recorded, the result has that error, too."""
         result = replace(_result(answer, device, work.first), error=answer.failure(), tries=work.tries)
         if not self._record or answer.verdict is None:
             return result
@@ -307,9 +321,9 @@ class Dispatch:
         return replace(result, recorded_in=self._settings)
 
     def _copied(self, answer: JobAnswer, device: str, taken: _Taken) -> JobResult:
-        """The result of a duplicate: the same verdict, under its own author and name, and a run id of its own.
+        """The result of a duplicate: the same verdict with the duplicate's own author, name and run id.
 
-        A recorded one has the same author and name, and shares the run.
+        Where verdicts are recorded, a duplicate has the same author and name, and its verdict keeps the run id.
         """
         result = replace(_result(answer, device, taken), duplicate=True)
         if self._record:

@@ -1,7 +1,7 @@
 """A fleet: many submissions graded on all the devices that there are. Trusted.
 
-The dispatcher, this process, reads the jobs, hands them to workers, and is the only one that records. A job ends in
-exactly one result: its run id is drawn before it is handed over, and a worker that was lost is not listened to again.
+This process, the dispatcher, reads the jobs, hands them to workers, and alone records. A job ends in exactly one
+result: its run id is drawn before it is handed over, and answers from a lost worker are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kernelmark.record.allowance import InFlight
 if TYPE_CHECKING:
     from kernelmark.grading.fleet.cluster.dispatcher import Cluster
 
-_AT_ONCE = 256  # calls of `agrade` on several machines, of which it is not known before what they can take
+_AT_ONCE = 256  # calls of `agrade` at a time on several machines, whose capacity is unknown until they have started
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Fleet:
         self.close()
 
     def start(self) -> None:
-        """Start the workers and wait until all are up; otherwise the first job does.
+        """Start the workers and wait until all are ready. If this is not called, the first job does it.
 
         Raises:
             UsageError: the fleet was closed, or this machine is not one of it, or it demands no token.
@@ -148,7 +148,7 @@ class Fleet:
             self._started, self._begun = True, time.monotonic()
 
     def close(self) -> None:
-        """End the workers, and the sandboxes of jobs that are not waited for any more."""
+        """End the workers and all sandboxes. Jobs that are still being graded get no verdict."""
         self._closed = True
         self._threads.shutdown(wait=False)
         self._pool.close()
@@ -159,7 +159,7 @@ class Fleet:
 
     @property
     def capacity(self) -> int:
-        """How many jobs it takes at a time, those included whose sandboxes only start."""
+        """How many jobs it takes at a time, including those whose sandboxes are only being started."""
         return self._pool.capacity
 
     def status(self) -> FleetStatus:
@@ -220,7 +220,7 @@ class Fleet:
         record: bool = False,
         reuse: Reuse = True,
     ) -> AsyncIterator[JobResult]:
-        """The same for `async for`; the jobs may come from an async iterable, too."""
+        """As `grade_many`, but for `async for`. The jobs may also come from an async iterable."""
         source = _Pulled(jobs, asyncio.get_running_loop()) if isinstance(jobs, AsyncIterable) else None
         batch = self._batch(effort, baselines, record=record, reuse=reuse)
         await asyncio.to_thread(self.start)
@@ -298,7 +298,7 @@ class Fleet:
 
 
 class _Pulled:
-    """The jobs of an async iterable, for a thread that is not its loop's."""
+    """Iterates over the jobs of an async iterable from a thread other than that of its event loop."""
 
     def __init__(self, jobs: AsyncIterable[Job], loop: asyncio.AbstractEventLoop) -> None:
         self._source, self._loop = aiter(jobs), loop
@@ -315,7 +315,7 @@ class _Pulled:
         return job
 
     def stop(self) -> None:
-        """Give up waiting for a job. Called in the loop."""
+        """Stop waiting for the next job. Must be called in the event loop's thread."""
         self._stopped = True
         if self._task is not None:
             self._task.cancel()
@@ -331,7 +331,7 @@ class _Pulled:
 
 
 def _isolated(settings: Settings, *, elsewhere: bool = False) -> SandboxName:
-    """The sandbox that was chosen, else the strongest here; jobs that are graded `elsewhere` do not need it here.
+    """The chosen sandbox, or else the strongest one here. A chosen one may be missing here if jobs run `elsewhere`.
 
     Raises:
         UsageError: it does not isolate.

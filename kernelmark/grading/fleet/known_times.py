@@ -1,4 +1,4 @@
-"""The times of baselines that the workers of one device share, so that each is measured once. Trusted."""
+"""Shares the times of baselines among the workers of one device, so that each is measured once. Trusted."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _FOUND: TypeAdapter[KnownTimes | str] = TypeAdapter(KnownTimes | str)
 
 
 def once(folder: Path | None, name: str, measure: Callable[[], KnownTimes | str]) -> KnownTimes | str:
-    """What another worker has measured under this name, or `measure()`; only one of them measures it at a time.
+    """Read what another worker has stored under `name`; if there is nothing, call `measure` and store its result.
 
-    If that one fails or is killed, the next one measures. Without a folder, or if it cannot be used, every worker does.
+    A lock makes sure that one worker measures at a time. If that one fails or is killed, the next one measures. Without
+    a folder, or if it cannot be used, every worker measures for itself.
     """
     if folder is None:
         return measure()

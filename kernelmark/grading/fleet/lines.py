@@ -22,23 +22,27 @@ from kernelmark.project.documents import error_text
 
 
 class JobLine(Message):
-    """One job; the source is in the line, or in a file."""
+    """A job as one line of JSON, with its source either in the line (`source`) or in a file (`file`)."""
 
     problem: str
     """A slug, or a problem's directory."""
     source: str | None = None
     file: Path | None = None
     beside: dict[str, str] | tuple[Path, ...] = ()
-    """Other files of the submission: their sources by name, or with `file` their paths."""
+    """The submission's other files: with `source`, their contents by name; with `file`, their paths."""
     author: str = "anonymous"
     language: str = "py"
     timeout: float | None = None
     run: str | None = None
     key: Any = None
-    """Anything; it comes back with the result."""
+    """Any JSON value. It is copied to the result."""
 
     def job(self, asked: Asked) -> Job:
-        """The job, with its line as its key."""
+        """The job of this line, whose key is `asked`.
+
+        Raises:
+            UsageError: the line has both or neither of `source` and `file`.
+        """
         if (self.source is None) == (self.file is None):
             raise UsageError(f"line {asked.number}", "has not one of `source` and `file`", "give one of them")
         submission = self.file if self.source is None else self.source
@@ -52,18 +56,23 @@ class JobLine(Message):
 
 @dataclass
 class Asked:
-    """A line of jobs."""
+    """What identifies one line of the input, so that its result can be matched to it."""
 
     number: int
+    """Counted from 1."""
     run: str
-    """The id that it gives, or one made of the line and its number, so that it is the same the next time."""
+    """The run id in the line. Without one, a hash of the line and its number, which is the same in the next call."""
     key: object = None
     error: KernelmarkError | None = None
-    """What is wrong with the line itself."""
+    """Why the line is not a valid job; None if it is one."""
 
 
 def jobs_of(lines: Iterable[bytes], done: set[str]) -> Iterator[Job]:
-    """The jobs of these lines, but for the runs that are done; one that is not valid is a job without a problem."""
+    """Parse lines into jobs, and leave out those whose run is in `done`.
+
+    An invalid line becomes a job without a problem, so that it gets a result like every other line. Its key has the
+    reason.
+    """
     for number, line in enumerate(lines, 1):
         asked = Asked(number, hashlib.sha256(b"%d %s" % (number, line.strip())).hexdigest()[:16])
         if not line.strip():
@@ -80,26 +89,27 @@ def jobs_of(lines: Iterable[bytes], done: set[str]) -> Iterator[Job]:
 
 
 def line_of(result: JobResult) -> bytes:
-    """One result: `run`, `key`, a `verdict` or a `check` with its `outcome` and `reward`, or an `error`."""
+    """A result as a line of JSON: `run`, `key`, and a `verdict` or `check` with its `reward`, or an `error`."""
     asked = result.job.key
     assert isinstance(asked, Asked)
     error, found = asked.error or result.error, result.verdict or result.check
-    told: dict[str, Any] = {"line": asked.number, "run": asked.run, "key": asked.key}
+    fields: dict[str, Any] = {"line": asked.number, "run": asked.run, "key": asked.key}
     if found is not None:
         parts = reward_parts(found)
-        told |= {"outcome": found.outcome.value, "message": found.message, "reward": parts.value}
-        told["verdict" if result.verdict else "check"] = found.model_dump(mode="json", exclude_none=True)
+        fields |= {"outcome": found.outcome.value, "message": found.message, "reward": parts.value}
+        fields["verdict" if result.verdict else "check"] = found.model_dump(mode="json", exclude_none=True)
     if error is not None:
-        told["error"] = error_text(error)
-    told |= {"device": result.device, "seconds": round(result.seconds, 3), "tries": result.tries}
-    return json.dumps({**told, "duplicate": result.duplicate}, ensure_ascii=False).encode() + b"\n"
+        fields["error"] = error_text(error)
+    fields |= {"device": result.device, "seconds": round(result.seconds, 3), "tries": result.tries}
+    return json.dumps({**fields, "duplicate": result.duplicate}, ensure_ascii=False).encode() + b"\n"
 
 
 class ResultFile:
-    """Results of this and earlier calls, each in a line; a line that was cut off is removed."""
+    """The file of `--out`: the results of this call and of earlier ones, one a line. It is locked while it is open."""
 
     def __init__(self, path: Path) -> None:
-        """
+        """Open or create the file, and remove an incomplete last line, which a killed call may have left.
+
         Raises:
             UsageError: it cannot be written, another program writes it, or it holds something else.
         """
@@ -111,22 +121,23 @@ class ResultFile:
             raise UsageError(str(path), f"cannot be written ({why})") from error
         self._file.seek(0)
         content = self._file.read()
-        whole = content.rfind(b"\n") + 1
+        complete_bytes = content.rfind(b"\n") + 1
         self.done: set[str] = set()
-        """The runs that have a result which grading again would not change."""
-        for number, line in enumerate(content[:whole].splitlines(), 1):
+        """The runs whose result is final: a verdict, or an error that grading again would not change."""
+        for number, line in enumerate(content[:complete_bytes].splitlines(), 1):
             try:
-                told = parse_json(line)
-                run, code = told["run"], told.get("error", {}).get("code", "usage")
+                result = parse_json(line)
+                # Without an error the result is a verdict, which is as final as a usage error.
+                run, code = result["run"], result.get("error", {}).get("code", "usage")
             except (DocumentError, KeyError, TypeError, AttributeError) as error:
                 what = f"line {number} is no result"
                 raise UsageError(str(path), what, "name a new file, or one that this command wrote") from error
             if code in ("usage", "problem", "submission", "settings"):
                 self.done.add(run)
-        self._file.truncate(whole)
+        self._file.truncate(complete_bytes)
 
     def write(self, line: bytes) -> None:
-        """Append a result, at once."""
+        """Append a result and flush it, so that it survives if this process is killed."""
         self._file.write(line)
         self._file.flush()
 

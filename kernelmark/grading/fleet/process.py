@@ -1,4 +1,7 @@
-"""The workers of this machine, some for each GPU or one for its CPU, as the dispatcher sees them. Trusted; no torch."""
+"""The worker processes of this machine: one or several for each GPU, or one for its CPU. Trusted; no torch.
+
+The dispatcher starts them, sends them jobs and reads their answers.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 
 
 class WorkerProcess:
-    """One worker process; a lost one is replaced when the next job comes."""
+    """One worker process. If it ends unexpectedly, the next job starts another one in its place."""
 
     def __init__(
         self,
@@ -44,9 +47,9 @@ class WorkerProcess:
     ) -> None:
         """
         Args:
-            judges: how many workers its device has.
-            known: the folder in which they share the times of baselines; made when the first starts, and removed by the
-                last that ends. None: it has none to share them with.
+            judges: how many workers its device has, this one included.
+            known: the folder in which the workers of a device share the times of baselines. The first that starts
+                creates it; since all end together, each removes it as it ends. None: this worker shares with none.
         """
         self._command = [*program, str(root), "--slots", str(slots), "--judges", str(judges)]
         self._known = known
@@ -65,12 +68,12 @@ class WorkerProcess:
         self.gpu = environment.get("CUDA_VISIBLE_DEVICES", "")
 
     def start(self) -> None:
-        """Begin to start the process, if it is not there."""
+        """Start the process if it is not running, without waiting until it is ready."""
         with self._lock:
             self._running()
 
     def wait(self) -> None:
-        """Wait until it is up.
+        """Wait until the process is ready for jobs.
 
         Raises:
             HarnessError: it did not start.
@@ -81,7 +84,7 @@ class WorkerProcess:
             raise HarnessError(f"a worker of the fleet did not start ({error})", "run `kernelmark doctor`") from error
 
     def submit(self, request: JobRequest) -> Future[JobAnswer]:
-        """Hand over a job. If the worker ends before its answer, the next job starts it again."""
+        """Send a job to the worker; the future gets its answer, or `WorkerLost` if the worker ends before that."""
         answer: Future[JobAnswer] = Future()
         try:
             with self._lock:
@@ -96,13 +99,13 @@ class WorkerProcess:
             process.stdin.flush()
         except (BrokenPipeError, ValueError):  # it has just ended
             with self._lock:
-                unseen = self._waiting.pop(request.run, None)
-            if unseen is not None:  # by its reader, which otherwise sets the exception
-                unseen.set_exception(WorkerLost("a worker ended"))
+                unanswered = self._waiting.pop(request.run, None)
+            if unanswered is not None:  # otherwise `_read` has removed it, and sets the exception
+                unanswered.set_exception(WorkerLost("a worker ended"))
         return answer
 
     def cancel(self, run: str) -> None:
-        """End a job that it has."""
+        """Tell the worker to end a job, if it has not answered yet."""
         with self._lock:
             process = self._process if run in self._waiting else None
         if process is None:
@@ -113,7 +116,7 @@ class WorkerProcess:
             process.stdin.flush()
 
     def close(self) -> None:
-        """End the process and the sandboxes of its jobs; it does not start again."""
+        """End the process and the sandboxes of its jobs. Later jobs are refused."""
         with self._lock:
             self._closed, process = True, self._process
         if process is None:
@@ -130,7 +133,7 @@ class WorkerProcess:
             self._reader.join()
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """The process, which is started if it is not there. The lock is held."""
+        """The process, which is started if it is not running. The caller holds the lock."""
         if self._closed:
             raise WorkerLost("the fleet was closed")
         if self._process is None:
@@ -139,7 +142,7 @@ class WorkerProcess:
             self._ready = Future()
             if self._known is not None:
                 self._known.mkdir(mode=0o700, exist_ok=True)
-            # Outside the terminal's group: Ctrl-C is for the dispatcher, which decides what becomes of the workers.
+            # A process group of its own: Ctrl-C reaches the dispatcher alone, which decides when the workers end.
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment, process_group=0
             )
@@ -148,28 +151,29 @@ class WorkerProcess:
         return self._process
 
     def _read(self, process: subprocess.Popen[bytes], ready: Future[WorkerReady]) -> None:
+        """Resolve futures from the worker's output until it ends, and then fail those that are left."""
         assert process.stdin is not None
         assert process.stdout is not None
-        late = threading.Timer(_START_S, process.kill)
-        late.daemon = True
-        late.start()
+        start_timer = threading.Timer(_START_S, process.kill)
+        start_timer.daemon = True
+        start_timer.start()
         try:
             for line in process.stdout:
                 if not ready.done():
-                    got_ready = WorkerReady.model_validate_json(line)
-                    self.device = got_ready.device
-                    late.cancel()
-                    ready.set_result(got_ready)
+                    announced = WorkerReady.model_validate_json(line)
+                    self.device = announced.device
+                    start_timer.cancel()
+                    ready.set_result(announced)
                     continue
-                got = JobAnswer.model_validate_json(line)
+                reply = JobAnswer.model_validate_json(line)
                 with self._lock:
-                    waiting = self._waiting.pop(got.run, None)
+                    waiting = self._waiting.pop(reply.run, None)
                 if waiting is not None:
-                    waiting.set_result(got)
-        except ValidationError:  # a line that was cut off when it was killed
+                    waiting.set_result(reply)
+        except ValidationError:  # an incomplete line: the worker was killed while it wrote
             process.kill()
         lost = WorkerLost(f"a worker ended with status {process.wait()}")
-        late.cancel()
+        start_timer.cancel()
         process.stdout.close()
         with suppress(BrokenPipeError):
             process.stdin.close()
@@ -184,8 +188,8 @@ class WorkerProcess:
             answer.set_exception(lost)
 
 
-_MOST_SLOTS = 16  # each has a context on the GPU, of half a gigabyte, and its tensors
-# Python runs one thread of a process at a time: a worker of sixteen slots kept one processor busy, whatever waited.
+_MOST_SLOTS = 16  # on a GPU: each needs half a gigabyte of its memory for a CUDA context, besides its tensors
+# A process runs one Python thread at a time: a worker of sixteen slots kept one processor busy while the others idled.
 _CPUS_OF_A_WORKER, _MOST_WORKERS = 8, 4
 
 
@@ -196,9 +200,11 @@ def local_workers(
     environment: Mapping[str, str] = os.environ,
     devices: int | None = None,
 ) -> list[WorkerProcess]:
-    """Workers that are not started yet; `slots` is the number of jobs that each device has at a time.
+    """The workers for this machine's devices, not started yet: for its CPU one, for each GPU one or several.
 
-    A GPU has several where there are processors for them; a lock keeps them apart while anything is timed.
+    `slots` is the number of jobs that each device has at a time; None: by the number of processors. `devices` is the
+    number of GPUs to use; None: all. A GPU has several workers where there are enough processors. A lock between them
+    (`harness.judge.timing.device_lock`) makes sure that nothing else runs while one of them times.
     """
     gpus = visible_gpus()[:devices] if device != "cpu" and cuda_is_here() else []
     if not gpus:
@@ -207,11 +213,11 @@ def local_workers(
     parts = divided([near(gpu.pci_address) for gpu in gpus])
     workers = []
     for gpu, cpus in zip(gpus, parts, strict=True):
-        mine = slots or max(1, min(_MOST_SLOTS, len(cpus)))
-        judges = max(1, min(mine, len(cpus) // _CPUS_OF_A_WORKER, _MOST_WORKERS))
+        gpu_slots = slots or max(1, min(_MOST_SLOTS, len(cpus)))
+        judges = max(1, min(gpu_slots, len(cpus) // _CPUS_OF_A_WORKER, _MOST_WORKERS))
         known = Path(tempfile.gettempdir(), f"kernelmark-known-{secrets.token_hex(8)}") if judges > 1 else None
-        its = {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid}
-        for number, own in enumerate(divided([set(cpus)] * judges)):
-            share = mine // judges + (number < mine % judges)
-            workers.append(WorkerProcess(root, share, its, own, judges=judges, known=known))
+        gpu_environment = {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid}
+        for number, worker_cpus in enumerate(divided([set(cpus)] * judges)):
+            share = gpu_slots // judges + (number < gpu_slots % judges)
+            workers.append(WorkerProcess(root, share, gpu_environment, worker_cpus, judges=judges, known=known))
     return workers

@@ -1,6 +1,6 @@
-"""Answers that are given again to jobs with an equal source: in one call, in all of a fleet's, or in later programs.
+"""A cache of answers for jobs whose source was graded before: in one call, in one fleet, or in other programs.
 
-The key of an answer says everything that decides it. Trusted; what is kept on disk is the judge's user's own.
+The key of an answer is a hash of everything that determines it. Trusted: the files on disk belong to the judge's user.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from kernelmark.project.choice import choose_provider, cuda_is_here, device_name
 from kernelmark.project.settings import Settings
 
 Reuse = Literal[True, False, "run", "disk"]
-"""Whether an equal source gets a copy: no, of an answer in the same call (True), in any call of the fleet ("run"), or
-of any that this user's programs on this machine had ("disk").
+"""Which earlier answers a job with an equal source may get: none (False), those of the same call (True), those of all
+calls of the fleet ("run"), or those of all programs of this user on this machine ("disk").
 """
-KEPT = 1000  # answers in memory
+KEPT = 1000  # answers, at most, in memory
 _PACKAGES = ("kernelmark", "torch", "triton", "numpy")
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
 class KeptAnswer(Message):
-    """An answer on disk."""
+    """An answer as it is stored."""
 
     answer: JobAnswer
     device: str
-    """The name of the device that it came from."""
+    """The name of the device that it was graded on."""
 
 
 class Answers:
-    """The last answers, by key; any thread may call it."""
+    """The most recently used answers by key. Any thread may use it."""
 
     def __init__(self, kept: Kept | None = None) -> None:
-        """`kept`: where they are on disk, too."""
+        """`kept`: the folder in which answers are stored, too; None: they are in memory only."""
         self._kept, self._lock = kept, threading.Lock()
         self._answers: OrderedDict[str, KeptAnswer] = OrderedDict()
 
     def get(self, key: str) -> KeptAnswer | None:
-        """The answer to an equal job, which is now the last to go."""
+        """The answer to an equal job, or None. It counts as used now, so others are dropped before it."""
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
@@ -57,23 +57,23 @@ class Answers:
         return None if content is None else KeptAnswer.model_validate_json(content)
 
     def put(self, key: str, answer: JobAnswer, device: str) -> None:
-        """Keep an answer that is no error."""
-        made = KeptAnswer(answer=answer, device=device)
+        """Store an answer. Callers store no errors: another grading might succeed."""
+        stored = KeptAnswer(answer=answer, device=device)
         if self._kept is not None:
-            self._kept.put(key, made.line())
+            self._kept.put(key, stored.line())
         with self._lock:
-            self._answers[key] = made
+            self._answers[key] = stored
             while len(self._answers) > KEPT:
                 self._answers.popitem(last=False)
 
 
 def on_disk(settings: Settings) -> Answers:
-    """The answers of this and of earlier programs."""
+    """Answers that are also stored in this user's cache folder, unless the settings allow it no bytes."""
     return Answers(Kept(cache_folder(), settings.cache_bytes) if settings.cache_bytes else None)
 
 
 def refuse_unknown(reuse: Reuse) -> None:
-    """Raise if this is none of them.
+    """Check that a value is one of `Reuse`.
 
     Raises:
         UsageError: it is not.
@@ -83,25 +83,28 @@ def refuse_unknown(reuse: Reuse) -> None:
 
 
 def key_of(job: PreparedJob, machine: bytes, baselines: tuple[str, ...], *, timed: bool, record: bool) -> str:
-    """What has the same verdict on one machine; recorded ones differ by author and name, which the record shows."""
+    """A job's key: jobs with the same key have the same verdict on the same machine.
+
+    A record shows the author and the name of a submission, so the key of a job that is recorded includes them.
+    """
     own, settings = job.submission, job.settings
-    asked = f"{settings.effort} {timed} {record} {bool(job.problem.final_tests)} {baselines}"
+    how = f"{settings.effort} {timed} {record} {bool(job.problem.final_tests)} {baselines}"
     author = (own.author, own.name) if record else ()
-    parts = (asked, job.problem.sha256, own.sha256, *author)
+    parts = (how, job.problem.sha256, own.sha256, *author)
     return length_prefixed_sha256(
-        b"kernelmark answer", machine, *(part.encode() for part in parts), *_kernels(job, baselines)
+        b"kernelmark answer", machine, *(part.encode() for part in parts), *_baseline_sources(job, baselines)
     )
 
 
-def _kernels(job: PreparedJob, baselines: tuple[str, ...]) -> list[bytes]:
-    """The sources of the baselines."""
+def _baseline_sources(job: PreparedJob, baselines: tuple[str, ...]) -> list[bytes]:
+    """The contents of the baselines' files in the folder of references, in the order of their names."""
     folder = job.settings.locate("reference") / job.problem.slug
     names = {"eager" if name == "auto" else name for name in baselines}
     return [file.read_bytes() for file in sorted(folder.glob("*")) if file.stem in names and file.is_file()]
 
 
 def machine_of(settings: Settings) -> bytes:
-    """What else decides a verdict where programs of several days share answers: device, sandbox and versions.
+    """The part of a key that differs between programs which share answers: the devices, the sandbox and the versions.
 
     Raises:
         SandboxError: the sandbox cannot be used here.

@@ -1,4 +1,4 @@
-"""A worker: a judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
+"""A worker: a judge process for one device, which grades several jobs at a time and lives as long as its fleet.
 
 Called as `python -m kernelmark.grading.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout. With
 `--resident PLAN` it waits for one job of a command at a socket (`kernelmark.grading.resident`), and ends with it.
@@ -60,10 +60,10 @@ _ASKED: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel
 
 
 class Worker:
-    """Grades requests in threads. `answer` is called from them, one at a time.
+    """Grades requests in threads, which call `answer` with each result, one thread at a time.
 
-    One with `report` has one job, which it grades as a command does by itself, among no others, telling it each step;
-    perhaps in sandboxes that were started `ahead`.
+    A worker with `report` serves one command. It grades a single job as the command itself would, with nothing else on
+    the device, and calls `report` at each step. `ahead` are sandboxes that were started before the job was known.
     """
 
     def __init__(
@@ -102,29 +102,29 @@ class Worker:
             os.sched_setaffinity(0, self._cpus.judge)
 
     def take(self, request: JobRequest) -> None:
-        """Begin with a job."""
+        """Start grading a job in a thread."""
         with self._lock:
             self._jobs.add(request.run)
-            self._happened()
+            self._reset_watchdog()
         self._threads.submit(self._work, request)
 
     def cancel(self, run: str) -> None:
-        """End the sandboxes of a job, if it has not ended; its answer is an error."""
+        """End the sandboxes of a job that has not been answered. Its answer is then an error."""
         with self._lock:
             if run not in self._jobs:
                 return
             self._cancelled.add(run)
             grader = self._graders.get(run)
-        if grader is not None:  # which takes as long as its containers
+        if grader is not None:  # in a thread, since ending its containers takes time
             threading.Thread(target=grader.close, daemon=True).start()
 
     def stop(self) -> None:
-        """End the sandboxes of all jobs, whose answers are not waited for any more; returns when they are gone."""
+        """End the sandboxes of all jobs and wait until they are gone. Nobody waits for the answers any more."""
         with self._lock:
             self._stopped = True
             self._watchdog.stop()
             graders, ahead = list(self._graders.values()), self._ahead
-        with ThreadPoolExecutor(len(graders) + 1) as ending:  # each takes as long as its containers
+        with ThreadPoolExecutor(len(graders) + 1) as ending:  # at the same time, since ending containers takes time
             for _ in ending.map(lambda grader: grader.close(), graders):
                 pass
         if ahead is not None:
@@ -140,16 +140,15 @@ class Worker:
         with self._lock:
             self._jobs.remove(request.run)
             self._cancelled.discard(request.run)
-            self._happened()
-            if (
-                not self._jobs and not self._stopped
-            ):  # not while others are timed: memory that was just released is slow
+            self._reset_watchdog()
+            # Not while others are timed: memory that was just released is slow.
+            if not self._jobs and not self._stopped:
                 free_deferred(self._device)
             if not self._stopped:
                 self._answer(answer)
 
-    def _happened(self) -> None:
-        """Tell the watchdog. The lock is held."""
+    def _reset_watchdog(self) -> None:
+        """Restart the watchdog's timer while there are jobs, else stop it. The caller holds the lock."""
         if self._jobs and not self._stopped:
             self._watchdog.reset()
         else:
@@ -157,7 +156,7 @@ class Worker:
 
     def _progressed(self, run: str, step: Progress) -> None:
         with self._lock:
-            self._happened()
+            self._reset_watchdog()
             if self._report is not None and not self._stopped:
                 self._report(JobProgress(run=run, step=step))
 
@@ -171,7 +170,7 @@ class Worker:
         return JobAnswer(run=request.run, verdict=verdict)
 
     def _compared(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
-        """The verdict with its speedups over the baselines; with a doubt for each that there is none over."""
+        """A screen's verdict with its speedups over the known times of baselines, and a doubt for each without one."""
         automatic = settings.model_copy(update={"effort": "default"})
         found_baselines = find_baselines(automatic, job.problem, job.device)
         baselines = {job.problem.baseline_label(baseline.stem): baseline for baseline in found_baselines}
@@ -193,13 +192,13 @@ class Worker:
                 return grader.check()
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
-        """Grade among others; and again with the device to itself if we failed, or others may have had its memory."""
+        """Grade among other jobs; and again alone if the harness failed, or if other jobs may have taken the memory."""
         if self._report is not None:
             return twice(lambda _: self._by_itself(job, run))
         return twice(lambda again: self._once(job, run, alone=again))
 
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict | None:
-        """The verdict; None if others may have had the memory that it lacked."""
+        """Grade once; None if the submission lacked memory that other jobs may have had."""
         with self._grader(job, run) as grader:
             grader.build(self._compilers.take, triton=True)
             with self._room.take(grader.sandboxes):
@@ -217,7 +216,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str, **how: Any) -> Iterator[Grader]:
-        """A job's grader, which `stop` closes."""
+        """A job's grader. `stop` and `cancel` may close it before the block ends."""
         grader = job.grader(run, self._provider(job.settings), partial(self._progressed, run), **how)
         with self._lock:
             self._refuse_if_stopped(run)
@@ -238,7 +237,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _turn(self, run: str) -> Iterator[None]:
-        """Hold one of the slots; a job that still waits for one when it is to stop starts no sandbox any more."""
+        """Hold one of the slots. A job that is cancelled while it waits for one starts no sandbox."""
         with self._slots:
             self._refuse_if_stopped(run)
             yield
@@ -248,7 +247,7 @@ class Worker:
             raise _Stopped
 
     def _provider(self, settings: Settings) -> Provider:
-        """The sandbox of these settings, made once: the first use of Docker's removes what killed judges left."""
+        """The sandbox of these settings, made once: Docker's first use also removes what killed judges left."""
         with self._lock:
             known = self._providers.get(settings.sandbox)
             if known is None:
@@ -259,7 +258,7 @@ class Worker:
         return known
 
     def _prepared(self, request: JobRequest) -> tuple[Settings, PreparedJob]:
-        """The settings with the baselines that were asked for, and the job, which alternates with none in a screen."""
+        """The settings with the requested baselines, and the job. A screen alternates with no baseline."""
         device = None if request.device == "auto" else request.device
         flags = {"device": device, "sandbox": request.sandbox, "effort": request.effort}
         settings = Settings.load(self._root, baselines=request.baselines, **flags)
@@ -278,7 +277,7 @@ class Worker:
         key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | str]()
         with self._lock:
             known = self._known.setdefault(key, mine)
-        if known is mine:
+        if known is mine:  # no other job has asked before
             try:
                 measure = partial(self._measured, PreparedJob(job.settings, job.problem, baseline))
                 mine.set_result(once(self._shared, ".".join(key), measure))
@@ -306,7 +305,7 @@ def _why(known: KnownTimes | str, verdict: Verdict) -> str:
 def _lacked_memory(verdict: Verdict) -> bool:
     """Whether a submission failed on a GPU as it would if others had its memory.
 
-    Its own word counts, since all that it can gain by a false one is to be graded again.
+    What the submission prints counts as evidence: all that it could gain by a lie is to be graded again.
     """
     if verdict.environment.device_kind != "cuda" or verdict.outcome is Outcome.ACCEPTED:
         return False
@@ -338,14 +337,14 @@ def main() -> NoReturn:
 
 def _answer_a_dispatcher(root: Path, slots: int, judges: int, known: Path | None) -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever else prints does not get between the answers
+    os.dup2(2, 1)  # so that nothing else is printed between the answers
     device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
-    import_torch()  # before the first job waits for it
+    import_torch()  # now, so that the first job need not wait for it
     send = partial(_send, answers)
     worker = Worker(root, device, slots, send, judges=judges, known=known)
     worker.use_own_cpus()
     _answer(worker, requests, send, WorkerReady(device=DEVICES[device].facts().device_name, slots=slots))
-    if known is not None:  # the others end now, too
+    if known is not None:  # the device's other workers end now, too
         shutil.rmtree(known, ignore_errors=True)
 
 
@@ -379,17 +378,17 @@ def _answer(worker: Worker, requests: Iterable[bytes], send: Callable[[WorkerRea
 
 
 def _send(to: BinaryIO, message: Message) -> None:
-    with contextlib.suppress(OSError):  # nobody waits for it any more, and the requests end
+    with contextlib.suppress(OSError):  # the reader has gone, so the requests end, too
         to.write(message.line())
         to.flush()
 
 
 class _Stopped(Exception):
-    """The answer is not waited for any more."""
+    """The job was cancelled, or the worker is ending."""
 
 
 class _EndOfRequests(Exception):
-    pass
+    """SIGTERM came: no more requests are read."""
 
 
 def _end_of_requests(_number: int, _frame: FrameType | None) -> NoReturn:
