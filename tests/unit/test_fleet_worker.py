@@ -25,7 +25,8 @@ from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.grading import setup
-from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
+from kernelmark.grading.fleet import worker as module
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerReady
 from kernelmark.grading.fleet.watchdog import Watchdog
 from kernelmark.grading.fleet.worker import Worker
 from tests import workers
@@ -473,6 +474,25 @@ def test_stopping_ends_the_sandboxes_of_all_jobs_and_begins_no_other(
     assert len(graders.graded) == 2
     assert caplog.records == [], "nothing is tried again"
     assert list(tmp_path.glob("kernelmark-*")) == [], "no traceback is kept"
+
+
+def test_a_request_that_is_cut_off_ends_the_sandboxes_as_the_end_of_requests_does(
+    worker: Worker, graders: Graders
+) -> None:
+    """A dispatcher that is killed while it writes leaves an incomplete line."""
+
+    def until_closed() -> None:
+        assert graders.made[0].closed.wait(10)
+
+    def requests() -> Iterator[bytes]:
+        yield request().line()
+        until(lambda: graders.at_once == 1)
+        yield request(run=RUNS[1]).line()[:-20]
+
+    graders.does["# mine"] = until_closed
+    module._answer(worker, requests(), lambda ready: None, WorkerReady(device="", slots=1))
+    assert graders.made[0].closed.is_set()
+    assert len(graders.made) == 1
 
 
 def test_the_dispatchers_clock_decides_about_final_tests(

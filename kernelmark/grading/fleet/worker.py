@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, NoReturn
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from harness.arena import free_deferred
 from harness.device import DEVICES
@@ -372,7 +372,7 @@ def _answer(worker: Worker, requests: Iterable[bytes], send: Callable[[WorkerRea
                 worker.cancel(asked.cancelled)
             else:
                 worker.take(asked)
-    except (_EndOfRequests, OSError):
+    except (_EndOfRequests, OSError, ValidationError):  # a dispatcher that is killed may leave an incomplete line
         pass
     worker.stop()
 
