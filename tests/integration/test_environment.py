@@ -41,6 +41,44 @@ def python(*line: str) -> str:
     ).stdout
 
 
+def test_a_cancelled_grading_leaves_the_next_one_of_the_same_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may end after that one has begun, which must still be shared, and still be ended with its last caller."""
+    asked, answer = grading.Grading(ROOT), "```python\n1\n```"
+    begun = 0
+
+    async def main() -> None:
+        may_end = asyncio.Event()
+
+        async def graded(*_: str) -> None:
+            nonlocal begun
+            begun += 1
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await may_end.wait()
+
+        async def ask() -> asyncio.Task[Any]:
+            task = asyncio.create_task(asked.grade("square", answer))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            return task
+
+        async def cancelled(*tasks: asyncio.Task[Any]) -> list[type]:
+            for task in tasks:
+                task.cancel()
+            return [type(ended) for ended in await asyncio.gather(*tasks, return_exceptions=True)]
+
+        monkeypatch.setattr(asked, "_graded", graded)
+        await cancelled(await ask())
+        second = await ask()
+        may_end.set()
+        third = await ask()
+        assert begun == 2, "the third caller waits for what the second began"
+        assert await cancelled(second, third) == [asyncio.CancelledError] * 2
+
+    asyncio.run(main())
+
+
 @pytest.mark.full
 @pytest.mark.bwrap
 def test_answers_earn_by_how_right_they_are_and_their_author_is_told() -> None:

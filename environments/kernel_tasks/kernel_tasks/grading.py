@@ -82,10 +82,10 @@ class Grading:
         if source is None:
             return Graded(0.0, NO_BLOCK)
         key = (problem, language, baseline, source)
-        if key not in self._running:
-            self._running[key] = asyncio.create_task(self._graded(problem, source, language, baseline))
-            self._running[key].add_done_callback(lambda _: self._running.pop(key, None))
-        grading = self._running[key]
+        grading = self._running.get(key)
+        if grading is None:
+            grading = self._running[key] = asyncio.create_task(self._graded(problem, source, language, baseline))
+            grading.add_done_callback(lambda ended: self._forget(key, ended))
         self._waiting[key] += 1
         try:
             return await asyncio.shield(grading)
@@ -94,8 +94,13 @@ class Grading:
             if not self._waiting[key]:
                 del self._waiting[key]
                 if not grading.done():
-                    del self._running[key]
+                    self._forget(key, grading)
                     grading.cancel()
+
+    def _forget(self, key: tuple[str, str, str, str], grading: asyncio.Task[Graded]) -> None:
+        """Share this grading with no later answer. A cancelled one may end after the next of the same key has begun."""
+        if self._running.get(key) is grading:
+            del self._running[key]
 
     async def _graded(self, problem: str, source: str, language: str, baseline: str) -> Graded:
         """Grade one answer; after a failure of the harness or the machine wait, and try again."""
