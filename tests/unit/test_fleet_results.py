@@ -106,7 +106,7 @@ def test_each_result_is_recorded_once_by_its_author_and_name(competition: Path) 
     runs = [result.verdict.run for result in results if result.verdict]
     assert runs[0] == runs[1], "one run, one line in the ledger"
     assert [verdict.run for verdict in recorded(competition)] == [runs[0], runs[2], runs[3]]
-    assert results[0].table is not None
+    assert all(result.table is not None for result in results), "a copy of a recorded verdict is on the board, too"
     assert (competition / "leaderboard/BOARD.md").exists()
 
 
@@ -117,6 +117,7 @@ def test_a_recorded_run_is_not_graded_again(competition: Path) -> None:
     again = {result.job.key: result for result in graded(worker, given, record=True)}
     assert [request.submission.source for request in worker.handed] == [b"# 2\n"]
     assert [again[number].verdict for number in range(2)] == [result.verdict for result in first]
+    assert all(again[number].table is not None for number in range(2))
     assert [verdict.run for verdict in recorded(competition)] == [one.run for one in given]
     [other] = graded(worker, [job(9, run=given[0].run)], record=True)
     assert isinstance(other.error, UsageError)

@@ -209,13 +209,15 @@ class Dispatch:
             own = prepared(self._settings, job)
             remark = admit(own, exempt=True) if self._record else None  # `_admit` checks the limits
             if recorded := self._recorded(own, job):
-                yield JobResult(job=job, verdict=recorded, seconds=time.monotonic() - begun)
+                seconds = time.monotonic() - begun
+                yield JobResult(job=job, verdict=recorded, seconds=seconds, recorded_in=self._settings)
                 return
             key, taken = self._key(own), _Taken(job, own.submission, begun)
             if key in self._working:
                 self._working[key].waiting.append(taken)
             elif self._answers is not None and (known := self._answers.get(key)):
-                yield self._copied(known.answer, known.device, taken)
+                copied = self._copied(known.answer, known.device, taken)
+                yield replace(copied, recorded_in=self._settings if self._record else None)
             else:
                 work = _Work(key, own, self._request(own, job), remark, taken, [taken])
                 self._admit(work)
@@ -294,7 +296,7 @@ class Dispatch:
         if first.error is None and self._answers is not None:
             self._answers.put(work.key, answer, device)
         for taken in work.waiting:
-            copied = replace(self._copied(answer, device, taken), error=first.error)
+            copied = replace(self._copied(answer, device, taken), error=first.error, recorded_in=first.recorded_in)
             yield first if taken is work.first else copied
 
     def _again(self, work: _Work, lost: Exception) -> KernelmarkError | None:
