@@ -90,7 +90,7 @@ class Gradebook:
                     row[self.comment] = known[0].words
                 taken.add(known[0].author)
             written.append(row)
-        left = [one.author for one in marked if one.author not in taken]
+        left = [one.author for one in marked if one.points and one.author not in taken]
         if left:
             some = ", ".join(left[:_SHOWN]) + (" …" if len(left) > _SHOWN else "")
             say(f"kernelmark: note: {self.path} has no row for {counted(len(left), 'author')} with points: {some}")

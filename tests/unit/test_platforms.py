@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import SandboxError
 from tests.unit.conftest import Answering, Command, Said
 from tests.verdicts import accepted, failed
 
@@ -72,6 +73,16 @@ def test_moodles_worksheet_is_filled_and_all_else_stays(handed_in: Path, command
     assert bob == ["Participant 7", "Bob", "-", "5", "10,00", "-", BOB]
     assert cyd == ["Participant 8", "Cyd", "-", "3.00", "10,00", "-", "seen"], "who has no mark here"
     assert (kim[3], kim[6][: len(KIM)]) == ("0", KIM)
+
+
+def test_an_author_without_points_is_not_missed_in_the_sheet(
+    handed_in: Path, judge: Answering, command: Command
+) -> None:
+    judge(accepted(author="Ada-Lovelace"), SandboxError("no daemon"), SandboxError("no daemon"), accepted(author="Zed"))
+    said = graded(command, "--gradebook", "worksheet.csv")
+    assert "Bob: our fault" in said.out
+    assert "note: worksheet.csv has no row for 1 author with points: Zed\n" in said.err
+    assert rows("worksheet.filled.csv", ";")[2][3] == ""
 
 
 def test_canvas_gradebook_is_filled_for_the_assignment_that_is_named(handed_in: Path, command: Command) -> None:
