@@ -1,6 +1,6 @@
-"""Hand-ins that may be copies: what is compared besides the record, and two files side by side: `kernelmark similar`.
+"""Hand-ins that may be copies: reads those to compare, and makes a page of similar files, for `kernelmark similar`.
 
-Trusted, over sources that strangers wrote: they are searched as text, and escaped for the page.
+Trusted code over untrusted sources: they are searched as text, and escaped in the page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _SAFE = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def handed_in(settings: Settings, problem: str, place: Path, *, earlier: bool = False) -> dict[GradedFile, Submission]:
-    """The kernels in a folder or an archive; notes on stderr how many of the hand-ins have none.
+    """Read the kernels in a folder or an archive. A note on stderr says how many hand-ins have none.
+
+    `earlier`: they are from an earlier course, and are not compared with each other.
 
     Raises:
         UsageError: the place or the problem cannot be read.
@@ -36,13 +38,13 @@ def handed_in(settings: Settings, problem: str, place: Path, *, earlier: bool = 
     loaded = problem_of(settings, problem, place, datetime.now(UTC))
     wanted = Wanted(loaded.entry, loaded.submission.file if loaded.submission else "")
     found, without = dict[GradedFile, Submission](), 0
-    for each in submissions_in(place, settings.teams, wanted):
+    for hand_in in submissions_in(place, settings.teams, wanted):
         try:
-            submission = each.submission()
+            submission = hand_in.submission()
         except UsageError:
             without += 1
             continue
-        name = GradedFile(author=each.author, run="", name=each.path, earlier=place.name if earlier else "")
+        name = GradedFile(author=hand_in.author, run="", name=hand_in.path, earlier=place.name if earlier else "")
         found[name] = submission
     if without:
         say(f"kernelmark: note: {place}: {counted(without, 'hand-in')} without a kernel to compare")
@@ -50,10 +52,10 @@ def handed_in(settings: Settings, problem: str, place: Path, *, earlier: bool = 
 
 
 def people(pairs: Sequence[Pair]) -> Iterator[str]:
-    """The groups of more than two people, each on a line."""
+    """A line for each group of more than two people."""
     for group in sorted({pair.group for pair in pairs}):
-        every = [each for pair in pairs if pair.group == group for each in (pair.one, pair.other)]
-        names = sorted({f"{each.author} ({each.earlier})" if each.earlier else each.author for each in every})
+        files = [file for pair in pairs if pair.group == group for file in (pair.one, pair.other)]
+        names = sorted({f"{file.author} ({file.earlier})" if file.earlier else file.author for file in files})
         if len(names) > 2:
             yield f"group {group}: {', '.join(names)}"
 
@@ -61,14 +63,14 @@ def people(pairs: Sequence[Pair]) -> Iterator[str]:
 def page(
     title: str, pairs: Sequence[Pair], submissions: Mapping[GradedFile, Submission], base: Sequence[Submission]
 ) -> str:
-    """A page with every pair side by side: what both have is marked, and what is starting code is pale."""
-    known = {each for start in base for each in shingles(start)}
+    """An HTML page with the two files of every pair side by side. Common code is highlighted, starting code is pale."""
+    known = {shingle for start in base for shingle in shingles(start)}
     parts = [f"<h1>{html.escape(title)}</h1><p>Similarity proves nothing. Names, texts and comments do not count.</p>"]
     for pair in pairs:
         one, other = submissions[pair.one], submissions[pair.other]
         common = shingles(one) & shingles(other)
         head = f"{pair.similarity:.2f}: {pair.one} and {pair.other} (group {pair.group})"
-        columns = "".join(f"<pre>{_marked(each, common - known, known)}</pre>" for each in (one, other))
+        columns = "".join(f"<pre>{_marked(file, common - known, known)}</pre>" for file in (one, other))
         parts.append(f'<h2>{html.escape(head)}</h2><div class="two">{columns}</div>')
     head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_SAFE}">'
     return (
@@ -77,7 +79,7 @@ def page(
 
 
 def _marked(submission: Submission, common: set[tuple[str, ...]], known: set[tuple[str, ...]]) -> str:
-    """The files of a submission, with the tokens in common sequences marked and those of known ones pale."""
+    """The files of a submission in HTML: tokens in `common` sequences are highlighted, those in `known` ones pale."""
     files = []
     for name, content in submission.files:
         source = content.decode("utf-8", "replace")

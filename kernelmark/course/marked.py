@@ -1,4 +1,4 @@
-"""What became of one submission of a course: its numbers, its points and its line. Trusted."""
+"""The mark of one submission of a course: its result, its points, and the lines that say both. Trusted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Marked(NamedTuple):
-    """What became of an author's submission; `delay` is None if it is not known when it was handed in.
+    """An author's submission, its result and its mark; `delay` is None if it is not known when it was handed in.
 
-    `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
-    author is in none. `feedback_file` is the name of the feedback file. `remarks` say what was unusual in how the
-    kernel was handed in, and `marking` how it is marked, if a rule says so.
+    `id` and `name` are those of the learning platform, empty if a teammate handed it in. `team` is empty if the author
+    is in none. `feedback_file` is the name of the feedback file. `remarks` say what was unusual in how the kernel was
+    handed in. `marking` is the rule for its points; None: it gets none.
     """
 
     author: str
@@ -37,8 +37,8 @@ class Marked(NamedTuple):
 
     @property
     def parts(self) -> list[Points]:
-        """The points, part by part; none without a rule, or if they cannot be known: if it was not graded through no
-        fault of its author, or the schedule gives no factor for when it was handed in.
+        """The points, part by part. The list is empty if there is no rule, and if the points cannot be known: if it was
+        not graded and the author is not to blame, or if the schedule takes nothing that was handed in then.
         """
         verdict, factor = self.graded.verdict, self.delay.factor if self.delay else None
         if self.marking is None:
@@ -52,15 +52,15 @@ class Marked(NamedTuple):
 
     @property
     def points(self) -> str:
-        """The points as a number; empty if there are none to tell."""
+        """The points in digits; empty if `parts` is."""
         return number(total(self.parts).points) if self.parts else ""
 
     @property
     def words(self) -> str:
         """The mark in one line, for its author: the same wherever a mark is shown."""
         verdict, delay = self.graded.verdict, self.delay
-        (right, every, *_, baseline, speedup), _ = numbers_of(self.graded)
-        said = [f"{right} of {every} tests right"] if verdict else []
+        (right, count, *_, baseline, speedup), _ = numbers_of(self.graded)
+        said = [f"{right} of {count} tests right"] if verdict else []
         said += [interval(verdict.score)] if verdict and verdict.score else []
         said += [f"{speedup} × {baseline}"] if baseline else []
         said += [str(delay)] if delay and delay.days else []
@@ -69,11 +69,11 @@ class Marked(NamedTuple):
         return visible(": ".join(filter(None, (", ".join((self.graded.outcome, *said)), why))))
 
     def line(self, *, of_team: bool) -> Line:
-        """The mark in one line, for the organizer's terminal; one that decides a whole team's is called like it."""
+        """The mark in one line, for the organizer's terminal. With `of_team` it begins with the name of the team."""
         graded = self.graded
         who = f"{self.team} ({self.author})" if of_team else self.author
-        mine = graded.verdict is None or graded.errored  # what an author is not told
-        what = f"{graded.outcome}: {visible(graded.message)}" if mine else self.words
+        failed = graded.verdict is None or graded.errored  # the reason is for the organizer, not for the author
+        what = f"{graded.outcome}: {visible(graded.message)}" if failed else self.words
         what = f"{what} (not recorded)" if graded.lost else what
         run = f" (run {graded.verdict.run})" if graded.verdict and graded.recorded else ""
         return Line(f"{who}: {what}{run}", "bold red" if graded.errored else "", hang=2)
@@ -94,20 +94,20 @@ def why_ungraded(result: Marked) -> str:
 
 
 def numbers_of(graded: GradingResult) -> tuple[tuple[object, ...], str]:
-    """The tests, the time and the speedup; and the run."""
+    """The columns of `marks.COLUMNS` from `tests_right` to `speedup`, and the run; empty where there is no value."""
     verdict = graded.verdict
     if verdict is None:
         return ("",) * 7, ""
     right = sum(test.outcome is Outcome.ACCEPTED for test in verdict.tests)
-    every = len(verdict.tests) + verdict.tests_not_run
+    count = len(verdict.tests) + verdict.tests_not_run
     score, speedup = verdict.score, next(iter(without_speedups(verdict).speedups), None)
     times = (score.median_ns, score.low_ns, score.high_ns) if score else ("", "", "")
     over = (speedup.baseline, f"{speedup.ratio.median:.4g}") if speedup else ("", "")
-    return (right, every, *times, *over), verdict.run if graded.recorded else ""
+    return (right, count, *times, *over), verdict.run if graded.recorded else ""
 
 
 def _no_rank(graded: GradingResult) -> str:
-    """Why an accepted kernel has no rank; empty if it has one, or its author ranks with a better one."""
+    """Why an accepted kernel has no rank; empty if it has one, or if its author ranks with a better one."""
     verdict = graded.verdict
     if verdict is None or verdict.score is None:
         return ""

@@ -1,4 +1,4 @@
-"""Writes the files about several gradings: a table for a gradebook, feedback to authors, and reports. Trusted."""
+"""Writes the files about several gradings: the table of marks, feedback to authors, and reports. Trusted."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ COLUMNS = (
 
 
 def table(results: Iterable[Marked]) -> str:
-    """CSV with a row for each author; times and the speedup over the first baseline are those of accepted kernels. The
-    message says why such a one has no rank.
+    """CSV with a row for each author. Only accepted kernels have times, in ns, and a speedup, over the first baseline.
+    If such a kernel has no rank, the message says why.
 
-    `factor` is empty where nothing was graded, or the problem's late policy says nothing.
+    `factor` is empty if nothing was graded, and if the problem takes nothing that late.
     """
     rows: list[Sequence[object]] = [COLUMNS]
     for one in results:
@@ -44,9 +44,7 @@ def table(results: Iterable[Marked]) -> str:
 
 
 def feedback(result: Marked) -> str:
-    """What the author may see, and can act upon: of hidden tests it says the outcome alone, and it leaves out what
-    only the person who grades can do.
-    """
+    """The text for an author. It shows only the outcome of hidden tests, and no advice for the person who grades."""
     graded = result.graded
     lines = [visible(graded.path)] if graded.path else []
     if graded.verdict is not None:
@@ -70,7 +68,7 @@ def _late(delay: Delay | None, graded: GradingResult) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class Reports:
-    """Where the reports are written; None: not at all. `feedback` is a folder with a file for each author."""
+    """The paths of the reports; None: it is not written. `feedback` is a folder with a file for each author."""
 
     summary: Path | None = None
     junit: Path | None = None
@@ -79,8 +77,8 @@ class Reports:
     forms: PlatformForms = field(default_factory=PlatformForms)
 
     def keep(self, marked: Sequence[Marked], new: Sequence[Marked]) -> None:
-        """Write all marks so far, and the feedback about those that are `new`, so that a command which is killed loses
-        none. `write` reports what cannot be written.
+        """Write all marks so far and the feedback about `new` ones, so that nothing is lost if the command is killed.
+        Errors are ignored here: `write` meets and reports them at the end.
         """
         with contextlib.suppress(UsageError):
             if self.marks is not None and new:
@@ -89,10 +87,10 @@ class Reports:
                 write(path, content)
 
     def write(self, every: Sequence[GradingResult], marked: Sequence[Marked], noun: str) -> None:
-        """Write them all, and say on stderr how many of each outcome there are, and what was written.
+        """Write all reports. Says on stderr how many of each outcome there are, and what was written.
 
         Raises:
-            UsageError: one cannot be written; the others are.
+            UsageError: a file cannot be written; the others are.
         """
         written, failed = [], None
         files = ((self.marks, _csv(marked)), (self.summary, summary(every).encode()), (self.junit, junit(every)))

@@ -25,8 +25,8 @@ _OPTION = "--handed-in"
 # for programs: the gradebook that it exports has no moments).
 _COLUMNS = ("handed_in", "last modified (submission)", "submission time", "submission date", "submitted_at")
 _ByKey = dict[str, list[datetime]]
-_NOTHING = {"", "-"}  # what stands there for someone who handed in nothing
-# As Gradescope writes a moment, and Moodle in English, in that of the United States, and with 24 hours.
+_NOTHING = {"", "-"}  # the moment of someone who handed in nothing
+# Gradescope's format, then Moodle's in British English, in American English, and with a clock of 24 hours.
 _FORMS = (
     "%Y-%m-%d %H:%M:%S %z", "%A, %d %B %Y, %I:%M %p", "%A, %B %d, %Y, %I:%M %p", "%A, %d %B %Y, %H:%M",
 )  # fmt: skip
@@ -34,14 +34,15 @@ _ELSE = "record all as late (--late NAME), or grade without recording (--no-reco
 
 
 def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool) -> Moments:
-    """When each submission was handed in: as `given` says, a moment or a CSV file with one for each author.
+    """A function that returns when a submission was handed in.
 
-    Without it they count as handed in now, as long as that is on time. After the deadline it is not known when they
-    were, which is an error if it is `needed`.
+    `given` is a moment for all of them, or the path of a CSV file with one for each author. Without it all count as
+    handed in at `now`, if that is on time. After the deadline the moments are unknown and the function returns None; if
+    they are `needed`, that is an error.
 
     Raises:
-        UsageError: it is needed, is neither a moment nor such a file, is in the future, or is after the problem was
-            closed, although it is `needed`.
+        UsageError: `given` is missing but `needed`, is neither a moment nor such a file, is in the future, or is
+            `needed` and after the problem was closed.
     """
     if given is None:
         known = None if problem.delay(now).days else now
@@ -49,7 +50,7 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
             what = f"its deadline has passed ({problem.schedule_at(now)}), so it matters when these were handed in"
             raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, {_ELSE}")
         return lambda submitted: known
-    with suppress(OSError, ValueError):  # a text that no file can be called
+    with suppress(OSError, ValueError):  # `given` is not valid as a path
         if Path(given).is_file():
             return _by_table(Path(given), problem, now)
     moment = _moment(given, _OPTION, problem, now)
@@ -72,7 +73,7 @@ def delay(problem: Problem, submitted: CourseSubmission, moments: Moments) -> De
     try:
         moment = moments(submitted)
     except UsageError:
-        return None  # grading it says why
+        return None  # the same error is reported when it is graded
     return None if moment is None else problem.delay(moment)
 
 
@@ -95,8 +96,8 @@ def _by_table(file: Path, problem: Problem, now: datetime) -> Moments:
 
 
 def _table(file: Path, problem: Problem, now: datetime) -> tuple[_ByKey, _ByKey]:
-    """The moments in a CSV file, which may have other columns as well: by the ids that the platform has, in columns or
-    in an author's name as it writes it, and by the name without.
+    """The moments in a CSV file, which may have other columns as well: by the platform's ids, which are in columns or
+    part of the author's name, and by the names without ids.
     """
     by_id, by_name, seen = _ByKey(), _ByKey(), set[tuple[str, str]]()
     rows = spreadsheet.read(file)
@@ -109,7 +110,7 @@ def _table(file: Path, problem: Problem, now: datetime) -> tuple[_ByKey, _ByKey]
     for where, cells in rows:
         text = cells[column]
         if text in _NOTHING and (column != _COLUMNS[0] or cells.get("file") == ""):
-            continue  # who handed in nothing
+            continue  # this person handed in nothing
         author, known = whose(cells)
         owner = Owner.of(author or known.name or known.id)
         ids = {owner.id, known.id, cells.get("email", "")} - {""}
@@ -121,8 +122,8 @@ def _table(file: Path, problem: Problem, now: datetime) -> tuple[_ByKey, _ByKey]
         moment = _moment(text, where, problem, now)
         texts.append(text)
         by_name.setdefault(name, []).append(moment)
-        for each in ids:
-            by_id.setdefault(each, []).append(moment)
+        for own_id in ids:
+            by_id.setdefault(own_id, []).append(moment)
     _say_zone(str(file), texts, problem)
     return by_id, by_name
 
@@ -151,10 +152,10 @@ def _moment(text: str, where: str, problem: Problem, now: datetime) -> datetime:
 
 
 def _parsed(text: str) -> datetime:
-    """A moment as people and platforms write it.
+    """Parse a moment in ISO 8601 or in a platform's format.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is in no such format.
     """
     text = text.strip().removesuffix(" UTC") + ("+00:00" if text.strip().endswith(" UTC") else "")
     with suppress(ValueError):

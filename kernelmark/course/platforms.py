@@ -1,7 +1,7 @@
-"""Marks in the platforms' own forms: Moodle's worksheet and Canvas's gradebook, filled in, and Gradescope's results.
+"""Marks in the file formats of learning platforms: Moodle's worksheet, Canvas's gradebook, Gradescope's results.
 
-`marks` writes them. Trusted; names and messages in them are not. A sheet is the one that the platform exported: it
-takes back only what has its own columns, and knows people by the ids in it.
+`marks` writes the files. Trusted code over untrusted names and messages. Moodle and Canvas import only sheets with the
+columns and the ids of people that they exported. So such a sheet is read, and a copy of it is filled in.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from kernelmark.course.marked import Marked
     from kernelmark.course.points import Marking
 
-_ASSIGNMENT = re.compile(r"(?P<name>.*) \(\d+\)")  # how Canvas calls a column with points
-_SHOWN = 3
+_ASSIGNMENT = re.compile(r"(?P<name>.*) \(\d+\)")  # Canvas heads a column of points with the assignment and its id
+_SHOWN = 3  # names in a note
 RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
 class Gradebook:
-    """A platform's sheet, and in which of its columns points and comments are."""
+    """A sheet that a platform exported, with the indices of its columns for points and comments."""
 
     path: Path
     sheet: spreadsheet.Sheet
@@ -40,8 +40,8 @@ class Gradebook:
 
     @classmethod
     def read(cls, path: Path, problem: Problem, column: str | None = None) -> Gradebook:
-        """Read a sheet; `column` is Canvas's name of the assignment, by default the problem's title or slug, or else
-        the only one.
+        """Read a sheet. `column` is the name of the assignment in Canvas. By default it is the problem's title or slug,
+        or else the only assignment in the sheet.
 
         Raises:
             UsageError: it is no sheet of Moodle or Canvas, or it is not known which assignment is meant.
@@ -66,12 +66,12 @@ class Gradebook:
 
     @property
     def filled_path(self) -> Path:
-        """Where the copy with the points is."""
+        """Where the filled copy is written: next to the sheet, as `NAME.filled.csv`."""
         return self.path.with_suffix(f".filled{self.path.suffix}")
 
     def filled(self, marked: Sequence[Marked]) -> bytes:
-        """The sheet with the points, and where it has a place for them the words, of everyone who has points; all else
-        stays as it is.
+        """The sheet with the points of everyone who has points, and with their marks in words if it has a column for
+        comments. Everything else stays as it is. A note on stderr names authors with points who have no row.
         """
         head, *rows = self.sheet.rows
         by_key: dict[str, list[Marked]] = {}
@@ -81,14 +81,14 @@ class Gradebook:
         taken, written = set[str](), [head]
         for row in rows:
             _, owner = whose(spreadsheet.cells(head, row))
-            same = by_key.get(owner.id) or by_key.get(owner.author_with_id) or by_key.get(owner.author) or []
-            known = [one for one in same if one.points and not (owner.id and one.id and owner.id != one.id)]
-            if len(known) == 1 and (owner.id or owner.name) and len(row) > self.points:
+            same_key = by_key.get(owner.id) or by_key.get(owner.author_with_id) or by_key.get(owner.author) or []
+            matching = [one for one in same_key if one.points and not (owner.id and one.id and owner.id != one.id)]
+            if len(matching) == 1 and (owner.id or owner.name) and len(row) > self.points:
                 row = [*row]
-                row[self.points] = known[0].points
+                row[self.points] = matching[0].points
                 if self.comment is not None and self.comment < len(row):
-                    row[self.comment] = known[0].words
-                taken.add(known[0].author)
+                    row[self.comment] = matching[0].words
+                taken.add(matching[0].author)
             written.append(row)
         left = [one.author for one in marked if one.points and one.author not in taken]
         if left:
@@ -98,7 +98,7 @@ class Gradebook:
 
 
 class PlatformForms(NamedTuple):
-    """What is written in the platforms' forms: a sheet that is filled in, and a folder with Gradescope's results."""
+    """Which files are written for platforms; None: no filled sheet, or no folder of Gradescope's results."""
 
     gradebook: Gradebook | None = None
     gradescope: Path | None = None
@@ -107,7 +107,7 @@ class PlatformForms(NamedTuple):
     def read(
         cls, marking: Marking | None, gradebook: Path | None, gradescope: Path | None, column: str | None
     ) -> PlatformForms:
-        """What the options of a command ask for.
+        """Read what the options of a command name.
 
         Raises:
             UsageError: they do not go together, no rule gives points, or as for `Gradebook.read`.
@@ -122,7 +122,7 @@ class PlatformForms(NamedTuple):
         return cls(Gradebook.read(gradebook, marking.problem, column) if gradebook else None, gradescope)
 
     def files(self, marked: Sequence[Marked]) -> Iterator[tuple[Path, bytes]]:
-        """The files with their contents."""
+        """The paths of the files to write, with their contents."""
         if self.gradebook is not None:
             yield self.gradebook.filled_path, self.gradebook.filled(marked)
         for one in marked if self.gradescope is not None else ():
@@ -132,7 +132,7 @@ class PlatformForms(NamedTuple):
 
 
 def results(one: Marked) -> bytes:
-    """Gradescope's `results.json` for an author who has points: they are shown part by part."""
+    """Gradescope's `results.json` for an author who has points; each part of the mark is one of its tests."""
     tests = [{"name": part.what, "score": round(part.points, 4), "max_score": part.most} for part in one.parts]
     score = round(total(one.parts).points, 4)
     document = {"score": score, "output": one.words, "output_format": "text", "tests": tests}

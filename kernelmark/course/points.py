@@ -1,4 +1,4 @@
-"""Points for what was handed in, by the rule of the course: `[marks]`. `marks` asks. Trusted; pure."""
+"""Computes the points of a submission by the rule `[marks]` of the course; `marked` calls it. Trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Points(NamedTuple):
-    """A part of a mark: what it is for, the points, and the most that there are."""
+    """A part of a mark: what it is for, the points, and the most that can be had for it."""
 
     what: str
     points: float
@@ -40,13 +40,13 @@ class Marking(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings, problem: Problem) -> Marking | None:
-        """By the problem's own rule, or else by that of the project; None if neither has one."""
+        """The problem's own rule, or else that of the project; None if neither has one."""
         rule = problem.marks or settings.marks
         return cls(rule, problem) if rule else None
 
     @classmethod
     def of_record(cls, settings: Settings, problem: str) -> Marking | None:
-        """The same for a problem that may be gone, or be broken, since it was graded: then there are no points."""
+        """As `of`, for a problem in the record. None, with a note on stderr, if the problem cannot be read any more."""
         try:
             return cls.of(settings, find_problem(settings, problem, datetime.now(UTC)))
         except UsageError as error:
@@ -54,38 +54,39 @@ class Marking(NamedTuple):
             return None
 
     def parts(self, verdict: Verdict | None, factor: float) -> list[Points]:
-        """What a kernel has, part by part; without a verdict nothing. `factor` is that of a late one.
+        """The points of a kernel, part by part; all are 0 without a verdict. `factor`, 0 to 1, is the late policy's.
 
-        A time that is too wide to rank reaches no speedup, nor does a speedup as wide: they say nothing of the kernel.
+        There are no points for a speedup if the interval of the time or of the speedup is too wide for a rank, since it
+        then says little about the kernel.
         """
         share = self._share(verdict) if verdict else 0.0
         timed = verdict is not None and verdict.score is not None and not too_wide(verdict.score)
         ratios = without_speedups(verdict).speedups if verdict and timed else ()
-        ratios = tuple(each for each in ratios[:1] if each.ratio.high <= WIDEST * each.ratio.low)
+        ratios = tuple(over for over in ratios[:1] if over.ratio.high <= WIDEST * over.ratio.low)
         reached = ratios[0].ratio.median if ratios and factor else 0.0
         found = [Points("tests", self.rule.tests * share * factor, self.rule.tests)]
-        for each in self.rule.speedup:
-            had = each.points if ratios and reached >= each.over else 0.0
-            found.append(Points(f"speedup from {each.over:g} ×", had, each.points))
+        for step in self.rule.speedup:
+            points = step.points if ratios and reached >= step.over else 0.0
+            found.append(Points(f"speedup from {step.over:g} ×", points, step.points))
         return found
 
     def _share(self, verdict: Verdict) -> float:
-        """The share of the tests that are right, each with its weight; of those that did not run none is."""
+        """The share of the tests that are right, by their weights. Tests that did not run count as wrong."""
         device = verdict.environment.device_kind
         weights = {False: 1.0, True: self.rule.hidden}
         hidden = sum(case.hidden for case in self.problem.tests if device in case.devices)
-        left = min(verdict.tests_not_run, max(0, hidden - sum(test.hidden for test in verdict.tests)))
-        all_of_them = sum(weights[test.hidden] for test in verdict.tests)
-        all_of_them += left * weights[True] + (verdict.tests_not_run - left) * weights[False]
+        hidden_left = min(verdict.tests_not_run, max(0, hidden - sum(test.hidden for test in verdict.tests)))
+        most = sum(weights[test.hidden] for test in verdict.tests)
+        most += hidden_left * weights[True] + (verdict.tests_not_run - hidden_left) * weights[False]
         right = sum(weights[test.hidden] for test in verdict.tests if test.outcome is Outcome.ACCEPTED)
-        return right / all_of_them if all_of_them else 0.0
+        return right / most if most else 0.0
 
 
 def total(parts: Sequence[Points]) -> Points:
-    """All parts together."""
+    """The sum of all parts."""
     return Points("points", sum(part.points for part in parts), sum(part.most for part in parts))
 
 
 def number(points: float) -> str:
-    """Points as people write them, with at most two decimals."""
+    """Points with at most two decimals, and without trailing zeros."""
     return f"{points:.2f}".rstrip("0").rstrip(".")
