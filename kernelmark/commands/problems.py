@@ -20,8 +20,6 @@ from kernelmark.text.terminal import fail, labelled, print_lines, print_text, sa
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings
-
-if TYPE_CHECKING:
     from kernelmark.record.records import ListedProblem
 
 

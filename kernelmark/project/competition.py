@@ -1,7 +1,7 @@
-"""What holds for a problem of a competition at a moment: one answer for the command line, the site and a server.
+"""The state of a competition at a moment: its phase, its announcements, and whether it is frozen or closed.
 
-It follows from the rules in `problem.toml` and in the settings. Trusted. What is recorded never changes with them: a
-rule that is changed later decides only what is shown and taken from then on.
+The command line, the site and servers ask for it here. It follows from `problem.toml` and the settings. Changing these
+changes what is shown and accepted from then on, and nothing that is recorded. Trusted.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from kernelmark.project.settings import Settings
 
 @dataclass(frozen=True)
 class State:
-    """What holds at one moment for one problem, or for the competition."""
+    """The state at one moment of one problem, or of the whole competition."""
 
     schedule: Schedule
     frozen: datetime | None
     """No result made after this moment is shown; None: all are."""
     closed: datetime | None
-    """Since when it takes no more submissions; None: it does."""
+    """Since when it takes no more submissions; None: it still does."""
     phase: str
     """The name of the phase; empty if there are none."""
     announcements: tuple[Announcement, ...]
-    """What was announced until then, newest first; of a problem only what is about it."""
+    """What was announced until then, newest first. A problem has only those that are about it."""
 
 
 def state(settings: Settings, slug: str | None, now: datetime) -> State:
-    """The state of a problem of the project at `now`, or of the whole; one that is not there has the rules of the
-    phase, or none.
+    """The state at `now` of a problem of the project, or of the whole competition if `slug` is None.
+
+    A problem that has no deadline of its own, or cannot be read, has the schedule of the phase, if there are phases.
     """
     phase = settings.phase(now)
     schedule: Schedule = phase or Schedule()
@@ -45,8 +46,8 @@ def state(settings: Settings, slug: str | None, now: datetime) -> State:
     try:
         frozen = None if settings.organizer else schedule.frozen(now)
         closed = schedule.closes if schedule.closed(now) else None
-    except OverflowError:  # such a problem cannot be graded
+    except OverflowError:  # a moment beyond the calendar; such a problem cannot be graded
         frozen = closed = None
-    told = [each for each in settings.announcements if each.at <= now and (slug is None or each.problem == slug)]
-    newest_first = tuple(sorted(told, key=lambda each: each.at, reverse=True))
+    made = [notice for notice in settings.announcements if notice.at <= now and slug in (None, notice.problem)]
+    newest_first = tuple(sorted(made, key=lambda notice: notice.at, reverse=True))
     return State(schedule, frozen, closed, phase.name if phase is not None else "", newest_first)

@@ -23,7 +23,7 @@ ErrorCode = Literal[
     "usage", "problem", "submission", "settings", "harness", "sandbox", "device", "ledger", "job_timeout",
     "unexpected", "interrupted",
 ]  # fmt: skip
-"""What kind of error it is: the name of its class in `harness.errors`; any other exception is unexpected."""
+"""The kind of an error, by its class in `harness.errors`; an exception of another class is `unexpected`."""
 
 
 class ErrorText(TypedDict):
@@ -55,9 +55,9 @@ def print_as(form: str, name: str, document: object, lines: Iterable[str]) -> No
 
 
 def print_document(name: str, document: object) -> None:
-    """Print a document with its schema and version; several are the `items` of one.
+    """Print a document with the name of its schema and its version; a list is printed as its `items`.
 
-    A text is a JSON object already, and stays on one line.
+    A `str` must be the text of a JSON object, and is printed on one line.
     """
     head = {"$schema": f"docs/schemas/{name}.json", "version": VERSION}
     if isinstance(document, str):
@@ -65,15 +65,18 @@ def print_document(name: str, document: object) -> None:
     else:
         from pydantic_core import to_jsonable_python  # which few commands need
 
-        found = to_jsonable_python(document)
-        fields = found if isinstance(found, dict) else {"items": found}
+        plain = to_jsonable_python(document)
+        fields = plain if isinstance(plain, dict) else {"items": plain}
         text = json.dumps({**head, **fields}, indent=2, ensure_ascii=False)
     Printed.yet = True
     print_text(_portable(text))
 
 
 def failed(form: str, status: int, code: ErrorCode, message: str, remedy: str = "") -> int:
-    """Say on stderr why a command ended, and to programs too unless they have its document; returns the status."""
+    """Say on stderr why a command ended, and return its exit status.
+
+    For programs the error is printed as a document, too, unless the command has printed its own before.
+    """
     if form == "json" and not Printed.yet:
         document: ErrorDocument = {"error": {"code": code, "message": message, "remedy": remedy}}
         print_document("error", document)
@@ -81,13 +84,13 @@ def failed(form: str, status: int, code: ErrorCode, message: str, remedy: str = 
 
 
 def failed_by(form: str, error: KernelmarkError) -> int:
-    """The same of an error that kernelmark raised."""
+    """As `failed`, for an error that kernelmark raised."""
     text = error_text(error)
     return failed(form, error.exit_code, text["code"], text["message"], text["remedy"])
 
 
 def error_text(error: KernelmarkError) -> ErrorText:
-    """An error in its parts."""
+    """The kind, the message and the remedy of an error."""
     code: Any = re.sub("(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
     remedy = " ".join(getattr(error, "remedy", "").split())
     return {"code": code, "message": str(error).removesuffix(f"; {remedy}"), "remedy": remedy}
@@ -101,7 +104,7 @@ def _portable(text: str) -> str:
     with suppress(OSError):  # the working directory is gone
         file = find_file(Path.cwd())
         folders.append((file.parent if file else Path.cwd(), "", "."))
-    with suppress(RuntimeError):  # nobody has a home here
+    with suppress(RuntimeError):  # the user has no home
         folders.append((Path.home(), "~/", "~"))
     for folder, within, itself in folders:
         if folder != folder.parent:

@@ -1,4 +1,4 @@
-"""What a competition's settings say of its course: limits a day, phases and announcements. Trusted."""
+"""Daily limits, phases and announcements: the parts of the settings that only a competition has. Trusted."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ class DailyLimits(BaseModel):
 
     gradings_a_day: Annotated[int, Field(ge=1)] | None = None
     device_seconds_a_day: Annotated[int, Field(ge=1)] | None = None
-    """A grading may begin while less than this was used."""
+    """A grading may begin while less than this has been used."""
 
 
 class Phase(Schedule):
-    """A part of a competition, which begins when the one before it closes; of problems without a deadline of their own.
+    """A part of a competition, which begins when the part before it closes.
 
-    In the folder of private cases, a folder of its name has those of the phase, in place of all others.
+    It applies to problems without a deadline of their own. If the folder of private cases has a folder with the name of
+    the phase, only the cases in that folder count during the phase.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
     deadline: Deadline
     limits: DailyLimits | None = None
-    """In place of the project's."""
+    """They replace those of the project."""
 
 
 class Announcement(BaseModel):
-    """What organizers tell everyone from a moment on, or the participants of one problem."""
+    """A text that is shown from a moment on, to everyone, or to the participants of one problem."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,7 +47,7 @@ class Announcement(BaseModel):
 
 
 def refuse_disorder(phases: Sequence[Phase]) -> None:
-    """Check that phases have their own names, and that each ends after the one before it.
+    """Check that no two phases have the same name, and that each ends after the one before it closes.
 
     Raises:
         ValueError: they do not.

@@ -26,17 +26,17 @@ def moderate(
     """Append a moderation event for each of some runs to the ledgers that hold them, and publish the board.
 
     With the scope "source" it covers every run of that run's source in this ledger. With "author" it covers every run
-    of that run's author, and is appended to every ledger of the project. What a ledger says already is not said again:
-    then the event is the earlier one, and a note says so.
+    of that run's author, and is appended to every ledger of the project. An event that is in force in a ledger already
+    is not appended to it again. If all of them have it, the earlier event is returned, and a note says so.
 
     Raises:
         UsageError: no run or several runs begin with these digits, or the actor or the reason is empty or too long;
             nothing was appended.
         HarnessError: as for `record` and `publish`.
     """
-    of, made = whole(settings), list[tuple[Moderation, SubmissionId, list[JsonlLedger]]]()
+    all_settings, made = whole(settings), list[tuple[Moderation, SubmissionId, list[JsonlLedger]]]()
     for prefix in dict.fromkeys(prefixes):
-        ledger, entry = find_run(of, prefix)
+        ledger, entry = find_run(all_settings, prefix)
         submission = entry.verdict.submission
         event = _event(
             run=entry.verdict.run,
@@ -47,7 +47,7 @@ def moderate(
             actor=actor,
             reason=reason,
         )
-        made.append((event, submission, ledgers(of) if scope == "author" else [ledger]))
+        made.append((event, submission, ledgers(all_settings) if scope == "author" else [ledger]))
     result, changed = list[Moderation](), list[str]()
     for event, submission, holding in made:
         said = [(ledger, _said(ledger, event, submission)) for ledger in holding]
@@ -66,25 +66,25 @@ def moderate(
 
 
 def undo(settings: Settings, prefix: str, actor: str, reason: str) -> Moderation:
-    """Append an event that undoes the one whose id begins so, to every ledger that has it, and publish the board.
+    """Undo the event whose id begins with `prefix`: append an event to every ledger that has it, and publish the board.
 
     Raises:
-        UsageError: no event or several begin so, it says how late a run was, or as for `moderate`.
+        UsageError: no event or several have such an id, it says how late a run was, or as for `moderate`.
         HarnessError: as for `moderate`.
     """
     named = f"event {prefix!r}"
-    found = [each for each in events(settings) if prefix and each.event.id.startswith(prefix)]
+    found = [listed for listed in events(settings) if prefix and listed.event.id.startswith(prefix)]
     if not found:
         raise UsageError(named, "was never recorded here", "`kernelmark moderate list` lists all events")
     if len(found) > 1:
-        raise UsageError(named, f"could be {', '.join(each.event.id for each in found[:4])}", "give more digits")
+        raise UsageError(named, f"could be {', '.join(listed.event.id for listed in found[:4])}", "give more digits")
     [known] = found
     event = known.event
     if event.action == "late":
         raise UsageError(named, "says how late a run was", "let it rank with `kernelmark moderate reinstate`")
     if known.undone_by:
         say(f"kernelmark: note: event {event.id} is undone already, by event {known.undone_by}; nothing was recorded")
-        return next(each.event for each in events(settings) if each.event.id == known.undone_by)
+        return next(listed.event for listed in events(settings) if listed.event.id == known.undone_by)
     about = {name: getattr(event, name) for name in ("run", "scope", "sha256", "author")}
     made = _event(**about, action="undo", undoes=event.id, actor=actor, reason=reason)
     for ledger in ledgers(whole(settings)):
@@ -95,7 +95,7 @@ def undo(settings: Settings, prefix: str, actor: str, reason: str) -> Moderation
 
 
 def events(settings: Settings, problem: str | None = None) -> list[RecordedEvent]:
-    """All events on one problem, or on all, in the order of the ledgers; one in several ledgers once.
+    """All events on one problem, or on all, in the order of the ledgers. One that is in several ledgers is listed once.
 
     Raises:
         UsageError, LedgerError: as for `ledgers`, or one was written by a version that this one cannot read.
@@ -114,7 +114,7 @@ def events(settings: Settings, problem: str | None = None) -> list[RecordedEvent
 
 
 def audience(settings: Settings, event: Moderation) -> str:
-    """Whom an event is shown to."""
+    """Say in words whom an event is shown to."""
     shown = any(event in row.moderation for table in tables(whole(settings)) for row in (*table.rows, *table.set_aside))
     everywhere = "everyone: on the board, on the site, and by `kernelmark show`"
     return everywhere if shown else "whoever asks with `kernelmark show`; no row of the board is about it"
@@ -134,12 +134,12 @@ def _append(ledger: JsonlLedger, event: Moderation) -> None:
 
 
 def _said(ledger: JsonlLedger, event: Moderation, of: SubmissionId) -> Moderation | None:
-    """The event of a ledger that says the same already, and after which none says otherwise."""
+    """The event in a ledger that says the same and is still in force; None if there is none."""
     known = ledger.facts().moderation()
     if event.action == "annotate":
-        alike = (one for one in standing(known.every) if one.action == "annotate" and one.about == event.about)
-        return next((one for one in alike if one.reason == event.reason), None)
-    # What follows an event about a source or an author may be about any of their runs.
+        notes = (other for other in standing(known.every) if other.action == "annotate" and other.about == event.about)
+        return next((note for note in notes if note.reason == event.reason), None)
+    # An event about any run of the source or author may have overridden an event about all of them.
     concerned = known.of((event.run,), of.sha256, of.author) if event.scope == "run" else known.every
     last = next((one for one in reversed(standing(concerned)) if one.decides), None)
     return last if last is not None and (last.action, last.about) == (event.action, event.about) else None

@@ -29,10 +29,10 @@ def record(
     *,
     exempt: bool = False,
 ) -> None:
-    """Archive the source and append the verdict to the problem's ledger; the cost does not grow with the ledger.
+    """Archive the source and append the verdict to the problem's ledger. The cost does not grow with the ledger.
 
-    `remark` is an event about it, such as one that keeps it from ranking. One that is `exempt` does not count towards
-    its author's limits a day.
+    `remark` is an event about the verdict, such as one that keeps it from ranking. An `exempt` verdict does not count
+    towards its author's daily limits.
 
     Raises:
         HarnessError: a file could not be written, and the verdict is not recorded.
@@ -44,11 +44,11 @@ def record(
 
 
 def select(settings: Settings, author: str, prefixes: Sequence[str]) -> Selection:
-    """Append which runs of an author are to count once their problem is closed, in place of an earlier choice.
+    """Record which runs of an author count once their problem is closed. This replaces an earlier selection.
 
     Raises:
-        UsageError: nothing can be selected, too much is, a run is not the author's or the team's, or of another
-            problem than the first, or that problem is closed.
+        UsageError: the project has no selections, too many sources are named, a run is of another author or team, the
+            runs are of several problems, or their problem is closed.
         HarnessError: as for `record`.
     """
     if settings.selection is None:

@@ -41,7 +41,7 @@ from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
 from leaderboard.standings.ranking import Row, Table, rank
 
-_NEWEST, _LOOKED_AT = 5, 200  # gradings that say how long one takes, among so many
+_NEWEST, _LOOKED_AT = 5, 200  # how many gradings `usual_s` takes the median of, and among how many it looks for them
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,20 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
 
 
 def ledger(settings: Settings, slug: str) -> JsonlLedger:
-    """The ledger of a problem, which need not exist yet; readers see what may be shown now, organizers everything."""
+    """The ledger of a problem, which need not exist yet. Reading it leaves out what a frozen board hides, unless the
+    settings are an organizer's.
+    """
     frozen = state(settings, slug, datetime.now(UTC)).frozen
     return JsonlLedger(settings.locate("results") / f"{slug}.jsonl", index(settings), frozen)
 
 
 def whole(settings: Settings) -> Settings:
-    """Settings with which everything that is recorded is read: for what counts or changes it, and does not show it."""
+    """Settings that also read what a frozen board hides: for code that counts or changes records, but shows none."""
     return settings.model_copy(update={"organizer": True})
 
 
 def published(settings: Settings) -> Settings:
-    """Settings with which only what everyone may see is read: for what is published."""
+    """Settings that read only what everyone may see: for code that publishes."""
     return settings.model_copy(update={"organizer": False})
 
 
@@ -109,7 +111,7 @@ def index(settings: Settings) -> Index:
 
 @cache
 def _index(root: Path) -> Index:
-    """Its name is that of this folder, on this machine, for this user: no pull request can bring one."""
+    """The file name depends on the folder, the machine and the user, so that no pull request can bring an index."""
     try:
         machine = outside.text(Path("/etc/machine-id"), errors="replace")
     except OSError:
@@ -168,7 +170,7 @@ def newest(
 
 
 def _standing(row: Row, table: Table) -> str:
-    """Its rank or why it has none, and what limits that."""
+    """A row's rank, or why it has none, and what makes it say less."""
     placed = row.no_rank or f"rank {row.rank} of {len(table.ranked)}"
     limits = "Triton interpreter" if table.key.interpreted else "", "stale" if row.stale else ""
     return ", ".join(filter(None, (placed, *limits)))

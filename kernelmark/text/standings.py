@@ -59,7 +59,7 @@ def frozen(since: datetime) -> str:
 
 
 def _because(aside: Row) -> str:
-    """The last event that decided its state."""
+    """The reason of the last event that decided its state, in parentheses."""
     last = next(event for event in reversed(aside.moderation) if event.decides)
     return f" ({last.subject}{visible(last.reason)})"
 
@@ -155,17 +155,17 @@ def _rows(table: Table, *, memory: bool, alike: bool) -> Iterator[Line]:
 
 
 def _note(row: Row) -> str:
-    """What is to be known about a row, in few words."""
+    """The note in a row: why it has no rank, how many gradings it pools, and whether it is stale."""
     again = f"stale, graded again as {row.stale.again}" if row.stale and row.stale.again else "stale"
     pooled = f"{row.gradings} gradings" if row.gradings > 1 else ""
     return ", ".join(filter(None, (row.no_rank, pooled, again if row.stale else "")))
 
 
 def moderation(events: Iterable[Moderation]) -> Iterator[str]:
-    """What organizers said about a run, one line per event, each with its id; of an undone one that it is."""
-    every = list(events)
-    gone = undone(every)
-    for event in every:
+    """What organizers said about a run: a line for each event with its id, and with the event that undid it, if any."""
+    all_events = list(events)
+    gone = undone(all_events)
+    for event in all_events:
         of = f" of {event.undoes[:_DIGITS]}" if event.undoes else ""
         by = f"; undone by {gone[event.id].id[:_DIGITS]}" if event.id in gone else ""
         yield labelled(event.action, f"{_said(event)}, event {event.id[:_DIGITS]}{of}{by}")
@@ -194,20 +194,20 @@ def _notes_on(table: Table) -> Iterator[str]:
 
 
 _EVENTS = ("event", "date (UTC)", "problem", "action", "about", "actor", "undone by", "reason")
-_DIGITS = 8  # of an event's id, which are shown
+_DIGITS = 8  # how many digits of an event's id are shown
 
 
 def moderated(events: Sequence[RecordedEvent]) -> Iterator[str]:
-    """The events of the record, each with its id."""
+    """The recorded events as columns, for `kernelmark moderate list`."""
     rows = []
-    for each in events:
-        event = each.event
+    for listed in events:
+        event = listed.event
         scope, named = event.about
         about = (
             f"event {event.undoes[:_DIGITS]}" if event.undoes else f"{scope} {named[:16] if event.sha256 else named}"
         )
-        when, problems = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}", ", ".join(each.problems)
-        said = (problems, event.action, about, event.actor, each.undone_by[:_DIGITS], event.reason)
+        when, problems = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}", ", ".join(listed.problems)
+        said = (problems, event.action, about, event.actor, listed.undone_by[:_DIGITS], event.reason)
         rows.append((event.id[:_DIGITS], when, *map(visible, said)))
     yield from columns(rows, head=_EVENTS, prose=True)
 
@@ -266,7 +266,7 @@ class RecordedRun:
 
 
 def runs(found: Sequence[RecordedRun], total: int, author: str | None = None) -> Iterator[str]:
-    """A row a grading: when, on what, whose, its own time or how it failed, and where it stands on the board."""
+    """A row for each grading: when, on which problem, whose, its time or outcome, and its place on the board."""
     if not found:
         yield "no grading was recorded yet" + (f" of the author {visible(author)}" if author is not None else "")
         return

@@ -59,7 +59,7 @@ _OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
     ),
     Outcome.INCOMPLETE: ("`check --only` ran some of the tests, and these passed", "run `check` without `--only`"),
 }
-_NO_OUTCOMES = {
+_WITHOUT_OUTCOME = {
     "usage": (
         UsageError.exit_code,
         "nothing was graded, because of the file, the problem or an option; or a `.cu` was given without a GPU, or a "
@@ -111,11 +111,11 @@ _TERMS = {
 
 
 def words() -> Iterator[Word]:
-    """All of them: outcomes by their exit status, doubts, and terms in the order of the alphabet."""
+    """All words: outcomes by exit status, doubts, and terms in alphabetical order."""
     statuses = [(outcome.exit_code, outcome.value, *texts) for outcome, texts in _OUTCOMES.items()]
-    statuses += [(status, name, meaning, "") for name, (status, meaning) in _NO_OUTCOMES.items()]
-    for status, name, meaning, look in sorted(statuses):
-        yield _word(name, "outcome", f"{meaning} (exit status {status})", for_author=look)
+    statuses += [(status, name, meaning, "") for name, (status, meaning) in _WITHOUT_OUTCOME.items()]
+    for status, name, meaning, advice in sorted(statuses):
+        yield _word(name, "outcome", f"{meaning} (exit status {status})", for_author=advice)
     for code in DoubtCode:
         yield _word(code.value, "doubt", code.meaning, code.when, code.for_author, code.for_grader)
     yield _FEW_ROUNDS
@@ -124,12 +124,12 @@ def words() -> Iterator[Word]:
 
 
 def find(name: str) -> Word:
-    """The word of this name, however it is spelled: `wrong answer`, `Wrong_Answer`.
+    """Look up a word. Case, `_`, `-` and spaces make no difference: `wrong answer`, `Wrong_Answer`.
 
     Raises:
-        UsageError: there is none; the message names the nearest.
+        UsageError: there is no such word; the message names the nearest.
     """
-    known = {each["word"].replace("_", " "): each for each in words()}
+    known = {word["word"].replace("_", " "): word for word in words()}
     asked = " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
     if asked not in known:
         remedy = nearest(asked, known, "`kernelmark explain` lists all words")
@@ -138,7 +138,7 @@ def find(name: str) -> Word:
 
 
 def lines(word: Word) -> Iterator[str]:
-    """A word and what is said of it, for a terminal."""
+    """A word with its meaning and advice, for a terminal."""
     yield Line(f"{word['word']} ({word['kind']}): {word['meaning']}", "bold", styled=len(word["word"]), hang=2)
     for label, text in _said(word):
         yield labelled(label, text)
