@@ -1,7 +1,7 @@
 """Writes docs/schemas: the JSON Schema of every document that a command prints with `--format json`: `make schemas`.
 
-From 0.1.0 on fields are only added. A change that takes a field away, no longer always prints it, or gives it another
-type is refused: `lost` says which.
+From 0.1.0 on fields are only added. Refused is a change that removes a field, makes it
+optional, or gives it another type: `lost` lists such fields.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _open(node: Any) -> Any:
 
 
 def lost(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What a program that relies on the old schema would miss in the new one, a line for each field."""
+    """A line for each field of the old schema on which a program can no longer rely with the new one."""
     before, after = _fields(old), _fields(new)
     return [
         f"{path}: was {' or '.join(sorted(said))}, now {' or '.join(sorted(after.get(path, {'gone'})))}"

@@ -1,4 +1,4 @@
-"""Tries the environment without a model: a server of canned answers stands in its place, three answers a rollout.
+"""Tries the environment without a model: a local server plays it, with three prepared answers for each rollout.
 
 python environments/kernel_tasks/rollouts.py        in the root of the repository
 """
@@ -23,7 +23,7 @@ ROLLOUTS = [[WRONG, SLOW, EAGER], [PARTLY, CUT_OFF, SLOW], ["I would multiply.",
 
 
 class ScriptedModel(BaseHTTPRequestHandler):
-    """Answers as the next rollout does, in the form of OpenAI's chat completions: its turn is in the request."""
+    """Serves OpenAI's chat completions. A request's messages tell which rollout it is, and which answer is next."""
 
     begun = iter(ROLLOUTS)
     lock = threading.Lock()
@@ -45,11 +45,11 @@ class ScriptedModel(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Say nothing: what is said in the rollouts is printed."""
+        """Print nothing, so that the output has the rollouts only."""
 
 
 async def main() -> None:
-    """Play the rollouts at a time, and print what was said in each and what it earned."""
+    """Play all rollouts at the same time, and print the messages and the reward of each."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), ScriptedModel)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     config = vf.resolve_env_config({"taskset": {"id": "kernel-tasks", "problems": [PROBLEM]}})

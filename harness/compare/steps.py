@@ -1,5 +1,6 @@
-"""How many steps of its dtype an element is off: whole numbers and exponents step by 1, floats to the next one.
+"""The tolerance `off_by`: how many steps of its dtype an element is off from the truth.
 
+A step is 1 for whole numbers and for the exponents of scales, and the distance to the next value (1 ULP) for floats.
 `check.py` and the judge call it. Trusted.
 """
 
@@ -16,31 +17,32 @@ _LAST, _FIRST = torch.iinfo(torch.int64).max, torch.iinfo(torch.int64).min
 
 
 def beyond_steps(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> Tensor | None:
-    """The wrong elements, [elements] bool, of an output whose tolerance has `off_by`; None if it is right.
+    """The wrong elements of an output whose tolerance has `off_by`, as a bool mask [elements]; None if it is right.
 
-    Where too many are off, but none too far, those that are off are wrong. `calls` are stacked along the first axis.
+    If some elements are too far off, these are the wrong ones. Otherwise, if more than the `share` are off in a call,
+    all elements that are off are wrong. `calls` are stacked along the first axis.
     """
     assert tolerance.off_by is not None
-    own, expected = (tensor.reshape(-1).split(BLOCK_ELEMENTS) for tensor in (got, truth))
+    got_blocks, truth_blocks = (tensor.reshape(-1).split(BLOCK_ELEMENTS) for tensor in (got, truth))
     off, far = [], []
-    for values, wanted in zip(own, expected, strict=True):
+    for values, wanted in zip(got_blocks, truth_blocks, strict=True):
         right = rounded(wanted, got.dtype)
-        one, other = _steps(values), _steps(right)
-        near = (one >= _less(other, tolerance.off_by)) & (one <= _more(other, tolerance.off_by))
+        place, target = _steps(values), _steps(right)
+        near = (place >= _less(target, tolerance.off_by)) & (place <= _more(target, tolerance.off_by))
         special = _special(values) | _special(right)
-        off.append(one != other)
-        far.append(torch.where(special, one != other, ~near))
+        off.append(place != target)
+        far.append(torch.where(special, place != target, ~near))
     if not off:
         return None
     beyond, different = torch.cat(far), torch.cat(off)
     if bool(beyond.any()):
         return beyond
-    each = different.view(calls, -1)
-    return different if bool((each.sum(dim=1) > int(tolerance.share * each.shape[1])).any()) else None
+    by_call = different.view(calls, -1)
+    return different if bool((by_call.sum(dim=1) > int(tolerance.share * by_call.shape[1])).any()) else None
 
 
 def _steps(values: Tensor) -> Tensor:
-    """Each element's place among the values of its dtype: int64, in order, both zeros at 0, all NaN at one place."""
+    """Number the values of a dtype in increasing order: int64, 0 for both zeros, and one number for every NaN."""
     if not (info(values.dtype).rounds and values.is_floating_point()):
         return numbers(values).to(torch.int64)
     size = 8 * values.element_size()
@@ -54,15 +56,17 @@ def _steps(values: Tensor) -> Tensor:
 
 
 def _special(values: Tensor) -> Tensor:
-    """Infinities, NaN, and the NaN of scales: none is near a number."""
+    """A mask of infinities and NaN, also of the NaN of scales. They must be equal, since no number is near them."""
     if info(values.dtype).family == "scale":
         return numbers(values) == 128
     return ~values.double().isfinite()
 
 
 def _less(values: Tensor, by: int) -> Tensor:
+    """`values - by` without overflow."""
     return torch.where(values < _FIRST + by, _FIRST, values - by)
 
 
 def _more(values: Tensor, by: int) -> Tensor:
+    """`values + by` without overflow."""
     return torch.where(values > _LAST - by, _LAST, values + by)

@@ -1,4 +1,7 @@
-"""For which calls Triton's kernels are compiled before they are needed, and by how many helpers. Trusted; no torch."""
+"""Chooses the calls for which Triton's kernels are compiled before they are needed, and the number of helper processes.
+
+Trusted; no torch.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from harness.judge.setup import Setup
 from harness.problem import ResolvedCase
 from harness.wire import commands
 
-_HELPERS = 16
+_HELPERS = 16  # at most
 
 
 def helpers(setup: Setup) -> int:
-    """How many processes may compile a submission's kernels side by side in its sandbox; 0 if it seems to have none."""
+    """How many processes may compile a submission's kernels at a time in its sandbox; 0 if it seems to have none."""
     limits, files = setup.problem.limits, (setup.submission.source, *dict(setup.submission.beside).values())
     uses_triton = setup.submission.language == "py" and any(b"triton" in content for content in files)
     if DEVICES[setup.device].on_host or not uses_triton or setup.problem.call.style == "module":
@@ -30,10 +33,10 @@ def visible_cases(setup: Setup) -> Iterator[ResolvedCase]:
 
 
 def requests(setup: Setup, case: ResolvedCase) -> tuple[commands.Declare | commands.Ahead, ...]:
-    """What tells helpers of a call; no memory is handed over."""
+    """The commands that describe a call of this case to the helpers. They hand over no memory."""
     from harness.judge.correctness.layout import Layout  # which imports numpy: not before a grading starts
 
     *declared, bind = Layout(case).commands(case, setup.problem.parameters, 1, seed=0)
     assert isinstance(bind, commands.Bind)
-    told = [command for command in declared if isinstance(command, commands.Declare)]
-    return (*told, commands.Ahead(bind=bind, at_most=helpers(setup)))
+    declarations = [command for command in declared if isinstance(command, commands.Declare)]
+    return (*declarations, commands.Ahead(bind=bind, at_most=helpers(setup)))

@@ -1,4 +1,4 @@
-"""What a baseline of `[[baselines]]` computes in a problem's place; trusted, no torch."""
+"""The problem that a baseline of `[[baselines]]` solves in place of the one it is compared with. Trusted; no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ P = TypeVar("P", bound=ProblemSpec)
 
 
 def another(problem: P, baseline: BaselineSpec) -> P:
-    """The problem's cases with the baseline's function and arguments; it writes its outputs."""
+    """The problem's cases with the baseline's function and arguments. It writes its outputs, which are not judged."""
     return problem.model_copy(
         update={
             "entry": baseline.entry,
@@ -31,5 +31,5 @@ def another(problem: P, baseline: BaselineSpec) -> P:
 
 
 def _plain(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """The cases without values, which are those of the problem's own tensors."""
+    """The cases without fills and options, which are for the problem's own tensors."""
     return tuple(case.model_copy(update={"fill": {}, "options": {}}) for case in cases)

@@ -35,11 +35,11 @@ from harness.shared.carrier import assign, carrier
 
 
 class CaseFacts(NamedTuple):
-    """What `reference` and `compare` are told of a case, if they take the argument `case`."""
+    """The facts about a case that `reference` and `compare` get, if they take the argument `case`."""
 
     params: Mapping[str, int | torch.dtype]
     dtypes: Mapping[str, torch.dtype]
-    """Of every tensor or list by name, whatever the reference computes in."""
+    """The dtypes of all tensors and lists by name, in the submission's call; the reference may compute in float64."""
 
     @classmethod
     def of(cls, case: ResolvedCase) -> CaseFacts:
@@ -117,8 +117,8 @@ class Reference:
         arguments = {s.name: _argument(tensors[s.name], s, strides) for s in given if s.name not in absent}
         versions = _versions(arguments)
         with torch.no_grad(), _full_precision:
-            told = {"case": CaseFacts.of(case)} if self._asks else {}
-            returned = self._call(self._function, **arguments, **absent, **scalars, **told)
+            facts = {"case": CaseFacts.of(case)} if self._asks else {}
+            returned = self._call(self._function, **arguments, **absent, **scalars, **facts)
         after = _versions(arguments)
         for spec in given:
             if spec.role == "input" and after.get(spec.name) != versions.get(spec.name):
@@ -259,7 +259,7 @@ class Reference:
 
 
 class NoReference(Reference):
-    """In the place of a reference, for a baseline that computes something else: its answers are not judged."""
+    """Stands in for a reference where a baseline computes something else, whose answers are not judged."""
 
     def __init__(self) -> None:
         self._compare = self._generate = None

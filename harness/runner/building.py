@@ -1,7 +1,7 @@
-"""A runner that builds, and calls nothing: in a sandbox of its own, without a GPU, which ends before the first case.
+"""A runner that builds a submission and calls nothing, in a sandbox of its own without a GPU.
 
-What is in HOME afterwards is kept, and unpacked for the runners of the same submission. Untrusted, as all of the
-runner. torch is imported for Python, and to report an error.
+The sandbox ends before the first case. The files in its HOME are kept and unpacked for the later runners of the same
+submission. Untrusted, as all of the runner. torch is imported only for submissions in Python and to report an error.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class _Builder:
         return replies.Done()
 
     def _built(self, command: commands.Build) -> replies.Reply:
-        """`Failed` if a compiler refused the source. A runner tries again what else fails, lacking a GPU perhaps."""
+        """Build; reports `Failed` only if a compiler refused the source. Other errors may be due to the missing GPU, so
+        the runner that has one builds again.
+        """
         compiler = LANGUAGES[command.language].compiler
         if compiling.compiles_cuda(command.language):
             compiling.compile_for_thread_stream()

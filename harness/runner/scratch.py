@@ -26,7 +26,10 @@ _FreeOurs = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class Peak:
-    """How much more memory than at its beginning was allocated at a time, by PyTorch and with cudaMalloc."""
+    """The most memory that was allocated at a time since `begin`, by PyTorch and with cudaMalloc, in bytes.
+
+    It is the sum of both maxima. These need not be at the same time, so it is an upper bound.
+    """
 
     def __init__(self) -> None:
         self._before = self._held = self._most = 0
@@ -36,7 +39,7 @@ class Peak:
         self._before, self._held, self._most = torch.cuda.memory_allocated(), 0, 0
 
     def add(self, nbytes: int) -> None:
-        """Memory came, or went, that PyTorch does not know."""
+        """Count memory that PyTorch does not know of; negative when it is freed."""
         self._held += nbytes
         self._most = max(self._most, self._held)
 

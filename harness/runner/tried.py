@@ -1,7 +1,7 @@
-"""What torch.compile's search tried, and how long each took, for whoever looks at a kernel. Untrusted.
+"""Records the candidates that torch.compile's autotuning tried, and the time of each, for profiles. Untrusted.
 
-Inductor keeps what was fastest and forgets the rest. So this listens, from before the first call: to the choice between
-libraries and templates for a product, and to the block sizes of the kernels that it writes.
+Inductor keeps only the fastest candidate. So two of its searches are hooked before the first call: the choice between
+libraries and templates for a matrix product, and that of block sizes for the kernels that Inductor generates.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_SEARCHES, _TRIED = 64, 400  # kept, and lines of each
+_SEARCHES, _TRIED = 64, 400  # at most: searches, and candidates shown of each
 
 _found: list[tuple[str, dict[str, float]]] = []
 
 
 def listen() -> None:
-    """Note what is tried from now on, if the submission uses torch.compile."""
+    """Record the searches from now on, if the submission uses torch.compile."""
     if "torch._dynamo" not in sys.modules:
         return
     from torch._inductor import select_algorithm
@@ -27,16 +27,16 @@ def listen() -> None:
 
     def measured(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         timings = measure(tuner, *args, **kwargs)
-        _note(str(tuner.fn.__name__), {str(each.config): float(ms) for each, ms in timings.items()})
+        _note(str(tuner.fn.__name__), {str(launcher.config): float(ms) for launcher, ms in timings.items()})
         return timings
 
     CachingAutotuner.benchmark_all_configs = measured  # type: ignore[assignment, method-assign]
 
 
 def reports() -> Iterator[tuple[str, str]]:
-    """A text for each search, by the name of a file: the fastest first."""
+    """A file name and a text for each search, with the fastest candidates first."""
     for number, (name, times_ms) in enumerate(_found):
-        tried = sorted(times_ms.items(), key=lambda each: each[1])[:_TRIED]
+        tried = sorted(times_ms.items(), key=lambda candidate: candidate[1])[:_TRIED]
         lines = [f"{1000 * ms:10.2f} µs  {what}\n" for what, ms in tried]
         yield f"torch.compile {number} {name[:60]}.autotune.txt", "".join([f"{name}\n", *lines])
 

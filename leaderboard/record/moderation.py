@@ -62,7 +62,7 @@ class Moderation(Record):
 
     @property
     def id(self) -> str:
-        """What names it: it follows from what it says, so that it is the same in every ledger and after a merge."""
+        """A hash of the event's content, so that it is the same in every ledger and after a merge."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     @property
@@ -78,7 +78,7 @@ class Moderation(Record):
 
     @property
     def subject(self) -> str:
-        """What it is about, as the beginning of a sentence; empty if it is about its run."""
+        """What the event is about, as the beginning of a sentence; empty if it is about a single run."""
         return "" if self.scope == "run" else f"every run of this {self.scope}: "
 
     def to_json(self) -> str:
@@ -141,7 +141,10 @@ class Events:
 
 
 def undone(events: Sequence[Moderation]) -> dict[str, Moderation]:
-    """The events, oldest first, that were undone: by the id of each, the event that undoes it and was not undone."""
+    """The id of each event that was undone, with the event that undoes it and was not undone itself.
+
+    `events` are oldest first.
+    """
     found: dict[str, Moderation] = {}
     if any(event.undoes is not None for event in events):
         for event in reversed(events):
@@ -151,7 +154,7 @@ def undone(events: Sequence[Moderation]) -> dict[str, Moderation]:
 
 
 def standing(events: Sequence[Moderation]) -> tuple[Moderation, ...]:
-    """The events that still count, without those that only undo others."""
+    """The events that are in force: without those that were undone, and without those that undo others."""
     gone = undone(events)
     return tuple(event for event in events if event.undoes is None and not (gone and event.id in gone))
 

@@ -1,7 +1,7 @@
-"""Selections: which of their sources authors want to count at the end. Trusted; pure.
+"""Selections: the sources that authors want to count at the end. Trusted; pure.
 
-The ledger stores them among the verdicts. The last one of an author, or of any member of a team, that was made before
-the problem closed counts. A version from before selections skips them, and ranks the best source.
+The ledger stores selections among the verdicts. The last selection of an author, or of any member of a team, that was
+made before the problem closed counts. Versions of kernelmark without selections skip them, and rank the best source.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Selection(Record):
 
 
 def selected(selections: Iterable[Selection], closed: datetime, teams: Teams) -> Mapping[str, frozenset[str]]:
-    """The hashes of the sources that count, by the name of each author or team who selected any until `closed`."""
-    in_time = (each for each in selections if each.created_at <= closed)
-    return {teams.name_of(each.author): frozenset(each.sha256s) for each in in_time}
+    """The hashes of the sources that count, by the name of each author or team. Only selections until `closed` count."""
+    in_time = (selection for selection in selections if selection.created_at <= closed)
+    # A later selection replaces an earlier one of the same author or team.
+    return {teams.name_of(selection.author): frozenset(selection.sha256s) for selection in in_time}

@@ -38,7 +38,7 @@ _C = re.compile(rf"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>{_TEXT})|{_RE
 
 
 Shingle = tuple[str, ...]
-_Person = tuple[str, str]  # the author, and the earlier work that they are in
+_Person = tuple[str, str]  # the author, and the earlier course; empty for those of now
 
 
 class GradedFile(Record):
@@ -73,7 +73,7 @@ def tokens(source: str, language: str) -> list[str]:
 
 
 def placed(source: str, language: str) -> list[tuple[str, tuple[int, int]]]:
-    """The same with where each begins and ends in the source."""
+    """The same tokens, each with the offsets of its beginning and end in the source."""
     python = LANGUAGES[language].words == "python"
     words = frozenset(keyword.kwlist) if python else _C_WORDS
     result = []
@@ -89,7 +89,7 @@ def placed(source: str, language: str) -> list[tuple[str, tuple[int, int]]]:
 
 
 def sequences(found: Sequence[str]) -> list[Shingle]:
-    """All sequences of eight tokens, in order; shorter ones are one sequence."""
+    """All sequences of eight successive tokens, in order. Fewer tokens make one shorter sequence."""
     count = max(1, len(found) - SHINGLE + 1)
     return [tuple(found[start : start + SHINGLE]) for start in range(count)]
 
@@ -97,7 +97,7 @@ def sequences(found: Sequence[str]) -> list[Shingle]:
 def shingles(submission: Submission) -> set[Shingle]:
     """The sequences of eight tokens of all its files."""
     texts = (content.decode("utf-8", "replace") for _, content in submission.files)
-    return {each for text in texts for each in sequences(tokens(text, submission.language))}
+    return {sequence for text in texts for sequence in sequences(tokens(text, submission.language))}
 
 
 def similar(
@@ -106,22 +106,22 @@ def similar(
     teams: Teams = NO_TEAMS,
     base: Iterable[Submission] = (),
 ) -> list[Pair]:
-    """For each two people the pair of their files in one language that is most alike, if it is at or above the
-    threshold, most similar first. What is in the starting code `base` counts for nothing.
+    """For every two people, the most similar pair of their files in one language, if it reaches the threshold.
 
-    An author's own versions are not compared, neither are those of one team, nor earlier work with each other.
+    The most similar pairs come first. Sequences of the starting code `base` do not count. Not compared are files of one
+    author or of one team, and earlier files with each other.
     """
     numbers: dict[Shingle, int] = {}  # one per shingle: sets of small integers are compared fastest
-    given = {(start.language, each) for start in base for each in shingles(start)}
+    given = {(start.language, shingle) for start in base for shingle in shingles(start)}
     sets = {}
     for graded, submission in submissions.items():
-        own = (each for each in shingles(submission) if (submission.language, each) not in given)
+        own = (shingle for shingle in shingles(submission) if (submission.language, shingle) not in given)
         sets[graded] = {numbers.setdefault(shingle, len(numbers)) for shingle in own}
     best: dict[frozenset[_Person], Pair] = {}
     for one, other in combinations(sorted(sets, key=str), 2):
         first, second = submissions[one], submissions[other]
         few, many = sorted((len(sets[one]), len(sets[other])))
-        people = frozenset((each.author, each.earlier) for each in (one, other))
+        people = frozenset((file.author, file.earlier) for file in (one, other))
         together = not (one.earlier or other.earlier) and teams.name_of(one.author) == teams.name_of(other.author)
         apart = not together and not (one.earlier and other.earlier) and first.language == second.language
         if not apart or not few or few < threshold * many:
@@ -130,13 +130,13 @@ def similar(
         similarity = common / (few + many - common)
         if similarity >= max(threshold, best[people].similarity if people in best else 0):
             best[people] = Pair(similarity=similarity, one=one, other=other, length=few)
-    ordered = sorted(best.items(), key=lambda each: (-each[1].similarity, str(each[1].one), str(each[1].other)))
+    ordered = sorted(best.items(), key=lambda item: (-item[1].similarity, str(item[1].one), str(item[1].other)))
     groups = _groups([people for people, _ in ordered])
     return [pair.model_copy(update={"group": groups[people]}) for people, pair in ordered]
 
 
 def _groups(pairs: Sequence[frozenset[_Person]]) -> dict[frozenset[_Person], int]:
-    """The group of each pair."""
+    """The group of each pair, counted from 1: pairs with a person in common are in one group."""
     together: list[set[_Person]] = []
     for people in pairs:
         joined = [group for group in together if group & people]

@@ -1,7 +1,7 @@
-"""What people are shown of a result: the author's name of the file, and no speedup that says nothing.
+"""Prepares a result for people: with the author's file name in its texts, and without meaningless speedups.
 
-Records keep the text as it came, since several authors can share one; the sandbox has `submission.py`. Trusted code
-over hostile text: the name is made visible here, the rest where it is shown.
+In the sandbox the file is called `submission.py`, and records keep that name, since several authors can share a source.
+Trusted code over hostile text: the file name is escaped here, all other text where it is printed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ C = TypeVar("C", bound=Check)
 
 def with_own_name(result: C) -> C:
     """The same result, with the author's file name in its texts."""
-    own = visible(result.submission.name)
-    ours = re.compile(rf"(?<![\w.-])submission\.{result.submission.language}\b")
+    own_name = visible(result.submission.name)
+    sandbox_name = re.compile(rf"(?<![\w.-])submission\.{result.submission.language}\b")
 
     def named(text: str) -> str:
-        return ours.sub(lambda _: own, text)
+        return sandbox_name.sub(lambda _: own_name, text)
 
     tests = tuple(test.model_copy(update={"message": named(test.message)}) for test in result.tests)
     texts = {"message": named(result.message), "log": named(result.log), "traceback": named(result.traceback)}

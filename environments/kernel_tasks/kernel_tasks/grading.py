@@ -1,4 +1,4 @@
-"""What an answer earns, and what its author is told of it. Needs no library for training."""
+"""Grades answers: their rewards, and the feedback that the model gets. Needs no library for training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import kernelmark
 BLOCK = re.compile(r"^```[^\n`]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 TRIES = 3
 WAIT_S = 10.0
-MOST_SAID = 4000  # characters of a compiler's words or a traceback
+MOST_SAID = 4000  # characters of a compiler's output or a traceback
 NO_BLOCK = "Your answer has no code block that ends. Give the whole file in one code block."
 FASTER = "It is right. Make it faster, and give the whole file again; the last answer counts."
 WRONG = "Correct it, and give the whole file again; the last answer counts."
@@ -21,11 +21,11 @@ WRONG = "Correct it, and give the whole file again; the last answer counts."
 
 @dataclass(frozen=True)
 class Graded:
-    """What became of an answer."""
+    """The reward of an answer, and the feedback on it."""
 
     reward: float
     said: str
-    """What the model is told: the compiler's and the checker's words, or the time."""
+    """The feedback for the model: messages of the compiler and the checker, or the time."""
 
 
 def source_in(answer: str) -> str | None:
@@ -35,7 +35,7 @@ def source_in(answer: str) -> str | None:
 
 
 def told(verdict: kernelmark.Verdict, parts: kernelmark.RewardParts) -> str:
-    """What a model is told of its answer; of hidden tests only whether they fail."""
+    """The feedback for a model on its answer. Of hidden tests it says only whether they fail."""
     if verdict.outcome is kernelmark.Outcome.ACCEPTED:
         time = f"It takes {verdict.score.median_ns / 1000:.4g} µs a call. " if verdict.score else ""
         return f"{parts.reason}. {time}{FASTER}"
@@ -47,7 +47,7 @@ def told(verdict: kernelmark.Verdict, parts: kernelmark.RewardParts) -> str:
 
 
 class Grading:
-    """One fleet for all the answers of a training, which may come from many tasks of an event loop at a time."""
+    """One fleet for all answers of a training run. Many tasks of one event loop may use it at a time."""
 
     def __init__(self, project: Path | None = None) -> None:
         """`project`: its folder; None: that around the working directory."""
@@ -66,13 +66,13 @@ class Grading:
         await asyncio.to_thread(self._fleet.start)
 
     async def close(self) -> None:
-        """End it. What is still being graded is lost."""
+        """End the fleet. Answers that are still being graded are lost."""
         if self._fleet is not None:
             await asyncio.to_thread(self._fleet.close)
 
     async def grade(self, problem: str, answer: str, *, language: str = "py", baseline: str = "eager") -> Graded:
-        """Grade an answer; one without a code block earns 0. Equal answers share one grading, which ends if nobody
-        waits for it any more.
+        """Grade an answer. One without a code block earns 0. Equal answers share a grading, which is cancelled when
+        nobody waits for it any more.
 
         Raises:
             kernelmark.HarnessError: the machine failed, which says nothing about the answer: leave it out.
@@ -103,7 +103,7 @@ class Grading:
             del self._running[key]
 
     async def _graded(self, problem: str, source: str, language: str, baseline: str) -> Graded:
-        """Grade one answer; after a failure of the harness or the machine wait, and try again."""
+        """Grade one answer. After a failure of the harness or the machine, wait and try again."""
         assert self._fleet is not None
         job = kernelmark.Job(problem=problem, submission=source, language=language)
         for attempt in range(TRIES):

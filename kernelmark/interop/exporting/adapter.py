@@ -1,8 +1,8 @@
 """Writes a submission as Python that another project can call; `popcorn` and `kernelbench` add what each of them needs.
 
 Python stays as it is. C++ and CUDA are embedded: torch's `load_inline`, which both projects expect, compiles them when
-the file is imported, and a function below makes the call. torch's headers stay out of the source: they take half a
-minute to compile, and their flags remove the operators of `__half`. Trusted; no torch.
+the file is imported, and a function below makes the call. torch's headers are not included: they take half a minute to
+compile, and torch's flags for them remove the operators of `__half`. Trusted; no torch.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from harness.shared.call import Form, places, written
 from kernelmark.authoring.rendering import render
 from kernelmark.interop.exporting.request import Request
 
-_USED = {"torch", "SimpleNamespace", "len", "range", "enumerate", "all"}
+_RESERVED = {"torch", "SimpleNamespace", "len", "range", "enumerate", "all"}
 
 
 def python_of(request: Request, given: Form, at: str, queue: str) -> str:
-    """The file without its first lines.
+    """The exported file, without the lines that a project wants at its beginning.
 
     Args:
-        given: the form of what it is called with, whose name there is `at`.
-        queue: what CUDA gets as its last argument, as Python.
+        given: the form of the argument that the other project passes.
+        at: the name of that argument in the file.
+        queue: a Python expression for the stream, which CUDA gets as its last argument.
 
     Raises:
-        UsageError: a parameter cannot be found out, or a name is one that the call needs.
+        UsageError: the value of a parameter cannot be read off the arguments, or an argument has a reserved name.
     """
     problem, language = request.problem, request.submission.language
     if not request.compiled:
@@ -54,9 +55,9 @@ def python_of(request: Request, given: Form, at: str, queue: str) -> str:
 
 
 def _body(request: Request, given: Mapping[str, str], queue: str) -> list[str]:
-    """The lines of the function, from the values at the places that are given to `return`."""
+    """The lines of the function that makes the call. `given` has an expression for each value that is passed to it."""
     problem = request.problem
-    for name in sorted(_USED.intersection((*(spec.name for spec in problem.tensors), *problem.parameters))):
+    for name in sorted(_RESERVED.intersection((*(spec.name for spec in problem.tensors), *problem.parameters))):
         raise UsageError(problem.slug, f"an argument is called `{name}`, which the file needs itself", "rename it")
     tensors = [spec for spec in problem.tensors if spec.name in given]
     inputs = [spec for spec in tensors if spec.role == "input"]
@@ -76,6 +77,11 @@ def _body(request: Request, given: Mapping[str, str], queue: str) -> list[str]:
 
 
 def _parameter(request: Request, name: str, given: Mapping[str, str]) -> str:
+    """An expression for a parameter: passed itself, or read off a tensor, or as in the chosen case.
+
+    Raises:
+        UsageError: it is none of these.
+    """
     if name in given:
         return given[name]
     for spec in request.problem.tensors:
@@ -99,7 +105,7 @@ def _parameter(request: Request, name: str, given: Mapping[str, str]) -> str:
 
 
 def _in_place(spec: TensorSpec) -> Iterator[str]:
-    """Lines after which a given tensor is laid out in memory as the problem says."""
+    """Lines that give a passed tensor the memory layout of the problem, or assert that it has it."""
     if spec.role == "input":
         strides = None if spec.strides is None else _tuple(spec.strides)
         moved = "_each.contiguous()" if strides is None else f"_kernelmark_laid_out(_each, {strides})"
@@ -110,6 +116,7 @@ def _in_place(spec: TensorSpec) -> Iterator[str]:
 
 
 def _allocated(spec: TensorSpec, device: str) -> str:
+    """An expression that allocates an output."""
     dtype = f"torch.{spec.dtype}" if spec.dtype in DTYPES else spec.dtype
     sizes = f"{_tuple(spec.shape)}, " if spec.strides is None else f"{_tuple(spec.shape)}, {_tuple(spec.strides)}, "
     made = "torch.empty" if spec.strides is None else "torch.empty_strided"
@@ -136,12 +143,12 @@ def python(text: str | int) -> str:
     """An expression of `problem.toml` in Python; a parameter that holds a dtype is a `torch.dtype` there."""
     if not isinstance(text, str):
         return repr(text)
-    tree = ast.parse(parse(text).text, mode="eval").body  # of its own: the parsed ones are shared
+    tree = ast.parse(parse(text).text, mode="eval").body  # a tree of its own: those of `parse` are shared
     return ast.unparse(_Python().visit(tree))
 
 
 class _Python(ast.NodeTransformer):
-    """Replaces the functions that Python does not have."""
+    """Replaces the functions of `problem.toml` that Python lacks."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         assert isinstance(node.func, ast.Name)  # the language has no other calls
@@ -158,7 +165,7 @@ class _Python(ast.NodeTransformer):
 
 
 def literal(source: str) -> str:
-    """The source as a Python string, as it is where that is possible."""
+    """The source as a Python string literal: a raw one where that is possible, so that it stays readable."""
     raw = f'r"""{source}"""'
     return repr(source) if '"""' in source or source.endswith(('"', "\\")) or "\r" in source else raw
 
