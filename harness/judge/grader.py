@@ -50,13 +50,13 @@ class Grader:
         self.close()
 
     def build(self, turn: Turn = contextlib.nullcontext, *, triton: bool = False) -> None:
-        """Compile what is to be compiled, in sandboxes without the device; what is graded first does it by itself.
+        """Compile the submission and the baselines in sandboxes without the device. Without this call, grading does it.
 
-        Nothing is waited for but compilers, and the turn of each build, which gets their number: a process that grades
-        many calls this before it has a place for the rest. Idempotent.
+        It waits for compilers only, and for `turn`, which is called with their number before each build. So a process
+        that grades many submissions calls it before there is a free slot for the rest. Idempotent.
 
-        `triton`: also compile the submission's Triton kernels, which its runner would compile while it is tested. That
-        takes a sandbox more, but until the tests are over no other grading can be timed.
+        `triton`: also compile the submission's Triton kernels, which its runner would otherwise compile during the
+        tests. That takes one more sandbox, but shortens the tests, during which no other grading can be timed.
 
         Raises:
             UsageError: the problem or the submission cannot be graded.
@@ -64,7 +64,7 @@ class Grader:
         setup, compiled = self._setup, self._compiled()
         ahead: list[Ahead] = []
         if triton and not self._has_built and setup.submission not in compiled and helpers(setup):
-            ahead = [told for case in visible_cases(setup) for told in requests(setup, case)]
+            ahead = [command for case in visible_cases(setup) for command in requests(setup, case)]
             compiled = [setup.submission, *compiled] if self._builds.are_apart else compiled
         self._has_built = True
         for submission in compiled:
@@ -76,7 +76,7 @@ class Grader:
             self._builds.build(handover, turn, ahead if submission is setup.submission else ())
 
     def _compiled(self) -> list[Submission]:
-        """What is still to be compiled."""
+        """The submissions that are still to be compiled."""
         setup = self._setup
         given = [] if self._has_built else [setup.submission, *setup.baselines]
         return list(filter(self._builds.concerns, given))

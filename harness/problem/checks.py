@@ -59,7 +59,7 @@ def check(problem: ProblemSpec) -> None:
 
 
 def _check_baseline(problem: ProblemSpec, baseline: BaselineSpec, key: ProblemKey) -> None:
-    """What it computes has an output, fills that need no reference, and a size in every benchmark."""
+    """Check that a baseline has its own name and no generated tensors, and that its sizes resolve in every case."""
     if baseline.name in [other.name for other in problem.baselines if other is not baseline]:
         key.at("name").refuse(f"is {baseline.name!r}, as is another's", "every baseline needs a name of its own")
     for spec in baseline.tensors:
@@ -76,7 +76,7 @@ def _check_baseline(problem: ProblemSpec, baseline: BaselineSpec, key: ProblemKe
 
 
 def _check_tolerance(problem: ProblemSpec, key: ProblemKey) -> None:
-    """Tables are of outputs, and steps of dtypes that have them."""
+    """Check that every table names an output, and that `off_by` is for dtypes whose elements are single numbers."""
     outputs = {spec.name: spec for spec in problem.tensors if spec.role != "input"}
     for name in problem.tolerance.outputs:
         if name not in outputs:

@@ -54,7 +54,7 @@ def load(
     `private` is the folder of private cases: the tests in its file `<slug>.toml` become hidden tests of the problem.
     So do those in `<slug>.final.toml` if `final` is True, or a moment (None: now) at which the problem is closed; they
     are checked in any case. `checkouts` has the places where the files of foreign problems are looked for. `schedule`
-    holds for a problem without a deadline of its own.
+    is for a problem without a deadline of its own.
 
     Raises:
         ProblemError: a file is missing or unreadable, or defines something that cannot be graded.
@@ -109,7 +109,7 @@ def identify(
 
 
 def read_schedule(directory: Path) -> Schedule:
-    """The rules of the problem in a directory about time, without checking the rest.
+    """Read the schedule of the problem in a directory, without checking the rest of the file.
 
     Raises:
         ProblemError: the file is missing, unreadable, or not TOML, or a rule is not valid.
@@ -127,7 +127,7 @@ def _sha256(directory: Path, toml: bytes, data: Mapping[str, Any]) -> str:
     # Foreign files are named in problem.toml, with their hashes.
     reference = b"" if "foreign" in data else _read(directory / "reference.py")
     path = directory / "problem.toml"
-    if "baselines" in data:  # what is compared with is no part of the task
+    if "baselines" in data:  # they are not part of the task
         toml, data = _without_baselines(path, toml, data)
     return length_prefixed_sha256(_question(path, toml, data), reference)
 
@@ -192,7 +192,11 @@ def _private_tests(file: _PrivateFile) -> list[Case]:
 
 
 def _without_baselines(path: Path, toml: bytes, data: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
-    """The file as it was before baselines were added at its end."""
+    """The file without the baselines at its end, as bytes and parsed.
+
+    Raises:
+        ProblemError: the baselines are not at the end.
+    """
     shorter = _BASELINES.sub(b"", toml)
     expected = {key: value for key, value in data.items() if key != "baselines"}
     if _parse(path, shorter) != expected:

@@ -58,21 +58,21 @@ class Terms:
         *,
         exempt: bool = False,
     ) -> AdmittedJob | GradingResult:
-        """A submission that was read; it is admitted unless its verdict is known already."""
+        """Admit a submission that was read, or return its result if its verdict is known already."""
         job = PreparedJob.prepare(self.settings, problem, submission, author=submission.author, moment=self.now)
         known = self.known.same(path, job) if self.known is not None else None
         return known or AdmittedJob(job, admitted(job), exempt)
 
 
 class CourseBatch(NamedTuple):
-    """Submissions to grade, and for those of a course who submitted them, and how late: None if that is not known."""
+    """Submissions to grade. For those of a course also who handed them in, and how late; None if that is not known."""
 
     asked: list[GradingRequest]
     submitted: list[tuple[CourseSubmission, Delay | None]]
     absent: Sequence[Marked] = ()
-    """The marks of those from whom there is no submission."""
+    """The marks of those who handed in nothing."""
     marking: Marking | None = None
-    """How what is submitted is marked, if a rule says so."""
+    """The rule for points, if there is one."""
 
     def grade(self, terms: Terms, reports: Reports, jobs: int | None, form: str) -> int:
         """Grade all of them, print each in the given form and write the reports; returns the exit status."""

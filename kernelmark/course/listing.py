@@ -36,7 +36,7 @@ class HandInDocument(TypedDict):
 
 def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], absent: Sequence[Marked], form: str) -> None:
     """Print who was found, as whom, with which file and when, why a submission cannot be graded, and who is absent."""
-    found = [_document(each, delay) for each, delay in submitted]
+    found = [_document(hand_in, delay) for hand_in, delay in submitted]
     left = sum(not document["gradable"] for document in found)
     for one in absent:
         found.append(

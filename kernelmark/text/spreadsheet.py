@@ -1,7 +1,8 @@
-"""Tables in CSV, as spreadsheets and learning platforms write and read them: all that kernelmark writes it also reads.
+"""Reads and writes tables in CSV as spreadsheets and learning platforms do. What kernelmark writes it can also read.
 
-`course` and `diagnostics` ask. Trusted; what is in the tables is not. A spreadsheet takes a cell that begins with = for
-a formula, and knows UTF-8 by its byte order mark; where numbers have a comma, it separates cells by semicolons.
+`course` and `diagnostics` call it. Trusted code over untrusted cells. A spreadsheet takes a cell that begins with = for
+a formula, and recognizes UTF-8 by the byte order mark. Where the decimal sign is a comma, it separates cells by
+semicolons.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SEPARATORS = ",;\t"
 
 
 class Sheet(NamedTuple):
-    """A file as it is: what separates its cells, and its rows with the lines on which they end."""
+    """The unchanged content of a file: its separator, its rows, and the number of the line on which each row ends."""
 
     separator: str
     rows: list[list[str]]
@@ -28,7 +29,7 @@ class Sheet(NamedTuple):
 
 
 class SheetRow(NamedTuple):
-    """One row: where it is, for a message, and its cells by column."""
+    """One row: its place in the file, for messages, and its cells by the names of the columns."""
 
     where: str
     cells: dict[str, str]
@@ -40,19 +41,19 @@ def table(rows: Iterable[Sequence[object]], *, newline: str = "\r\n") -> str:
 
 
 def joined(rows: Iterable[Sequence[object]], *, newline: str = "\r\n", separator: str = ",") -> str:
-    """The rows as CSV, with cells as they are."""
+    """The rows as CSV, without changes to the cells."""
     written = io.StringIO()
     csv.writer(written, lineterminator=newline, delimiter=separator).writerows(rows)
     return written.getvalue()
 
 
 def encoded(text: str) -> bytes:
-    """The bytes of a file with this table."""
+    """The bytes of a file with this table: UTF-8 with a byte order mark."""
     return text.encode("utf-8-sig", "backslashreplace")
 
 
 def raw(file: Path) -> Sheet:
-    """A CSV file as it is, separated by commas, semicolons or tabs.
+    """Read a CSV file without changing its cells. Commas, semicolons or tabs separate them.
 
     Raises:
         UsageError: it cannot be read, or is no CSV in UTF-8.
@@ -82,12 +83,13 @@ def read(file: Path) -> list[SheetRow]:
 
 
 def cells(head: Sequence[str], row: Sequence[str]) -> dict[str, str]:
-    """The cells of a row by column; a short row's others are empty."""
+    """The cells of a row by the names of the columns, in lower case. Cells that a short row lacks are empty."""
     names = [_meant(cell).casefold() for cell in head]
     return dict.fromkeys(names, "") | dict(zip(names, map(_meant, row), strict=False))
 
 
 def _harmless(cell: object) -> object:
+    """The cell, with an apostrophe before a text that a spreadsheet would run as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(_FORMULA) else cell
 
 

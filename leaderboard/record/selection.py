@@ -26,7 +26,7 @@ class Selection(Record):
 
 
 def selected(selections: Iterable[Selection], closed: datetime, teams: Teams) -> Mapping[str, frozenset[str]]:
-    """The hashes of the sources that count, by the name of each author or team. Only selections until `closed` count."""
+    """The hashes of the sources that count, by author or team. Selections made after `closed` are ignored."""
     in_time = (selection for selection in selections if selection.created_at <= closed)
     # A later selection replaces an earlier one of the same author or team.
     return {teams.name_of(selection.author): frozenset(selection.sha256s) for selection in in_time}

@@ -210,7 +210,7 @@ class Oracle:
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:
-        """Tell what the reference does wrong as an error of the problem."""
+        """Turn a fault of the reference into an error of the problem."""
         try:
             yield
         except SubmissionFault as fault:
@@ -230,7 +230,7 @@ def load_reference(problem: Problem, provider: Provider, device: DeviceKind) -> 
 
 
 def with_cost(reference: Reference | Oracle, case: ResolvedCase, device: DeviceKind) -> ResolvedCase:
-    """The case with the cost that its generated inputs have: the least of a few draws, so that none is too high.
+    """The case with a cost that follows from generated inputs: the least of a few draws, so that it is never too high.
 
     Raises:
         ProblemError: `generate` fails.

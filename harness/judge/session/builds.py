@@ -1,9 +1,9 @@
 """Builds what a grading needs in sandboxes of their own, before it waits for the device, and keeps what they leave.
 
-Such a sandbox has no GPU, is told no size but those of visible cases, for which Triton's kernels are compiled, and ends
-before the first case. What it leaves is an archive that only the same submission's runners get, and unpack: here it is
-bytes, which are not looked at. A build folder that a runner has used is never kept, since it could hold what that
-runner has learned, such as hidden sizes. Trusted.
+Such a sandbox has no GPU, and ends before the first case. The only sizes that it learns are those of visible cases, for
+which Triton's kernels are compiled. It leaves an archive, which the judge never unpacks: only runners of the same
+submission do. A build folder that a runner has used is never kept, since it could hold what that runner has learned,
+such as hidden sizes. Trusted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COMPILES = (b"cpp_extension", b"nvcc")  # in Python
 _COMPILERS = {True: 1, False: 2}  # of Python's, one for C++ and one for CUDA
 Ahead = commands.Declare | commands.Ahead
 Turn = Callable[[int], AbstractContextManager[object]]
-"""What is held while so many compilers run."""
+"""A context manager that is entered while the given number of compilers runs."""
 _FINAL = (Outcome.TIMEOUT, Outcome.MEMORY_LIMIT)
 _log = logging.getLogger("kernelmark")
 
@@ -54,7 +54,7 @@ class Builds:
         self._closed = False
 
     def concerns(self, submission: Submission) -> bool:
-        """Whether a submission seems to compile something, and its sandbox is fit for what was built in another."""
+        """Whether a submission seems to compile something that can be built in a sandbox of its own."""
         files = (submission.source, *dict(submission.beside).values())
         compiled = LANGUAGES[submission.language].compiler is not None
         compiles = compiled or any(mark in content for mark in _COMPILES for content in files)
@@ -62,13 +62,13 @@ class Builds:
 
     @property
     def are_apart(self) -> bool:
-        """Whether what was built in another sandbox is fit for the runner's."""
+        """Whether a build can have a sandbox of its own, which needs a sandbox that isolates."""
         return isolates(self._provider.name)
 
     def build(self, handover: Handover, turn: Turn, ahead: Sequence[Ahead] = ()) -> None:
-        """Build it in that turn, or find what an earlier build has left. Where that fails its runner builds it.
+        """Build a submission, or take what an earlier build has left. If neither works, its runner builds it.
 
-        `ahead`: the calls for which Triton's kernels are to be compiled.
+        `turn` is held while compilers run. `ahead` are commands for the calls for which Triton's kernels are compiled.
         """
         key = self._key(handover)
         found = self._kept.get(key) if self._kept is not None else None
@@ -88,10 +88,10 @@ class Builds:
         self._done[key] = found
 
     def added(self, handover: Handover) -> Handover:
-        """The same with what its build has left, if it was built.
+        """The handover with what its build has left, if it was built.
 
         Raises:
-            SubmissionFault: its build has failed, as its runner's would.
+            SubmissionFault: its build has failed, as a build by its runner would.
         """
         done = self._done.get(self._key(handover), b"") if self._done else b""
         if isinstance(done, SubmissionFault):
@@ -99,7 +99,7 @@ class Builds:
         return dataclasses.replace(handover, objects=done)
 
     def has_built(self, handover: Handover) -> bool:
-        """Whether a build of it has left anything."""
+        """Whether a build of this submission has left anything."""
         return bool(self._done and self._done.get(self._key(handover)))
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Builds:
             session.close()
 
     def _left_by(self, handover: Handover, ahead: Sequence[Ahead]) -> bytes:
-        """What a build of it leaves in a new sandbox; nothing if that is too large, or is not handed over.
+        """Build in a new sandbox and return the archive that is left; empty if it is too large, or cannot be fetched.
 
         Raises:
             SubmissionFault: it failed; `survives` if a compiler refused it.

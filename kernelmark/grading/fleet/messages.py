@@ -1,4 +1,4 @@
-"""What a dispatcher and a worker say to each other: one JSON document a line. Both sides are ours.
+"""The messages between a dispatcher and a worker: one JSON document a line. Both sides are trusted.
 
 A worker on another machine gets nothing but these bytes: no pickled objects and no paths, except for a problem that the
 dispatcher's own machine names by its directory.
@@ -21,7 +21,7 @@ from kernelmark.project.settings import DeviceChoice, SandboxChoice
 from kernelmark.text.terminal import unexpected
 
 AHEAD = 4
-"""How many jobs a worker has beyond those that it works on: their sandboxes start meanwhile."""
+"""How many jobs a worker takes beyond its slots, so that their sandboxes start while others are graded."""
 
 
 class WorkerLost(Exception):
@@ -29,7 +29,7 @@ class WorkerLost(Exception):
 
 
 class Message(BaseModel):
-    """The base of both: immutable, and unknown keys are refused."""
+    """The base of all messages: immutable, and unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,9 +46,9 @@ class JobRequest(Message):
     problem: str
     """A slug of the worker's project, or a directory."""
     problem_sha256: str
-    """What the dispatcher read under that name; a worker that reads something else refuses."""
+    """The hash of the problem as the dispatcher read it; a worker that reads another one refuses the job."""
     final: bool = False
-    """Whether that is with the final tests: the dispatcher's clock decides."""
+    """Whether the problem has its final tests; the dispatcher decides, by its clock."""
     submission: Submission
     effort: Effort
     baselines: tuple[str, ...]
@@ -57,8 +57,9 @@ class JobRequest(Message):
     timed: bool = True
     """Whether to time it after the tests."""
     only: tuple[str, ...] = ()
-    """As in `harness.judge.Setup`, for a job that is not timed; and so is the next."""
+    """As in `harness.judge.Setup`, for a job that is not timed."""
     fail_fast: bool = False
+    """As in `harness.judge.Setup`, for a job that is not timed."""
 
 
 class JobCancel(Message):
@@ -74,18 +75,18 @@ class WorkerReady(Message):
     device: str
     """The name of its device."""
     slots: int
-    """How many jobs it works on at a time; it starts the sandboxes of those that it has beyond them."""
+    """How many jobs it grades at a time."""
 
 
 class JobProgress(Message):
-    """A step of a job; a resident worker alone reports them."""
+    """A step of a job. Only a resident worker reports them."""
 
     run: str
     step: Progress
 
 
 class JobAnswer(Message):
-    """What became of a job: a verdict, a check, or an error."""
+    """The result of a job: a verdict, a check, or an error."""
 
     run: str
     verdict: Verdict | None = None
@@ -93,14 +94,14 @@ class JobAnswer(Message):
     error: str = ""
     """What went wrong."""
     where: str = ""
-    """Where, if that is a `UsageError`."""
+    """Where it went wrong, if the error is a `UsageError`."""
     remedy: str = ""
     error_class: str = ""
-    """The class in `harness.errors` of that error."""
+    """The name of the error's class in `harness.errors`."""
 
     @classmethod
     def failed(cls, run: str, error: Exception) -> JobAnswer:
-        """The answer of a job that raised this; the traceback of an error that was not foreseen is printed."""
+        """The answer for a job that raised this error. The traceback of an unexpected error is printed."""
         kind = type(error).__name__
         if isinstance(error, UsageError):
             return cls(run=run, where=error.where, error=error.what, remedy=error.remedy, error_class=kind)

@@ -1,7 +1,7 @@
 """Grades jobs one after the other in this process, for those who would otherwise use a fleet. Trusted.
 
 `several` chooses between the two. A fleet refuses a sandbox that does not isolate, and gains nothing where one job runs
-at a time: it would only start another process. What it is asked and what it answers is the same.
+at a time: it would only start another process. Its methods are those of a fleet.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def several(
 def _results(
     jobs: Iterable[Job], settings: Settings, grade: Callable[[PreparedJob], dict[str, Any]]
 ) -> Iterator[JobResult]:
-    """What each job's grading gives, or what went wrong with it."""
+    """Yield the result of each job, or the error that grading it raised."""
     for job in jobs:
         begun = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""What a worker may use: processors, divided among workers and between judge and runners, and room on its GPU. Trusted.
+"""Divides processors among workers, and between judge and runners; and limits the sandboxes on a GPU. Trusted.
 
 A submission that keeps every processor busy must not slow the process that times its neighbours.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-_LEAST = 4  # processors, below which judge and runners share them all
+_LEAST = 4  # with fewer processors, judge and runners share them all
 _CONTEXT_BYTES = 850 << 20  # on an H100 672 MiB of a launcher, 844 to 1150 MiB of a runner with torch
 
 
@@ -49,7 +49,7 @@ def near(pci_address: str) -> set[int]:
 
 
 def divided(nearby: Sequence[set[int]]) -> list[tuple[int, ...]]:
-    """One part for each worker, of the processors near its GPU: those that several are near to are dealt out."""
+    """One part for each worker, of the processors near its GPU. Those near several GPUs are dealt out evenly."""
     parts: list[list[int]] = [[] for _ in nearby]
     for cpu in sorted(set().union(*nearby)):
         wanting = [part for part, local in zip(parts, nearby, strict=True) if cpu in local]
@@ -63,14 +63,15 @@ def _range(part: str) -> range:
 
 
 def sandboxes_in(free_bytes: int, judges: int = 1) -> float:
-    """How many sandboxes of each of a device's judges fit, leaving half of the free memory to tensors; no bound where a
-    device has no memory of its own.
+    """How many sandboxes each of a device's judges may have, so that half of the free memory is left for tensors.
+
+    It is infinite for a device without memory of its own, whose `free_bytes` are 0.
     """
     return max(2, free_bytes // 2 // judges // _CONTEXT_BYTES) if free_bytes else math.inf
 
 
 class Room:
-    """Room for so many sandboxes, or compilers, given to threads in the order in which they ask.
+    """A limit on sandboxes or compilers that exist at a time, first come, first served.
 
     Each sandbox has a context on the GPU, whether it grades or waits. A job has two, and two more for each baseline:
     twenty jobs with a baseline took all memory of an H100, and failed.
@@ -83,7 +84,7 @@ class Room:
 
     @contextlib.contextmanager
     def take(self, sandboxes: int) -> Iterator[None]:
-        """Room for that many, or all there is if they are more; waits until it is free."""
+        """Hold room for that many sandboxes, or all room if they are more; waits until it is free."""
         taken = min(sandboxes, self._all)
         with self._changed:
             mine = object()

@@ -92,9 +92,9 @@ class Player:
 
 
 class PairedReplays:
-    """A baseline in one case. Whatever goes wrong with it costs the submission its speedup and nothing else.
+    """A baseline in one case. If it fails, the submission has no speedup over it, and nothing else changes.
 
-    It gets the submission's inputs, or its `own` if it computes something else.
+    It gets the submission's inputs, or inputs of its `own` if it computes something else.
     """
 
     def __init__(self, baseline: Faulty, player: Player, own: FreshInputs | None = None) -> None:
@@ -120,13 +120,16 @@ class PairedReplays:
                 self._baseline.fault = str(fault)
 
     def speedup(self, times_ns: Sequence[float]) -> stats.Estimate | None:
-        """Speedup of a submission whose calls took this long, paired by index with the baseline's."""
+        """The speedup of a submission whose calls took this long, paired by index with those of the baseline.
+
+        None if the baseline failed.
+        """
         if len(self._player.made) != len(times_ns):
-            return None  # it failed
-        own, its = block_times(self._player.clocks.counted_ns), block_times(times_ns)
-        if min(*own, *its) <= 0:
+            return None  # the baseline failed
+        baseline_ns, submission_ns = block_times(self._player.clocks.counted_ns), block_times(times_ns)
+        if min(*baseline_ns, *submission_ns) <= 0:
             return None
-        ratios = [mine / other for mine, other in zip(own, its, strict=True)]
+        ratios = [baseline / submission for baseline, submission in zip(baseline_ns, submission_ns, strict=True)]
         return stats.steady_ratio(ratios, CONFIDENCE, RESOLUTION)
 
     def result(self, times_ns: Sequence[float]) -> PairedBaseline | None:

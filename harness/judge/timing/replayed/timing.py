@@ -112,7 +112,7 @@ class ReplayedBaseline:
         return [self._recorded[case.name]] if self.fault is None else []
 
     def drop(self, case: GradedCase, fault: Exception) -> None:
-        """It failed in this case."""
+        """Give the baseline up, since it failed in this case."""
         self.fault = f"{case.name}: {_described(fault)}"
 
     def load(self, case: GradedCase, scratch: Arena | None) -> Player | None:
@@ -126,7 +126,9 @@ class ReplayedBaseline:
         return None
 
     def paired(self, case: GradedCase, player: Player, fresh: FreshInputs, stack: ExitStack) -> PairedReplays | None:
-        """Warm it up for one case; None if it fails. `fresh` are the submission's inputs; `stack` closes its own."""
+        """Warm the baseline up for one case; None if it fails. `fresh` are the submission's inputs. `stack`
+        closes the baseline's own inputs, if it needs any.
+        """
         try:
             if (own := case.of_baseline(self.submission)) is case:
                 player.warm_up(fresh)
@@ -260,27 +262,28 @@ class ReplayedTiming:
         with ExitStack() as stack:
             scratch = self._scratch(case, recorded, stack)
             player = Player(self._launcher, recorded, case, scratch)
-            loaded = [(baseline, its) for baseline in self.baselines if (its := baseline.load(case, scratch))]
+            loaded = [(baseline, other) for baseline in self.baselines if (other := baseline.load(case, scratch))]
             give_back(case.device)
             settle(case.device)
             fresh = FreshInputs(case)
             stack.callback(fresh.close)
             try:
                 player.warm_up(fresh)
-                baselines = [paired for baseline, its in loaded if (paired := baseline.paired(case, its, fresh, stack))]
+                pairs = (baseline.paired(case, other, fresh, stack) for baseline, other in loaded)
+                baselines = [pair for pair in pairs if pair is not None]
                 deal = self._dealt.of(case)
                 timed = Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
             except SubmissionFault as fault:
                 raise _noted(fault, recorded) from None
-            for each in (player, *(its for _, its in loaded)):
-                each.unload()
+            for loaded_player in (player, *(other for _, other in loaded)):
+                loaded_player.unload()
             return timed
 
     def _scratch(self, case: GradedCase, recorded: RecordedCall, stack: ExitStack) -> Arena | None:
         """The scratch of the submission and its baselines; of the submission alone if there is no memory for more."""
-        theirs = [each for baseline in self.baselines for each in baseline.recorded(case)]
+        others = [call for baseline in self.baselines for call in baseline.recorded(case)]
         try:
-            return stack.enter_context(scratch_for([recorded, *theirs], case.device))
+            return stack.enter_context(scratch_for([recorded, *others], case.device))
         except DeviceError as error:
             for baseline in self.baselines:
                 if baseline.recorded(case):
