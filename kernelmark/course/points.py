@@ -57,13 +57,13 @@ class Marking(NamedTuple):
         """The points of a kernel, part by part; all are 0 without a verdict. `factor`, 0 to 1, is the late policy's.
 
         There are no points for a speedup if the interval of the time or of the speedup is too wide for a rank, since it
-        then says little about the kernel.
+        then says little about the kernel; nor if the factor is 0.
         """
         share = self._share(verdict) if verdict else 0.0
         timed = verdict is not None and verdict.score is not None and not too_wide(verdict.score)
-        ratios = without_speedups(verdict).speedups if verdict and timed else ()
+        ratios = without_speedups(verdict).speedups if verdict and timed and factor else ()
         ratios = tuple(over for over in ratios[:1] if over.ratio.high <= WIDEST * over.ratio.low)
-        reached = ratios[0].ratio.median if ratios and factor else 0.0
+        reached = ratios[0].ratio.median if ratios else 0.0
         found = [Points("tests", self.rule.tests * share * factor, self.rule.tests)]
         for step in self.rule.speedup:
             points = step.points if ratios and reached >= step.over else 0.0

@@ -234,6 +234,15 @@ def test_a_speedup_that_is_noise_earns_nothing(project: Path, low: float, high: 
     ]
 
 
+def test_a_factor_of_0_leaves_no_points_even_for_the_least_speedup(project: Path) -> None:
+    marking = Marking(
+        MarksRule(tests=1.0, speedup=(SpeedupPoints(over=0.0, points=3.0),)), load(project / "problems/double")
+    )
+    verdict = accepted(speedups={"eager": 2.0}, device_kind="cpu")
+    assert [part.points for part in marking.parts(verdict, 0.5)] == [0.5, 3.0]
+    assert [part.points for part in marking.parts(verdict, 0.0)] == [0.0, 0.0]
+
+
 @pytest.mark.parametrize(
     ("rule", "told"),
     [
