@@ -1,6 +1,6 @@
 """The command `grade-many`: jobs come in lines of JSON, and results go out in lines of JSON. Trusted.
 
-Slow imports are done by the function that needs them.
+Slow imports are inside the function that needs them.
 """
 
 from __future__ import annotations
@@ -74,14 +74,15 @@ def grade_many(
     """
     from kernelmark.grading.fleet import Fleet, lines
 
-    results, failed, again = None if out is None else lines.ResultFile(out), 0, _REUSE[reuse]
+    results, failed = None if out is None else lines.ResultFile(out), 0
     given = lines.jobs_of(jobs, set() if results is None else results.done)
     with Fleet(device=device or "auto", sandbox=sandbox or "auto", slots=slots) as fleet:
         if only_check:
-            found = fleet.check_many(given, reuse=again)
+            found = fleet.check_many(given, reuse=_REUSE[reuse])
         else:
-            found = fleet.grade_many(given, effort=effort, baselines=list(baselines) or None, reuse=again)
-        with suppress(BrokenPipeError):  # nobody reads them any more
+            names = list(baselines) or None
+            found = fleet.grade_many(given, effort=effort, baselines=names, reuse=_REUSE[reuse])
+        with suppress(BrokenPipeError):  # the reader of stdout has gone
             for result in found:
                 (_print if results is None else results.write)(lines.line_of(result))
                 failed += isinstance(result.error, HarnessError)

@@ -1,6 +1,6 @@
 """The organizers' commands: grading many submissions, marks, moderation, verification, merging, and grading again.
 
-`cli` adds them to `kernelmark`. Trusted. Slow imports are done by the commands that need them.
+`cli` adds them to `kernelmark`. Trusted. Slow imports are inside the commands that need them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def moderate() -> None:
     """Moderate a recorded run: an event is appended; nothing is ever edited or removed."""
 
 
-def _moderating(action: Action, text: str, *, scoped: bool = True) -> click.Command:
+def _event_command(action: Action, text: str, *, scoped: bool = True) -> click.Command:
     @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...", shell_complete=complete.runs)
-    @_saying
+    @_event_options
     def command(
         runs: tuple[str, ...], actor: str, reason: str, form: str, source: bool = False, author: bool = False
     ) -> None:
@@ -47,7 +47,7 @@ def _moderating(action: Action, text: str, *, scoped: bool = True) -> click.Comm
         if source and author:
             raise UsageError("--source and --author", "cannot be given together", "give one of them")
         scope: Scope = "source" if source else "author" if author else "run"
-        _say_events(form, moderate(load_settings(), runs, action, actor, reason, scope))
+        _print_events(form, moderate(load_settings(), runs, action, actor, reason, scope))
 
     if scoped:
         command = click.option(
@@ -63,15 +63,15 @@ def _moderating(action: Action, text: str, *, scoped: bool = True) -> click.Comm
     return click.command(action, help=text)(command)
 
 
-def _saying(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that appends an event."""
+def _event_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that appends a moderation event."""
     command = form_option(command)
     command = click.option("--reason", required=True, help="Why; shown on the board.")(command)
     return click.option("--actor", required=True, help="Who says so.")(command)
 
 
-def _say_events(form: str, events: Sequence[Moderation]) -> None:
-    """Print each event: for programs on a line of its own, for people with its run and whom it is shown to."""
+def _print_events(form: str, events: Sequence[Moderation]) -> None:
+    """Print each event: for programs as a document, for people with its run and, for a note, who sees it."""
     from kernelmark.record.moderating import audience
     from kernelmark.text import standings
 
@@ -82,14 +82,14 @@ def _say_events(form: str, events: Sequence[Moderation]) -> None:
         print_as(form, "moderation", event.to_json(), lines)
 
 
-moderate.add_command(_moderating("disqualify", "Remove each RUN from the ranking; `show` still shows it."))
-moderate.add_command(_moderating("reinstate", "Let each RUN rank again, or for the first time if it was late."))
-moderate.add_command(_moderating("annotate", "Attach a note to each RUN; its state does not change.", scoped=False))
+moderate.add_command(_event_command("disqualify", "Remove each RUN from the ranking; `show` still shows it."))
+moderate.add_command(_event_command("reinstate", "Let each RUN rank again, or for the first time if it was late."))
+moderate.add_command(_event_command("annotate", "Attach a note to each RUN; its state does not change.", scoped=False))
 
 
 @moderate.command("undo")
 @click.argument("event")
-@_saying
+@_event_options
 def undo(event: str, actor: str, reason: str, form: str) -> None:
     """Undo EVENT, which `kernelmark moderate list` names: both events stay on record, and no longer count.
 
@@ -97,7 +97,7 @@ def undo(event: str, actor: str, reason: str, form: str) -> None:
     """
     from kernelmark.record import moderating
 
-    _say_events(form, [moderating.undo(load_settings(), event, actor, reason)])
+    _print_events(form, [moderating.undo(load_settings(), event, actor, reason)])
 
 
 @moderate.command("list")
@@ -120,10 +120,10 @@ def select(runs: tuple[str, ...], author: str | None) -> None:
 
     It is about their sources, also where these are graded again. The setting `selection` says how many there may be.
     """
-    from kernelmark.record.recording import select as chosen
+    from kernelmark.record.recording import select as record_selection
 
     settings = load_settings(author=author)
-    selection = chosen(settings, settings.author_or_default(), runs)
+    selection = record_selection(settings, settings.author_or_default(), runs)
     print_text("\n".join(selection.runs))
     say(f"selected for {selection.author}: {counted(len(selection.sha256s), 'source')}")
 
@@ -202,13 +202,13 @@ def regrade(
 
     Exit status: 0 if every file has a new verdict, whatever its outcome; 2 or 7 if one could not be graded.
     """
-    from kernelmark.course import regrade as again
+    from kernelmark.course import regrade as regrading
     from kernelmark.course.several import grade_all, printed
 
     if runs and (failed or every or author is not None):
         raise UsageError("--run", "names what to grade", "leave out --failed, --all and --author")
     settings = load_settings(problem, **flags)
-    due, left = again.due(settings, problem, again.Choice(failed, every, author, runs))
+    due, left = regrading.due(settings, problem, regrading.Choice(failed, every, author, runs))
     say_frozen(settings, problem)
     if left:
         say(f"left out: {'; '.join(f'{count} {what}' for what, count in left.items())}")
@@ -216,7 +216,7 @@ def regrade(
         lines = [visible(str(one)) for one in due] or ["nothing needs to be graded again here"]
         print_as(form, "due", [one.document() for one in due], lines)
         return 0
-    asked = [again.asked(settings, one) for one in due]
+    asked = [regrading.asked(settings, one) for one in due]
     graded = grade_all(settings, asked, jobs, record=True)
     results = [result for _, result in sorted(printed(graded, form))]
     if form == "json":
@@ -271,7 +271,7 @@ def similar(
     from kernelmark.course import copies
     from kernelmark.course.marks import write
     from kernelmark.record.records import sources
-    from leaderboard.record.similar import similar as alike
+    from leaderboard.record.similar import similar as similar_pairs
 
     settings = load_settings(problem)
     starts = [Submission.read(path, "start") for path in base]
@@ -283,7 +283,7 @@ def similar(
         submissions |= copies.handed_in(settings, problem, handins)
     for place in earlier:
         submissions |= copies.handed_in(settings, problem, place, earlier=True)
-    pairs = alike(submissions, threshold, settings.teams, starts)
+    pairs = similar_pairs(submissions, threshold, settings.teams, starts)
     rows = [
         (f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other)), str(pair.length), str(pair.group))
         for pair in pairs
@@ -298,7 +298,7 @@ def similar(
     print_as(form, "similar", pairs, found if rows else nothing)
 
 
-_MARK_FILES = (
+_MARK_OPTIONS = (
     click.option(
         "--csv", "marks", type=click.Path(path_type=Path, dir_okay=False), help="Write a row for each author here."
     ),
@@ -324,13 +324,13 @@ _MARK_FILES = (
 )
 
 
-def _writing_marks(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that writes marks."""
-    return functools.reduce(lambda made, option: option(made), reversed(_MARK_FILES), command)
+def _mark_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that writes marks."""
+    return functools.reduce(lambda made, option: option(made), reversed(_MARK_OPTIONS), command)
 
 
 _FORMS = ("gradebook", "gradescope", "column")
-_OF_COURSE = ("handed_in", "file", "roster", "only_list", *_FORMS)
+_COURSE_ONLY = ("handed_in", "file", "roster", "only_list", *_FORMS)
 
 
 @click.command()
@@ -371,7 +371,7 @@ _OF_COURSE = ("handed_in", "file", "roster", "only_list", *_FORMS)
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here as JUnit XML.")
-@_writing_marks
+@_mark_options
 @click.option(
     "--quick", "effort", flag_value="quick", help="Measure for less time, with no baseline unless one is set."
 )
@@ -398,7 +398,7 @@ def grade(
     from kernelmark.record.records import whole
 
     reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
-    of_course = reports.marks or reports.feedback or any(given[name] for name in _OF_COURSE)
+    of_course = reports.marks or reports.feedback or any(given[name] for name in _COURSE_ONLY)
     if (base is None) == (handins is None) or (base is not None and of_course):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
         of_handins = "--csv, --feedback, --gradebook, --gradescope, --file, --list, --roster and --handed-in"
@@ -417,8 +417,8 @@ def grade(
             terms, problem, handins, **{name: given[name] for name in ("handed_in", "file", "roster")}
         )
         if given["only_list"]:
-            told = given["handed_in"] is not None
-            listing([(submitted, delay if told else None) for submitted, delay in found.submitted], found.absent, form)
+            dated = given["handed_in"] is not None
+            listing([(submitted, delay if dated else None) for submitted, delay in found.submitted], found.absent, form)
             return 0
         forms = PlatformForms.read(found.marking, *(given[name] for name in _FORMS))
         reports = replace(reports, forms=forms)
@@ -427,7 +427,7 @@ def grade(
 
 @click.command("marks")
 @click.argument("problem", shell_complete=complete.problems)
-@_writing_marks
+@_mark_options
 def marks(problem: str, marks: Path | None, feedback: Path | None, **given: Any) -> None:
     """Write the marks of PROBLEM from its ledger, and grade nothing: a row and a text for each author on record.
 

@@ -103,15 +103,15 @@ def problems_show(problem: str, form: str) -> None:
 
 
 def _print_news(settings: Settings, slug: str | None = None) -> None:
-    """Print the phase of the competition, and what was announced, newest first; of a problem only what is about it."""
+    """Print the phase of the competition and the announcements, newest first. A problem has only those about it."""
     from harness.problem.schedule import shown
     from kernelmark.project.competition import state
 
     found = state(settings, slug, datetime.now(UTC))
     lines = [labelled("phase", f"{found.phase}, open {found.schedule.schedule}")] if found.phase and not slug else []
-    for said in found.announcements:
-        about = f"{said.problem}: " if said.problem and slug is None else ""
-        lines.append(labelled("announced", f"{shown(said.at)}: {about}{visible(said.text)}"))
+    for notice in found.announcements:
+        about = f"{notice.problem}: " if notice.problem and slug is None else ""
+        lines.append(labelled("announced", f"{shown(notice.at)}: {about}{visible(notice.text)}"))
     if lines:
         print_lines(lines)
 

@@ -149,10 +149,10 @@ def profile(
 
 
 def _asked(schedule: str, sort_by: str | None, rows: int) -> Profile:
-    """What torch.profiler shall record.
+    """Parse what torch.profiler is to record.
 
     Raises:
-        UsageError: the schedule or the column is none.
+        UsageError: the schedule or the name of the column is not valid.
     """
     from harness.errors import UsageError, nearest
     from harness.profiling.torch_profile import EVERYTHING

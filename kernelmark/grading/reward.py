@@ -1,7 +1,7 @@
-"""What a grading is worth to someone who trains a model on it: `reward`, and `reward_parts`. Pure; imports no torch.
+"""Rewards for training a model on gradings: `reward`, and `reward_parts`. Pure; imports no torch.
 
-The same verdict always has the same reward over the same baseline. Nothing else is looked at, since everything else
-that a trainer knows (how long a grading took, on which machine) says nothing about the answer.
+The same verdict always has the same reward over the same baseline. Nothing but the verdict counts: how long a grading
+took, or on which machine, says nothing about the answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RewardParts:
     speedup: float | None
     """The median of the speedup over the baseline, not limited; None without a time that counts."""
     reason: str
-    """In one line."""
+    """A sentence for logs, on one line."""
 
 
 def reward(
@@ -121,7 +121,7 @@ def _untimed(graded: Check) -> str:
 
 
 def _speedup(graded: Check, baseline: str | None, widest: float | None) -> tuple[float | None, str]:
-    """The speedup that counts, and what is said of it."""
+    """The speedup that counts, or None, and the reason in words."""
     why = _untimed(graded)
     if why or not isinstance(graded, Verdict):
         return None, f"without a time that counts: {why}"
@@ -129,8 +129,8 @@ def _speedup(graded: Check, baseline: str | None, widest: float | None) -> tuple
     name = baseline if baseline is not None or not asked else asked[0]
     found = next((speedup for speedup in graded.speedups if name in (None, speedup.baseline)), None)
     if found is None:
-        mine = (doubt.text for doubt in graded.doubts if doubt.code == DoubtCode.NO_BASELINE)
-        why = next((text for text in mine if text.startswith(f"baseline {name}:")), f"baseline {name}: no speedup")
+        texts = (doubt.text for doubt in graded.doubts if doubt.code == DoubtCode.NO_BASELINE)
+        why = next((text for text in texts if text.startswith(f"baseline {name}:")), f"baseline {name}: no speedup")
         if asked:
             warnings.warn(f"{why}; a right answer earns {ACCEPTED:g}, however fast it is", stacklevel=4)
         return None, f"without a time that counts: {why if name else 'no baseline'}"

@@ -15,7 +15,7 @@ Split = Literal["train", "held_out", "all"]
 HELD_OUT = frozenset(
     {"layernorm", "layernorm_backward", "pack_int4", "unpack_int4", "rope_strided", "segment_scan", "topk_ties"}
 )
-"""Problems of kernelmark's own that are not for training; none of the others asks for the same computation."""
+"""Problems of kernelmark that are not for training. No other problem asks for the same computation."""
 
 
 def problems(project: kernelmark.Project, split: Split = "train") -> list[str]:
@@ -24,7 +24,7 @@ def problems(project: kernelmark.Project, split: Split = "train") -> list[str]:
 
 
 def prompt(problem: kernelmark.Problem, language: str = "py") -> str:
-    """The task as a model is given it: the problem's statement, its definition, and the form of the answer."""
+    """The prompt for a model: the problem's statement, its definition, and the form of the answer."""
     statement = problem.directory / "README.md"
     definition = (problem.directory / "reference.py").read_text(encoding="utf-8")
     return "\n".join(
@@ -39,7 +39,7 @@ def prompt(problem: kernelmark.Problem, language: str = "py") -> str:
 
 
 def rows(project: kernelmark.Project, split: Split = "train", language: str = "py") -> Iterator[dict[str, Any]]:
-    """One row a task, in the form that libraries for training read: a prompt of chat messages, and `info`.
+    """One row for each task, as libraries for training read it: a prompt of chat messages, and `info`.
 
     Raises:
         kernelmark.UsageError: a problem cannot be loaded.

@@ -1,7 +1,7 @@
 """An environment for `verifiers`: the project's problems as tasks, each answer rewarded by its grading.
 
-The library finds the classes by the package's name, `kernel-tasks` on its command line. The model answers, is told what
-the compiler and the checker say, and answers again; no code runs but in the fleet's sandboxes.
+The library finds the classes by the package's name, `kernel-tasks` on its command line. The model answers, gets the
+messages of the compiler and the checker, and answers again. Its code runs only in the fleet's sandboxes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import kernelmark
 from kernel_tasks.dataset import LANGUAGES, Split, problems, prompt
 from kernel_tasks.grading import Grading
 
-_gradings: dict[Path, Grading] = {}  # of this process: the library makes a task anew wherever it needs one
+_gradings: dict[Path, Grading] = {}  # by project, in a global: the library makes new tasks, which must find the fleet
 
 
 class KernelData(vf.TaskData):
@@ -30,18 +30,18 @@ class KernelData(vf.TaskData):
 
 
 class KernelTaskConfig(vf.TaskConfig):
-    """What a task is made with."""
+    """The settings of a task."""
 
     baseline: str = "eager"
     """The organizers' kernel over which speedups count."""
 
 
 class KernelTask(vf.Task[KernelData, vf.State, KernelTaskConfig]):
-    """To write the kernel of one problem."""
+    """The task of writing the kernel of one problem."""
 
     @vf.reward
     async def speed(self, trace: vf.Trace) -> float:
-        """What the last answer earns. An error of the harness ends the rollout with an error and without a reward."""
+        """The reward of the last answer. An error of the harness ends the rollout with an error, without a reward."""
         data = self.data
         grading = _gradings[Path(data.project)]
         graded = await grading.grade(data.problem, trace.last_reply, language=data.language, baseline=data.baseline)
@@ -78,11 +78,11 @@ class TurnsConfig(vf.HarnessConfig):
     """How long a rollout is, with `--env.agent.harness.turns`."""
 
     turns: int = Field(default=3, ge=1)
-    """How many answers the model may give; 1: it is told nothing."""
+    """How many answers the model may give; with 1 it gets no feedback."""
 
 
 class SeveralTurns(vf.Harness[TurnsConfig]):
-    """Asks the model for an answer, tells it what became of it, and asks again: from this process."""
+    """Asks the model for an answer, sends it feedback, and asks again. Runs in this process."""
 
     APPENDS_SYSTEM_PROMPT = True
     EXECUTES_CODE = False
@@ -120,7 +120,7 @@ class KernelEnvConfig(vf.EnvConfig):
 
 
 class KernelEnv(vf.Env[KernelEnvConfig]):
-    """Keeps the fleet for as long as the environment serves rollouts."""
+    """Keeps the fleet running for as long as the environment serves rollouts."""
 
     async def start(self) -> None:
         grading = Grading(self.taskset.config.project)

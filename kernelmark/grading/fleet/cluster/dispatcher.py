@@ -75,7 +75,7 @@ class FleetDocument(TypedDict):
 
 
 class MachineWorker:
-    """A worker of a machine, which is up. Its jobs are calls of the machine's actor."""
+    """A worker of a machine that has started. Its jobs are calls of the machine's actor."""
 
     def __init__(self, cluster: Cluster, actor: Any, machine: str, number: int, state: WorkerState) -> None:
         self._cluster, self._actor, self._machine, self._number = cluster, actor, machine, number
@@ -86,7 +86,7 @@ class MachineWorker:
         return asyncio.run_coroutine_threadsafe(self._graded(request), self._cluster.loop)
 
     def cancel(self, run: str) -> None:
-        """End a job that it has."""
+        """Tell the worker to end a job, without waiting for it."""
         with suppress(RuntimeError):  # the fleet was closed
             self._cluster.loop.call_soon_threadsafe(lambda: self._actor.cancel.remote(self._number, run))
 
@@ -96,7 +96,7 @@ class MachineWorker:
         except (RayTaskError, ValidationError) as error:
             return JobAnswer.failed(request.run, HarnessError(f"an actor failed ({_last_line(error)})"))
         except RayError as error:
-            self._cluster.pool.remove(self)  # at once: the job is handed over again
+            self._cluster.pool.remove(self)  # at once, since the job is handed over again now
             raise WorkerLost(f"the worker on {self._machine} was lost ({type(error).__name__})") from error
         if reply.error_class == WorkerLost.__name__:
             raise WorkerLost(f"{reply.error} on {self._machine}")
@@ -111,7 +111,8 @@ class Cluster:
     ) -> None:
         self._address, self._device, self._device_name = address, device, device_name and device_name.casefold()
         self._sandbox, self._slots = sandbox, slots
-        self._machines = dict[str, asyncio.Task[None]]()  # with those that cannot be used, which are not tried again
+        # By Ray's id. A machine that cannot be used stays here, so that it is not tried again.
+        self._machines = dict[str, asyncio.Task[None]]()
         self._up, self._errors = set[str](), list[HarnessError]()
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -172,13 +173,13 @@ class Cluster:
                 warn(f"a worker of the fleet did not start: {self._errors.pop()}")
 
     def _look(self) -> None:
-        """Use the machines that are new, and those whose actor was lost."""
+        """Start to use machines that are new, and again those whose actor was lost."""
         for node_id, gpus in self._chosen():
             if node_id not in self._machines:
                 self._machines[node_id] = asyncio.create_task(self._use(node_id, gpus))
 
     async def _use(self, node_id: str, gpus: int) -> None:
-        """Have the workers of a machine in the pool until its actor is lost."""
+        """Start a machine's workers, and keep them in the pool until their actor is lost."""
         actor = _made(node_id, gpus, VERSION, self._sandbox, self._slots)
         workers: list[MachineWorker] = []
         try:
@@ -270,7 +271,7 @@ def examine(address: str) -> FleetDocument:
 
 
 def machine_states() -> Iterator[MachineState]:
-    """What the actors of the fleet's programs answer within five seconds; this process is connected."""
+    """The states that the fleet's actors report within five seconds. This process must be connected."""
     asked: list[Any] = []
     named: list[dict[str, str]] = list_named_actors(all_namespaces=True)
     for actor in named:
@@ -302,7 +303,7 @@ def living() -> dict[str, Node]:
 def _made(node_id: str, gpus: int, *setup: Any) -> Any:
     """A `MachineActor` on this machine, which has its devices to itself.
 
-    If it ends, neither it nor its jobs are started again by Ray: which are, and how often, is the dispatcher's to say.
+    Ray must not restart it or its jobs if it ends: the dispatcher decides which jobs are tried again, and how often.
     """
     devices: dict[str, Any] = {"num_gpus": gpus} if gpus else {"resources": {CPU: 1}}
     options = {
