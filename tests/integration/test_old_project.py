@@ -52,7 +52,7 @@ def test_a_row_is_graded_again(slug: str, sandbox: str, file: str, tmp_path: Pat
     assert again.outcome is Outcome.ACCEPTED, again.message
     assert again.submission == next(each.submission for each in before if each.submission.name == file)
     assert len([entry for entry in ledger.read() if entry.kind == VERDICT]) == len(before) + 1
-    tables = json.loads(as_then(project, "board", slug, "--format", "json"))
+    tables = json.loads(as_then(project, "board", slug, "--format", "json"))["items"]
     of_then = [table for table in tables if table["key"]["problem_sha256"] != again.problem.sha256]
     assert reduced(of_then) == standings(slug)
     due = [row for table in of_then for row in table["rows"] if row["submission"] == file and row["sandbox"] == sandbox]
