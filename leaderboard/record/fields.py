@@ -118,7 +118,7 @@ class VerdictFields(NamedTuple):
     share: float | None
     """The geometric mean of the cases' shares of the roofline; None unless every case has one."""
     peak_bytes: int | None
-    """The most device memory that a call of any case allocated; None unless every case tells."""
+    """The most device memory that a call of any case allocated; None if it is unknown for a case."""
     doubts: str
     """The codes of its doubts, with commas between them."""
     effort: Effort
@@ -195,7 +195,7 @@ class Facts(NamedTuple):
     events: Sequence[Entry]
     verdicts: Sequence[VerdictFields]
     until: datetime | None = None
-    """The moment after which no verdict is among them; None: there are all."""
+    """The moment after which verdicts are left out; None: none are."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Facts:
@@ -249,7 +249,9 @@ class Facts(NamedTuple):
         return (verdict for verdict in self.verdicts if id(verdict.setting) in wanted)
 
 
-class _Made(BaseModel):
+class _Moment(BaseModel):
+    """The moment of a verdict, read without the rest of it."""
+
     created_at: AwareDatetime
 
 
@@ -343,13 +345,13 @@ def _peak_bytes(cases: Sequence[_Benchmark]) -> int | None:
 
 
 def after(entry: Entry, until: datetime | None) -> bool:
-    """Whether an entry is a verdict that was made after a moment; never, without one."""
+    """Whether an entry is a verdict that was made after `until`; False if that is None."""
     if until is None or entry.kind != VERDICT:
         return False
     try:
-        return _Made.model_validate_json(entry.document).created_at > until
+        return _Moment.model_validate_json(entry.document).created_at > until
     except ValidationError:
-        return False  # whoever reads it reports it
+        return False  # reading the verdict reports the error
 
 
 def _share(cases: Sequence[_Benchmark]) -> float | None:

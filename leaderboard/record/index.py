@@ -14,8 +14,8 @@ moderation event concerns. The schema has the hash of the code that pools: an in
 nothing can be written, or somebody keeps the database locked, an index in memory is made from the ledger. A process
 that is killed leaves a ledger that is ahead of its index, which is what an append leaves, too.
 
-**A ledger may be read until a moment**, while a board is frozen: verdicts made later are left out, and everything else
-follows from the rest. Such a view has rows of its own. Events are in it whenever they were written.
+**While a board is frozen**, its ledger is read as of a moment: verdicts made later are left out, and all that is
+derived follows from the others. Such a view has its own rows in the index. It has all events, however late.
 
 Each use has a connection of its own, so that threads and forked processes share none; it takes some 0.1 ms. What it
 reads is of one moment, and while it reads others wait to write: nothing else is to be done meanwhile. SQLite's rollback
@@ -184,7 +184,7 @@ def _expected() -> list[tuple[str, ...]]:
 
 
 class _Update:
-    """Brings the index of one ledger up to date; of one that is read until a moment, beside that of the whole."""
+    """Brings the index of one ledger up to date. A view until a moment has rows besides those of the whole ledger."""
 
     def __init__(self, database: sqlite3.Connection, ledger: Path, until: datetime | None = None) -> None:
         self._database, self._ledger, self._until = database, ledger, until

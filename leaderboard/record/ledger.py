@@ -35,9 +35,9 @@ class JsonlLedger:
     """A ledger in one file, `<directory>/<problem slug>.jsonl`, which is created by the first append."""
 
     def __init__(self, path: Path, index: Index | None = None, until: datetime | None = None) -> None:
-        """`index` is where its lines are found; without one it is read whole, once for each object.
+        """`index` finds its lines; without one the whole file is read, once for each object.
 
-        Whoever reads sees no verdict made after `until`; writing, `entries` and `verify` are about the whole file.
+        Reading leaves out verdicts made after `until`. Writing, `entries` and `verify` are about the whole file.
         """
         self.path, self._index, self.until = path, index or Index(), until
         self.torn_path = path.with_name(path.name + ".torn")

@@ -158,7 +158,7 @@ class Ranking(NamedTuple):
 
 
 CARD = 1.04
-"""The largest ratio of two times of one kernel on two devices of one name that is not taken for a difference."""
+"""By how much, as a ratio, times of one kernel on two devices of one name may differ without counting as different."""
 ACROSS_CARDS = f"{100 * (CARD - 1):.0f} %"
 Recorded = JsonlLedger | Facts | Lines | Iterable[Entry]
 
@@ -182,7 +182,7 @@ def rank(recorded: Recorded, current: Current | None = None, teams: Teams = NO_T
     The order of the verdicts does not matter. Tables are sorted by problem, then newest hash first (by its first
     verdict), then newest protocol, replayed before others, isolated before not, compiled before interpreted,
     GPUs before CPUs. `current` marks rows that are stale; it changes no rank. An author's source can only rank
-    for the author's team, if `teams` has one. Once the problem is closed, whoever selected sources ranks with these.
+    for the author's team, if `teams` has one. Once the problem is closed, authors who selected sources rank with these.
 
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
@@ -203,7 +203,7 @@ def rankings(recorded: Recorded, current: Current | None = None, teams: Teams = 
 
 
 def overlap(one: Interval, other: Interval, *, same_card: bool = True) -> bool:
-    """Whether two closed intervals intersect; if two cards measured them, after one is scaled by at most `CARD`."""
+    """Whether two closed intervals intersect. If they are from two cards, one of them may be scaled by up to `CARD`."""
     allowed = 1.0 if same_card else CARD
     return one.low_ns <= allowed * other.high_ns and other.low_ns <= allowed * one.high_ns
 
@@ -217,7 +217,7 @@ def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams) -> li
         appeared[version] = min(table.since, appeared.get(version, table.since))
     made = []
     for key, table in sorted(tables.items(), key=lambda item: item[1].since):
-        chosen = _chosen(_counting(table.sources, facts, current, teams), teams)
+        chosen = _chosen(_eligible(table.sources, facts, current, teams), teams)
         made.append(Ranking(rows.table(key, [*chosen], table.aside), tuple(table.sources)))
     return sorted(made, key=lambda ranking: _place(ranking.table.key, appeared))
 
@@ -242,17 +242,20 @@ def _collected(facts: Facts | Lines, events: Events) -> dict[TableKey, _Collecte
     return tables
 
 
-def _counting(
+def _eligible(
     sources: Sequence[PooledSource], facts: Facts | Lines, current: Current | None, teams: Teams
 ) -> Sequence[PooledSource]:
-    """The sources of a table that may get a row: once a problem is closed, of whoever selected sources only these."""
+    """The sources of a table that may get a row.
+
+    Once the problem is closed, an author who selected sources can rank with these only.
+    """
     if current is None or not sources or (closed := current.closed.get(sources[0].verdict.problem.slug)) is None:
         return sources
     problem = sources[0].verdict.problem
     if problem.sha256 != current.sha256(problem) or not (only := selected(facts.selections(), closed, teams)):
         return sources
-    every = ((source, only.get(teams.name_of(source.verdict.author))) for source in sources)
-    return [source for source, chosen in every if chosen is None or source.verdict.sha256 in chosen]
+    with_selection = ((source, only.get(teams.name_of(source.verdict.author))) for source in sources)
+    return [source for source, hashes in with_selection if hashes is None or source.verdict.sha256 in hashes]
 
 
 def _chosen(sources: Iterable[PooledSource], teams: Teams) -> Iterator[PooledSource]:

@@ -138,7 +138,7 @@ def _launched(cases: Iterable[CaseKernels]) -> Iterator[tuple[str, str, tuple[st
 
 
 def _ratio(one: Interval, other: Interval, cards: set[str | None]) -> Ratio | None:
-    """The second's time over the first's; the interval of one across two cards includes what they may differ by."""
+    """The second's time over the first's. The interval across two cards includes what cards may differ by."""
     if not one.low_ns or not other.low_ns:
         return None
     allowed = CARD if len(cards) > 1 else 1.0
@@ -164,9 +164,9 @@ def _paired_over_all(rows: tuple[Row, Row]) -> tuple[str | None, Ratio | None]:
 def _through(one: _Speedups, other: _Speedups) -> tuple[str | None, Ratio | None]:
     """The ratio through the first baseline that both alternated with, if its source is the same in both."""
     for name in sorted(one.keys() & other.keys()):
-        (mine, ratio), (theirs, against) = one[name], other[name]
-        if mine == theirs:
-            return name, _over(ratio, against)
+        (sha256, ratio), (other_sha256, other_ratio) = one[name], other[name]
+        if sha256 == other_sha256:
+            return name, _over(ratio, other_ratio)
     return None, None
 
 

@@ -29,7 +29,7 @@ def pages(site: Site) -> Iterator[Page]:
 def _page(site: Site, statement: Statement, book: Book | None) -> Page:
     path = paths.problem(statement.slug)
     hidden, closed = site.hidden(statement.slug), site.closed(statement)
-    notices = tuple(each for each in site.material.announcements if each.problem == statement.slug)
+    notices = tuple(notice for notice in site.material.announcements if notice.problem == statement.slug)
     ordered = sorted(book.boards, key=lambda board: not board.current) if book else []
 
     def make() -> tuple[ProblemDocument, dict[str, Any]]:
