@@ -153,6 +153,9 @@ def test_triton_kernels_are_compiled_without_a_gpu_for_visible_sizes_alone(
     constants = [re.findall(rb"dense<(\d+)> : tensor<128xi32>", kernel.read()) for kernel in kernels if kernel]
     sizes = {int(size) for found in constants for size in found}
     assert sizes == {1, 1009, 65536, 1_000_000}
+    for commands, builds_in_all in ((told, 1), (told[:2], 2)):
+        Builds(provider, "cuda", problem.limits, kept).build(handover, lambda _: contextlib.nullcontext(), commands)  # type: ignore[arg-type]
+        assert provider.builds == builds_in_all, "what was compiled for other calls is not what these need"
 
 
 @pytest.mark.bwrap

@@ -14,10 +14,11 @@ import pytest
 
 from harness.errors import UsageError
 from harness.submission import Submission
-from harness.verdict import SandboxName
+from harness.verdict import Outcome, SandboxName
 from kernelmark.grading.fleet import Fleet, Job, JobResult, fleet, reuse
-from kernelmark.grading.fleet.messages import AHEAD
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
 from kernelmark.project.project import Project
+from tests.verdicts import failed
 from tests.workers import FakeWorker, answered, held, job, keys, soon, until
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
@@ -197,6 +198,26 @@ def test_an_answer_on_disk_is_reused_by_a_later_fleet_on_an_equal_machine(
     assert copied(reuse="disk") == [True]
     monkeypatch.setenv("KERNELMARK_CACHE_BYTES", "0")
     assert copied(reuse="disk") == [False]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.MEMORY_LIMIT, Outcome.WRONG_ANSWER])
+def test_what_a_busy_machine_may_have_caused_is_no_answer_to_later_programs(
+    outcome: Outcome, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(reuse, "choose_provider", lambda _: SimpleNamespace(name="bwrap", image_digest=lambda: None))
+
+    def act(request: JobRequest) -> JobAnswer:
+        return JobAnswer(run=request.run, verdict=failed(outcome, problem="double", run=request.run))
+
+    def copied() -> list[bool]:
+        with made(FakeWorker(act)) as workers:
+            same = [job(1), job(1)]
+            return [result.duplicate for result in soon(lambda: list(workers.grade_many(same, reuse="disk")))]
+
+    lasts = outcome is Outcome.WRONG_ANSWER
+    assert copied() == [False, True]
+    assert copied() == [lasts, True]
 
 
 def test_a_fleet_tells_what_it_has_done(made: Made) -> None:

@@ -79,6 +79,14 @@ def test_only_a_share_may_be_off_in_each_call() -> None:
     )
 
 
+def test_a_share_is_not_one_less_for_a_rounding_error() -> None:
+    """0.29 × 100 is 28.999999999999996."""
+    truth, tolerance = torch.zeros(100, dtype=torch.int8), Tolerance.model_validate({"off_by": 1, "share": 0.29})
+    got = (torch.arange(100) < 29).to(torch.int8)
+    assert beyond_steps(got, truth, tolerance) is None
+    assert beyond_steps((torch.arange(100) < 30).to(torch.int8), truth, tolerance) is not None
+
+
 def test_a_wrong_output_is_explained_by_the_rule() -> None:
     truth = torch.zeros(4, 500, dtype=torch.int8)
     got = truth.clone()

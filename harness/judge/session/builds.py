@@ -32,7 +32,7 @@ from harness.problem import Limits
 from harness.sandbox import Provider, gpu, inside
 from harness.submission import Submission
 from harness.verdict import Outcome
-from harness.wire import commands, replies
+from harness.wire import commands, frame, replies
 
 _COMPILES = (b"cpp_extension", b"nvcc")  # in Python
 _COMPILERS = {True: 1, False: 2}  # of Python's, one for C++ and one for CUDA
@@ -71,7 +71,9 @@ class Builds:
         `turn` is held while compilers run. `ahead` are commands for the calls for which Triton's kernels are compiled.
         """
         key = self._key(handover)
-        found = self._kept.get(key) if self._kept is not None else None
+        asked = b"".join(frame.encode(0, command) for command in ahead)
+        kept_as = hashlib.sha256(key.encode() + asked).hexdigest()
+        found = self._kept.get(kept_as) if self._kept is not None else None
         if found is None:
             try:
                 with turn(_COMPILERS[LANGUAGES[handover.build.language].compiler is not None]):
@@ -84,7 +86,7 @@ class Builds:
                 _log.debug("the separate build failed: %s", error)
                 return
             if self._kept is not None:
-                self._kept.put(key, found)
+                self._kept.put(kept_as, found)
         self._done[key] = found
 
     def added(self, handover: Handover) -> Handover:

@@ -16,6 +16,7 @@ from harness.errors import UsageError
 from harness.files.identity import length_prefixed_sha256
 from harness.files.kept import Kept, cache_folder
 from harness.sandbox.gpu import toolkit
+from harness.verdict import Outcome
 from harness.wire.protocol import PROTOCOL
 from kernelmark.grading.fleet.messages import JobAnswer, Message
 from kernelmark.grading.setup import PreparedJob
@@ -28,6 +29,7 @@ calls of the fleet ("run"), or those of all programs of this user on this machin
 """
 KEPT = 1000  # answers, at most, in memory
 _PACKAGES = ("kernelmark", "torch", "triton", "numpy")
+_BY_CHANCE = (Outcome.TIMEOUT, Outcome.MEMORY_LIMIT)
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -57,9 +59,12 @@ class Answers:
         return None if content is None else KeptAnswer.model_validate_json(content)
 
     def put(self, key: str, answer: JobAnswer, device: str) -> None:
-        """Store an answer. Callers store no errors: another grading might succeed."""
+        """Store an answer. Callers store no errors: another grading might succeed. So it might after a time or memory
+        limit, which a busy machine may have caused: these are not stored in the folder, for later programs.
+        """
         stored = KeptAnswer(answer=answer, device=device)
-        if self._kept is not None:
+        result = answer.verdict or answer.check
+        if self._kept is not None and result is not None and result.outcome not in _BY_CHANCE:
             self._kept.put(key, stored.line())
         with self._lock:
             self._answers[key] = stored
