@@ -135,4 +135,8 @@ class Verdict(Check):
             if not {fault["loc"] for fault in error.errors()} & {("schema_version",), ("$schema",)}:
                 raise
             own = {key: value for key, value in from_json(text).items() if key not in ("$schema", "version")}
-            return cls.model_validate(upgraded(own))
+            try:
+                present = upgraded(own)
+            except (AttributeError, TypeError):  # what should be objects are not
+                raise error from None
+            return cls.model_validate(present)
