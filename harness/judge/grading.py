@@ -249,18 +249,18 @@ class Grading:
 
     def _build(self, session: Session) -> None:
         self._enter(Stage.BUILD, 0, 1, self._submission.name)
-        built = session.hand_over(self._handover(), self._problem.limits.build_s)
+        handover = self._handover()
+        built = session.hand_over(handover, self._problem.limits.build_s)
         self._build_log = built.log
-        self._compile_ahead(session)
+        if not handover.objects:
+            self._compile_ahead(session)
         if not self._runs_here:
             what = f"compiles for {self._device.architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
 
     def _compile_ahead(self, session: Session) -> None:
-        """Let helpers in the sandbox compile Triton's kernels for all visible cases at once, after the first test's,
-        unless a separate build has done so.
-        """
-        if helpers(self._setup) < 1 or self._builds.has_built(self._handover()):
+        """Let helpers in the sandbox compile Triton's kernels for all visible cases at once, after the first test's."""
+        if helpers(self._setup) < 1:
             return
         limit = TimeLimit(self._problem.limits.build_s)
         known = {case.name for case in (*self._tests[1:], *self._benchmarks)}

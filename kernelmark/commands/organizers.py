@@ -1,4 +1,4 @@
-"""The organizers' commands: grading many submissions, marks, moderation, verification, merging, and grading again.
+"""The organizers' commands: grading many submissions, marks, looking for copies, and grading again.
 
 `cli` adds them to `kernelmark`. Trusted. Slow imports are inside the commands that need them.
 """
@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.help import Group
 from kernelmark.commands.options import (
     device_option,
     form_option,
@@ -25,154 +24,10 @@ from kernelmark.commands.options import (
     say_frozen,
 )
 from kernelmark.project.documents import print_as, print_document
-from kernelmark.text.terminal import columns, counted, labelled, print_text, say, visible
+from kernelmark.text.terminal import columns, print_text, say, visible
 
 if TYPE_CHECKING:
-    from leaderboard.record.moderation import Action, Moderation, Scope
-
-
-@click.group(cls=Group)
-def moderate() -> None:
-    """Moderate a recorded run: an event is appended; nothing is ever edited or removed."""
-
-
-def _event_command(action: Action, text: str, *, scoped: bool = True) -> click.Command:
-    @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...", shell_complete=complete.runs)
-    @_event_options
-    def command(
-        runs: tuple[str, ...], actor: str, reason: str, form: str, source: bool = False, author: bool = False
-    ) -> None:
-        from kernelmark.record.moderating import moderate
-
-        if source and author:
-            raise UsageError("--source and --author", "cannot be given together", "give one of them")
-        scope: Scope = "source" if source else "author" if author else "run"
-        _print_events(form, moderate(load_settings(), runs, action, actor, reason, scope))
-
-    if scoped:
-        command = click.option(
-            "--source",
-            is_flag=True,
-            help="Every run of this source on the problem, by any author, including later ones.",
-        )(command)
-        command = click.option(
-            "--author",
-            is_flag=True,
-            help="Every run of this author, later ones too, in every ledger that exists now.",
-        )(command)
-    return click.command(action, help=text)(command)
-
-
-def _event_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command that appends a moderation event."""
-    command = form_option(command)
-    command = click.option("--reason", required=True, help="Why; shown on the board.")(command)
-    return click.option("--actor", required=True, help="Who says so.")(command)
-
-
-def _print_events(form: str, events: Sequence[Moderation]) -> None:
-    """Print each event: for programs as a document, for people with its run and, for a note, who sees it."""
-    from kernelmark.record.moderating import audience
-    from kernelmark.text import standings
-
-    for event in events:
-        lines = [event.run, *standings.moderation([event])]
-        if form != "json" and event.action == "annotate":
-            lines.append(labelled("shown to", audience(load_settings(), event)))
-        print_as(form, "moderation", event.to_json(), lines)
-
-
-moderate.add_command(_event_command("disqualify", "Remove each RUN from the ranking; `show` still shows it."))
-moderate.add_command(_event_command("reinstate", "Let each RUN rank again, or for the first time if it was late."))
-moderate.add_command(_event_command("annotate", "Attach a note to each RUN; its state does not change.", scoped=False))
-
-
-@moderate.command("undo")
-@click.argument("event")
-@_event_options
-def undo(event: str, actor: str, reason: str, form: str) -> None:
-    """Undo EVENT, which `kernelmark moderate list` names: both events stay on record, and no longer count.
-
-    EVENT is its id, or the id's first digits. What undoes an event can be undone, too.
-    """
-    from kernelmark.record import moderating
-
-    _print_events(form, [moderating.undo(load_settings(), event, actor, reason)])
-
-
-@moderate.command("list")
-@click.argument("problem", required=False, shell_complete=complete.problems)
-@form_option
-def list_events(problem: str | None, form: str) -> None:
-    """List all events on PROBLEM, or on all problems, with their ids, undone ones too."""
-    from kernelmark.record.moderating import events
-    from kernelmark.text import standings
-
-    found = events(load_settings(problem), problem)
-    print_as(form, "events", found, standings.moderated(found) if found else ["nothing was moderated"])
-
-
-@click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...", shell_complete=complete.runs)
-@click.option("--author", help="Whose they are. [default: as for `submit`]")
-def select(runs: tuple[str, ...], author: str | None) -> None:
-    """Select which RUNs of yours on a problem count once it is closed, in place of your best; again replaces it.
-
-    It is about their sources, also where these are graded again. The setting `selection` says how many there may be.
-    """
-    from kernelmark.record.recording import select as record_selection
-
-    settings = load_settings(author=author)
-    selection = record_selection(settings, settings.author_or_default(), runs)
-    print_text("\n".join(selection.runs))
-    say(f"selected for {selection.author}: {counted(len(selection.sha256s), 'source')}")
-
-
-@click.command()
-@form_option
-def verify(form: str) -> int:
-    """Check every ledger, its chain, and the archived sources and profiles, and list all faults.
-
-    Exit status: 0 if nothing is wrong, 7 if something is.
-    """
-    from kernelmark.record.records import current, ledgers
-    from leaderboard.record.inspection import inspect
-
-    settings = load_settings()
-    now, archive = current(settings), settings.locate("archive")
-    inspections = [inspect(ledger.path, archive, now) for ledger in ledgers(settings)]
-    faults = [fault for inspection in inspections for fault in inspection.faults]
-    lines = [visible(str(fault)) for fault in faults]
-    for found in inspections:
-        entries, verdicts = counted(found.entries, "entry", "entries"), counted(found.known, "verdict")
-        counts = f"{entries}, {verdicts} on the current problem, {found.stale} on earlier versions of it"
-        unknown = f", {found.unknown} on a problem not found here" if found.unknown else ""
-        others = found.entries - found.known - found.stale - found.unknown
-        # Moderation events, and kinds that a later version wrote.
-        rest = f", {counted(others, 'other')}" if others else ""
-        lines.append(f"{found.path.name}: {counts}{unknown}{rest}")
-    nothing = [f"nothing is recorded in {settings.locate('results')}"]
-    print_as(form, "verify", inspections, lines or nothing)
-    return HarnessError.exit_code if faults else 0
-
-
-@click.command("merge-ledger")
-@click.argument("ours", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.argument("theirs", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option(
-    "--base",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Their common ancestor; an empty file if they have none.",
-)
-def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
-    """Merge two ledgers that were both appended to, and write the result to OURS; usable as a git merge driver.
-
-    Exit status: 0 if OURS now holds both; 7 if they contradict each other, and OURS is unchanged.
-    """
-    from leaderboard.record.merge import merge_files
-
-    count = merge_files(ours, theirs, base)
-    say(f"merged, {count} entries; `kernelmark board --write` updates the Markdown")
+    pass
 
 
 @click.command()

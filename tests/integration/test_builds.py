@@ -147,8 +147,9 @@ def test_triton_kernels_are_compiled_without_a_gpu_for_visible_sizes_alone(
     handover = Handover.of(problem, asked.submission, cases[:1], "cuda")
     told = [request for case in cases for request in requests(asked, case)]
     builds.build(handover, lambda _: contextlib.nullcontext(), told)
-    assert builds.has_built(handover)
-    with tarfile.open(fileobj=io.BytesIO(builds.added(handover).objects)) as archive:
+    left = builds.added(handover).objects
+    assert left
+    with tarfile.open(fileobj=io.BytesIO(left)) as archive:
         kernels = [archive.extractfile(entry) for entry in archive if entry.name.endswith("doubled.ttir")]
     constants = [re.findall(rb"dense<(\d+)> : tensor<128xi32>", kernel.read()) for kernel in kernels if kernel]
     sizes = {int(size) for found in constants for size in found}

@@ -114,12 +114,16 @@ def _told(
     grading: Any = SimpleNamespace(
         _setup=Setup(problem, Submission.of(source, language, author="a"), provider=cast(Any, None), device=device),
         _problem=problem,
-        _builds=SimpleNamespace(has_built=lambda _: built),
-        _handover=lambda: None,
+        _submission=SimpleNamespace(name="kernel"),
+        _runs_here=True,
+        _enter=lambda *_: None,
+        _handover=lambda: SimpleNamespace(objects=b"an archive" if built else b""),
+        _compile_ahead=lambda session: Grading._compile_ahead(grading, session),
         _tests=[SimpleNamespace(name=name) for name in ("first", "second", "drawn")],
         _benchmarks=[SimpleNamespace(name="timed")],
     )
-    Grading._compile_ahead(grading, cast(Any, SimpleNamespace(ask=ask)))
+    session: Any = SimpleNamespace(ask=ask, hand_over=lambda *_: replies.Built(log="", interpreted=False))
+    Grading._build(grading, session)
     return told
 
 

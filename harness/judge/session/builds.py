@@ -100,10 +100,6 @@ class Builds:
             raise done
         return dataclasses.replace(handover, objects=done)
 
-    def has_built(self, handover: Handover) -> bool:
-        """Whether a build of this submission has left anything."""
-        return bool(self._done and self._done.get(self._key(handover)))
-
     def close(self) -> None:
         """End a build that is under way, or is about to begin."""
         self._closed = True
