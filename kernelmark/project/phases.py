@@ -21,6 +21,12 @@ class DailyLimits(BaseModel):
     gradings_a_day: Annotated[int, Field(ge=1)] | None = None
     device_seconds_a_day: Annotated[int, Field(ge=1)] | None = None
     """A grading may begin while less than this has been used."""
+    checks_a_day: Annotated[int, Field(ge=1)] | None = None
+    """Of a server: how many submissions may only be tested."""
+    queued_at_once: Annotated[int, Field(ge=1)] | None = None
+    """Of a server: how many submissions may wait or be graded at a time."""
+    all_device_seconds_a_day: Annotated[int, Field(ge=1)] | None = None
+    """Of a server: the device seconds of all authors together."""
 
 
 class Phase(Schedule):

@@ -28,6 +28,7 @@ from harness.marks import MarksRule, SpeedupPoints
 from harness.shared.document import DocumentError, parse_json, parse_toml
 from harness.shared.foreign import FORMS, ForeignForm
 from kernelmark.project.phases import Announcement, DailyLimits, Phase, open_at, refuse_disorder
+from kernelmark.project.serving import ServerSettings
 from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"
@@ -87,6 +88,7 @@ class Settings(BaseModel):
     """Whether commands print what a frozen board does not show yet; what is published never has it."""
     teams: Teams = NO_TEAMS
     limits: DailyLimits = DailyLimits()
+    server: ServerSettings = ServerSettings()
     selection: Annotated[int, Field(ge=1, le=100)] | None = None
     """How many sources each author, or team, may select on a problem to count at the end; None: the best counts."""
     phases: tuple[Phase, ...] = ()
@@ -107,7 +109,7 @@ class Settings(BaseModel):
             return names
         return () if list(names) == ["none"] else tuple(str(name).strip() for name in names)
 
-    @field_validator("teams", "limits", "phases", "announcements", "marks", mode="before")
+    @field_validator("teams", "limits", "server", "phases", "announcements", "marks", mode="before")
     @classmethod
     def _tables_are_json_in_the_environment(cls, value: object) -> object:
         try:
@@ -207,6 +209,7 @@ class Settings(BaseModel):
 # The models of tables, by the setting and how deep they are in it.
 _TABLES: dict[tuple[str, int], type[BaseModel]] = {
     ("limits", 1): DailyLimits,
+    ("server", 1): ServerSettings,
     ("phases", 2): Phase,
     ("phases", 3): DailyLimits,
     ("announcements", 2): Announcement,

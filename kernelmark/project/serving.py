@@ -1,0 +1,71 @@
+"""`[server]` of `kernelmark.toml`: where the project is served, and by which rules. Trusted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from harness.kinds import SandboxName, isolates
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class ServerSettings(BaseModel):
+    """How the project is served; commands that are given no server use the `url`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str | None = None
+    """The public address, such as https://bench.example.org; http is for this machine only."""
+    pools: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=128)], ...], Field(max_length=64)] = ()
+    """Names of devices that grade, as verdicts have them; the first is used if a submission names none.
+
+    Empty: the device of the first worker that connects.
+    """
+    sandboxes: tuple[SandboxName, ...] = ("docker", "bwrap")
+    """The sandboxes that a worker's verdicts may come from."""
+    checks_hidden: bool = False
+    """Whether `check` and `bench` run hidden tests, too."""
+    staff_ranks: bool = False
+    """Whether submissions of organizers and assistants rank."""
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        return None if value is None else origin_of(value)
+
+    @field_validator("sandboxes")
+    @classmethod
+    def _all_isolate(cls, value: tuple[SandboxName, ...]) -> tuple[SandboxName, ...]:
+        if not value or not all(map(isolates, value)):
+            raise ValueError("name sandboxes that isolate: docker, bwrap")
+        return value
+
+
+def origin_of(url: str) -> str:
+    """The origin of a server's address: scheme, host and port, without a slash at the end.
+
+    Raises:
+        ValueError: it is not such an address, or is http and not on this machine.
+    """
+    parts = urlsplit(url)
+    try:
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        raise ValueError("its port is not a number from 1 to 65535") from None
+    host = parts.hostname or ""
+    if (
+        parts.scheme not in ("http", "https")
+        or not host
+        or parts.path not in ("", "/")
+        or parts.query
+        or parts.fragment
+    ):
+        raise ValueError("give an address such as https://bench.example.org, without a path")
+    if parts.username or parts.password:
+        raise ValueError("give the address without a user's name")
+    if parts.scheme == "http" and host not in _LOOPBACK:
+        raise ValueError("http is for this machine only; use https")
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"

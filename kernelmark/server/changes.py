@@ -1,0 +1,55 @@
+"""Tells requests that wait what has changed. A change is told after it was committed; who wakes reads the state anew.
+
+Threads tell; the event loop waits. Topics are `queue`, `worker:NAME` and `run:RUN`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+
+
+class Changes:
+    """Made in any thread; `wait` is for coroutines of the event loop of one server."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+
+    def tell(self, *topics: str) -> None:
+        """Wake all that wait for one of these topics. Callable from any thread."""
+        with self._lock:
+            woken = [future for topic in topics for future in self._waiting.pop(topic, ())]
+        for future in woken:
+            future.get_loop().call_soon_threadsafe(_wake, future)
+
+    def subscribe(self, topic: str) -> asyncio.Future[None]:
+        """A future that is done at the topic's next change: subscribe, then read the state, then wait."""
+        future = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._waiting[topic].add(future)
+        future.add_done_callback(lambda done: self._forget(topic, done))
+        return future
+
+    def _forget(self, topic: str, future: asyncio.Future[None]) -> None:
+        with self._lock:
+            waiting = self._waiting.get(topic)
+            if waiting is not None:
+                waiting.discard(future)
+                if not waiting:
+                    del self._waiting[topic]
+
+
+async def wait(change: asyncio.Future[None], seconds: float) -> bool:
+    """Wait for a change that was subscribed to, and say whether it came; the subscription ends."""
+    try:
+        await asyncio.wait_for(change, seconds)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

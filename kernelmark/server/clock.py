@@ -1,0 +1,17 @@
+"""The two clocks of the server, as an object that tests replace."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """The machine's clocks."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since 1970, UTC; it may be set back."""
+        return time.time_ns()
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds since some moment; it never goes back, and is not that of another start of the machine."""
+        return time.monotonic_ns()

@@ -1,0 +1,1 @@
+"""The server's own state: accounts, queue and leases. The record is the ledger; this is not."""

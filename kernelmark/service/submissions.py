@@ -1,0 +1,98 @@
+"""The documents of a submission: what a client sends, and what it is told until the verdict is there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Base64Bytes, BaseModel, ConfigDict, Field
+
+from harness.kinds import Effort
+from harness.submission import MAX_BESIDE, BesideName, LanguageName
+from harness.verdict import RUN_ID, Outcome, Stage
+
+Mode = Literal["check", "bench", "submit", "screen"]
+"""What is done: only tested, timed too, recorded too, or timed as in training. Only `submit` reaches the ledger."""
+
+State = Literal["queued", "leased", "graded", "recorded", "done", "cancelled", "failed"]
+"""Where a grading is. `graded`: the answer is committed; `recorded`: the ledger has it; `done`: of the other modes;
+`failed`: our fault, after all tries."""
+
+ENDED: tuple[State, ...] = ("recorded", "done", "cancelled", "failed")
+
+JobClass = Literal["people", "batch", "regrade"]
+"""Between classes, devices are shared 3 to 1 to 1."""
+
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,64}$")]
+Run = Annotated[str, Field(pattern=RUN_ID)]
+
+
+class ServiceDocument(BaseModel):
+    """The base of all documents between server, client and worker: immutable, and unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SourceFile(ServiceDocument):
+    """A file beside a submission."""
+
+    name: BesideName
+    content: Base64Bytes
+
+
+class SubmissionRequest(ServiceDocument):
+    """A submission as sent to `POST /api/v1/submissions` as JSON. A form has the same fields; see the routes.
+
+    The server sets the author: it is the account's.
+    """
+
+    problem: Slug
+    language: LanguageName
+    source: Base64Bytes
+    beside: Annotated[tuple[SourceFile, ...], Field(max_length=MAX_BESIDE)] = ()
+    mode: Mode = "submit"
+    effort: Effort = "default"
+    pool: Annotated[str, Field(max_length=128)] | None = None
+    """The device's name; None: the first of the server's pools."""
+    again: bool = False
+    """Grade it although the account had the same source graded within a day, and do not answer with that run."""
+    batch: Annotated[str, Field(max_length=128)] | None = None
+    """A label of the caller's; with one, it is of the class `batch`."""
+
+
+class StageProgress(ServiceDocument):
+    """Item `done` of `total` of a stage is about to begin."""
+
+    stage: Stage
+    done: Annotated[int, Field(ge=0)]
+    total: Annotated[int, Field(ge=0)]
+    label: Annotated[str, Field(max_length=200)]
+
+
+class SubmissionStatus(ServiceDocument):
+    """What a submission's owner sees of it. It answers 202 to the request, and every later question."""
+
+    run: Run
+    problem: Slug
+    mode: Mode
+    pool: str
+    author: str
+    received_at: AwareDatetime
+    on_time: bool
+    """Whether it was received before the deadline."""
+    state: State
+    version: int
+    """Grows with each change; `?after=VERSION&wait_s=20` waits for the next one."""
+    before: int | None = None
+    """How many gradings come before it, while it is queued."""
+    expected_s: float | None = None
+    """In about how many seconds it ends, if that is known."""
+    waits_for: str = ""
+    """Why it is not being graded, if nobody can: no worker of its pool is connected, or none has this problem."""
+    progress: StageProgress | None = None
+    outcome: Outcome | None = None
+    """The verdict's, once it has one."""
+    score_s: float | None = None
+    error: str = ""
+    """Why it has failed, in one line."""
+    left: str = ""
+    """What is left of the day's limits, in words; empty if there are none."""

@@ -1,0 +1,162 @@
+"""The documents between the server and a worker, which dials out and asks. They carry data, never code or paths.
+
+A worker takes problems, references and private cases from its own checkout; both sides compare their hashes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Base64Bytes, Field
+
+from harness.kinds import DeviceKind, Effort, SandboxName
+from harness.submission import MAX_BESIDE, LanguageName
+from kernelmark.service.submissions import Mode, Run, ServiceDocument, Slug, SourceFile, StageProgress
+
+WORK_PROTOCOL = 1
+"""Changes when these documents do; a worker of another one is refused."""
+
+HEARTBEAT_S = 15.0
+LEASE_S = 90.0
+CLAIM_WAIT_S = 25.0
+"""How long the server keeps a claim open while nothing is queued."""
+HEARTBEAT_WAIT_S = 10.0
+"""How long the server keeps a heartbeat open, so that a cancellation arrives at once."""
+ANSWER_BYTES = 2 << 20
+
+Secret = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+"""128 random bits: the id of a lease, of a claim, or of a worker's start."""
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ProblemHashes(ServiceDocument):
+    """The hashes of one problem as a worker has it: public and private, without and with the final tests."""
+
+    public: Sha256
+    private: Sha256 | None = None
+    final_public: Sha256
+    final_private: Sha256 | None = None
+
+
+class WorkerHello(ServiceDocument):
+    """A worker's first message after each start, and again whenever something of it changes."""
+
+    instance: Secret
+    """Drawn at each start. A second live instance of a name is refused."""
+    version: Annotated[str, Field(max_length=64)]
+    """Of kernelmark."""
+    protocol: int
+    """`WORK_PROTOCOL`."""
+    pool: Annotated[str, Field(min_length=1, max_length=128)]
+    """The name of its devices, as verdicts have it."""
+    device: DeviceKind
+    sandbox: SandboxName
+    devices: Annotated[int, Field(ge=1, le=4096)]
+    slots: Annotated[int, Field(ge=1, le=4096)]
+    """How many jobs it takes at a time, on all devices together."""
+    problems: dict[Slug, ProblemHashes]
+
+
+class WorkerWelcome(ServiceDocument):
+    """The answer to a hello."""
+
+    name: str
+    """The worker's, as its token says."""
+    paused: str = ""
+    """Why it gets no work at present; empty if it does."""
+
+
+class Task(ServiceDocument):
+    """One grading, as a server may ask it of a worker. Sandbox, device, image and baselines are the worker's own."""
+
+    run: Run
+    problem: Slug
+    problem_sha256: Sha256
+    """The public hash, with final tests if `final`."""
+    final: bool
+    mode: Mode
+    effort: Effort
+    name: Annotated[str, Field(max_length=255)]
+    author: Annotated[str, Field(max_length=64)]
+    language: LanguageName
+    source: Base64Bytes
+    beside: Annotated[tuple[SourceFile, ...], Field(max_length=MAX_BESIDE)] = ()
+    alone: bool = False
+    """Whether nothing else may be graded on its device meanwhile: its judge ended once before."""
+
+
+class Lease(ServiceDocument):
+    """A task, and the right to answer it."""
+
+    lease: Secret
+    task: Task
+
+
+class Claim(ServiceDocument):
+    """A request for work. The same claim again gets the same leases."""
+
+    instance: Secret
+    claim: Secret
+    free: Annotated[int, Field(ge=1, le=4096)]
+    """How many more jobs the worker takes."""
+    wait_s: Annotated[float, Field(ge=0, le=CLAIM_WAIT_S)] = CLAIM_WAIT_S
+
+
+class Leases(ServiceDocument):
+    """What a claim gets; empty if nothing was queued for as long as it waited."""
+
+    leases: tuple[Lease, ...]
+
+
+class HeldLease(ServiceDocument):
+    """A lease that a worker holds, and what it last reported."""
+
+    lease: Secret
+    progress: StageProgress | None = None
+
+
+class Heartbeat(ServiceDocument):
+    """All leases that a worker holds, sent every `HEARTBEAT_S`, and within half a second of a change."""
+
+    instance: Secret
+    held: Annotated[tuple[HeldLease, ...], Field(max_length=8192)]
+    wait_s: Annotated[float, Field(ge=0, le=HEARTBEAT_WAIT_S)] = 0
+
+
+class Told(ServiceDocument):
+    """The answer to a heartbeat."""
+
+    end: tuple[Secret, ...]
+    """Leases that no longer count: cancelled, run out, or unknown. The worker ends them and need not answer."""
+    paused: str = ""
+
+
+Fault = Literal["harness", "usage", "worker", "judge-lost"]
+"""Whose an error is. `harness`: of the grading, ours. `usage`: the problem or the submission cannot be graded.
+`worker`: this worker cannot grade it, such as another problem's files; it costs no try. `judge-lost`: the process that
+graded ended; it costs one."""
+
+
+class TaskError(ServiceDocument):
+    """Why there is no verdict."""
+
+    fault: Fault
+    error_class: Annotated[str, Field(max_length=64)]
+    """The name of the class in `harness.errors`."""
+    where: Annotated[str, Field(max_length=500)] = ""
+    what: Annotated[str, Field(max_length=4000)]
+    remedy: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Answer(ServiceDocument):
+    """The end of a lease: exactly one of `verdict`, `check` and `error`."""
+
+    instance: Secret
+    lease: Secret
+    verdict: str | None = None
+    """The verdict's document, as `Verdict.to_json` writes it."""
+    check: str | None = None
+    """The check's document, of a task with the mode `check`."""
+    error: TaskError | None = None
+    answered_at: AwareDatetime
+    """By the worker's clock: one that is wrong is told so."""
