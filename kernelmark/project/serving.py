@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from harness.kinds import SandboxName, isolates
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+from kernelmark.service.origin import origin_of as origin_of
 
 
 class ServerSettings(BaseModel):
@@ -42,30 +40,3 @@ class ServerSettings(BaseModel):
         if not value or not all(map(isolates, value)):
             raise ValueError("name sandboxes that isolate: docker, bwrap")
         return value
-
-
-def origin_of(url: str) -> str:
-    """The origin of a server's address: scheme, host and port, without a slash at the end.
-
-    Raises:
-        ValueError: it is not such an address, or is http and not on this machine.
-    """
-    parts = urlsplit(url)
-    try:
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        raise ValueError("its port is not a number from 1 to 65535") from None
-    host = parts.hostname or ""
-    if (
-        parts.scheme not in ("http", "https")
-        or not host
-        or parts.path not in ("", "/")
-        or parts.query
-        or parts.fragment
-    ):
-        raise ValueError("give an address such as https://bench.example.org, without a path")
-    if parts.username or parts.password:
-        raise ValueError("give the address without a user's name")
-    if parts.scheme == "http" and host not in _LOOPBACK:
-        raise ValueError("http is for this machine only; use https")
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"

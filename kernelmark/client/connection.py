@@ -1,0 +1,307 @@
+"""A connection to one server: requests with a token, repeated where that is safe, and answers that are checked.
+
+Client commands, organizers' commands and the worker use it. Trusted; the server is not: its answers are bounded, parsed
+into documents, and its text is made safe to print. A token is sent to one exact origin. Redirects are not followed,
+`~/.netrc` is not read, and proxies are those of the environment, except for this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeVar
+
+import requests
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from requests.auth import AuthBase
+
+from harness.errors import HarnessError, UsageError
+from harness.shared.document import DocumentError, parse_json
+from kernelmark.service.origin import is_loopback, origin_of
+from kernelmark.service.refusal import RefusalDocument
+from leaderboard.text.visible import visible
+
+T = TypeVar("T")
+Parameters = Mapping[str, str | int | float]
+
+ANSWER_BYTES = 64 << 20
+_CONNECT_S, _READ_S = 10.0, 30.0
+_LONGEST = 1000  # characters of a server's text that are shown
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+_PASSING = (502, 503, 504)  # what a proxy says while the server starts
+_FOREIGN = "is it the address of a server of kernelmark?"
+
+
+class Refused(UsageError):
+    """The server refused a request, and repeating it is of no use: `status` and `code` say how, for programs."""
+
+    def __init__(
+        self, where: str, what: str, remedy: str, status: int, code: str, retry_after_s: int | None = None
+    ) -> None:
+        self.status, self.code, self.retry_after_s = status, code, retry_after_s
+        super().__init__(where, what, remedy)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.where, self.what, self.remedy, self.status, self.code, self.retry_after_s)
+
+
+class Unreachable(HarnessError):
+    """There was no answer from the server, or one that is not the server's own."""
+
+    def __init__(self, what: str, remedy: str = "", *, passing: bool = False) -> None:
+        """`passing`: whether the same request may be answered a moment later."""
+        self.passing = passing
+        super().__init__(what, remedy)
+
+
+@dataclass(frozen=True)
+class _Request:
+    method: str
+    path: str
+    parameters: Parameters | None = None
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    wait_s: float = 0
+
+    @classmethod
+    def with_body(
+        cls, method: str, path: str, document: BaseModel | None, headers: Mapping[str, str], wait_s: float
+    ) -> _Request:
+        body = b"" if document is None else document.model_dump_json(exclude_none=True).encode()
+        return cls(method, path, None, body, {"Content-Type": "application/json", **headers}, wait_s)
+
+
+class Connection:
+    """A server's origin and the token for it. A context manager; one thread at a time may use it."""
+
+    def __init__(
+        self,
+        origin: str,
+        token: str | None = None,
+        *,
+        ca: Path | None = None,
+        patience_s: float = 20,
+        tolerant: bool = False,
+    ) -> None:
+        """
+        Args:
+            origin: such as https://bench.example.org; http is for this machine only.
+            token: the secret; None: requests are made as nobody.
+            ca: a file of certificates in PEM, which are trusted in place of the usual ones.
+            patience_s: for how long a request that may be repeated is repeated while there is no answer.
+            tolerant: take answers with fields that this version does not know.
+
+        Raises:
+            UsageError: the address or the file of certificates is not valid.
+        """
+        try:
+            self.origin = origin_of(origin)
+        except ValueError as error:
+            raise UsageError(f"server {shown(origin)}", "is not a server's address", str(error)) from None
+        if ca is not None and not ca.is_file():
+            raise UsageError(str(ca), "is not a file of certificates", "name a file in PEM format")
+        self._patience_s, self._tolerant = patience_s, tolerant
+        self._session = requests.Session()
+        self._session.auth = _Bearer(token)  # always set, or else requests looks into ~/.netrc
+        self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
+        self._session.trust_env = not is_loopback(self.origin)
+        from_environment = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE")
+        self._verify: str | bool = str(ca) if ca is not None else from_environment or True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its sockets."""
+        self._session.close()
+
+    def get(self, path: str, answer: type[T], *, parameters: Parameters | None = None, wait_s: float = 0) -> T:
+        """Ask for a document.
+
+        Args:
+            path: below `/api/v1/`, such as `submissions/81def7c3a90b4412`.
+            answer: what the answer is parsed as.
+            wait_s: how long the server may wait before it answers.
+
+        Raises:
+            Refused: the server refused it.
+            Unreachable: there was no answer for as long as its patience lasts, or it was none of the server's.
+            HarnessError: the answer is not such a document.
+        """
+        return self._document(self._repeated(_Request("GET", path, parameters, wait_s=wait_s)), answer)
+
+    def get_bytes(self, path: str, *, parameters: Parameters | None = None) -> bytes:
+        """Ask for something that is not parsed here: a verdict, a source, or lines of JSON.
+
+        Raises:
+            Refused, Unreachable: as for `get`.
+        """
+        return self._repeated(_Request("GET", path, parameters))
+
+    def post(
+        self,
+        path: str,
+        document: BaseModel | None,
+        answer: type[T],
+        *,
+        headers: Mapping[str, str] | None = None,
+        wait_s: float = 0,
+        repeatable: bool = False,
+    ) -> T:
+        """Send a document.
+
+        Args:
+            repeatable: whether the server does nothing twice if it gets this twice: it has a key, or an id.
+
+        Raises:
+            Refused, Unreachable, HarnessError: as for `get`. No answer to what is not repeatable may mean that it was
+                done.
+        """
+        request = _Request.with_body("POST", path, document, headers or {}, wait_s)
+        return self._document(self._repeated(request) if repeatable else self._once(request), answer)
+
+    def put(self, path: str, document: BaseModel, answer: type[T]) -> T:
+        """Send a document that replaces what is there.
+
+        Raises:
+            Refused, Unreachable, HarnessError: as for `get`.
+        """
+        return self._document(self._repeated(_Request.with_body("PUT", path, document, {}, 0)), answer)
+
+    def patch(self, path: str, document: BaseModel, answer: type[T]) -> T:
+        """Send changes of what is there.
+
+        Raises:
+            Refused, Unreachable, HarnessError: as for `get`.
+        """
+        return self._document(self._repeated(_Request.with_body("PATCH", path, document, {}, 0)), answer)
+
+    def delete(self, path: str) -> bytes:
+        """Remove, cancel or revoke; returns the body of the answer, which may be empty.
+
+        Raises:
+            Refused, Unreachable: as for `get`.
+        """
+        return self._repeated(_Request("DELETE", path))
+
+    def _repeated(self, request: _Request) -> bytes:
+        """Make a request until it is answered, or the patience has ended."""
+        until, pause_s = time.monotonic() + self._patience_s, _FIRST_PAUSE_S
+        while True:
+            try:
+                return self._once(request)
+            except Unreachable as error:
+                if not error.passing or time.monotonic() + pause_s > until:
+                    raise
+            time.sleep(pause_s * random.uniform(0.5, 1))  # so that many clients do not come back at once
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _once(self, request: _Request) -> bytes:
+        try:
+            with self._session.request(
+                request.method,
+                f"{self.origin}/api/v1/{request.path}",
+                params=None if request.parameters is None else dict(request.parameters),
+                data=request.body,
+                headers=dict(request.headers),
+                timeout=(_CONNECT_S, _READ_S + request.wait_s),
+                verify=self._verify,
+                allow_redirects=False,
+                stream=True,
+            ) as response:
+                content = self._content(response)
+        except requests.exceptions.SSLError as error:
+            raise Unreachable(
+                f"the certificate of {self.origin} is not trusted here ({_short(error)})",
+                "`kernelmark login --ca FILE` trusts certificates of your own",
+            ) from None
+        except requests.RequestException as error:
+            what = f"no answer from {self.origin} ({_short(error)})"
+            raise Unreachable(what, "try again later", passing=True) from None
+        except OSError as error:  # the certificates cannot be read
+            raise Unreachable(f"no request to {self.origin} can be made ({_short(error)})") from None
+        if response.status_code < 300:
+            return content
+        return self._refused(response, content)
+
+    def _content(self, response: requests.Response) -> bytes:
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise Unreachable(f"{self.origin} answers in an encoding that was not asked for", _FOREIGN)
+        parts, size = list[bytes](), 0
+        for part in response.iter_content(1 << 16):
+            parts.append(part)
+            size += len(part)
+            if size > ANSWER_BYTES:
+                raise Unreachable(f"{self.origin} answers with more than {ANSWER_BYTES:,} bytes", _FOREIGN)
+        return b"".join(parts)
+
+    def _refused(self, response: requests.Response, content: bytes) -> NoReturn:
+        status = response.status_code
+        passing = status in _PASSING
+        try:
+            said = _tolerantly(RefusalDocument, content)
+        except ValueError:
+            what = f"{self.origin} answers {status} {shown(response.reason or '')}".rstrip()
+            raise Unreachable(what, "try again later" if passing else _FOREIGN, passing=passing) from None
+        where, what, remedy = shown(said.where), shown(said.title), shown(said.remedy)
+        if status >= 500:
+            raise Unreachable(f"{self.origin}: {where}: {what}", remedy, passing=passing)
+        raise Refused(where, what, remedy, status, said.type.removeprefix("urn:kernelmark:"), said.retry_after_s)
+
+    def _document(self, content: bytes, answer: type[T]) -> T:
+        try:
+            return _tolerantly(answer, content) if self._tolerant else TypeAdapter(answer).validate_json(content)
+        except ValueError as error:
+            what = f"the answer of {self.origin} is not what this version of kernelmark expects ({_short(error)})"
+            raise HarnessError(what, "do both have the same version of kernelmark?") from None
+
+
+def shown(text: str) -> str:
+    """A server's text as one line that is safe to print, and not endless."""
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= _LONGEST else line[:_LONGEST] + " ..."
+
+
+class _Bearer(AuthBase):
+    def __init__(self, token: str | None) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._token is not None:
+            request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+def _tolerantly(answer: type[T], content: bytes) -> T:
+    """Parse a document without the fields that a later version has added to it.
+
+    Raises:
+        ValueError: it is not such a document.
+    """
+    found = parse_json(content)
+    if isinstance(found, dict) and isinstance(answer, type) and issubclass(answer, BaseModel):
+        found = {key: value for key, value in found.items() if key in answer.model_fields}
+    return TypeAdapter(answer).validate_python(found)
+
+
+def _short(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return shown(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    if isinstance(error, DocumentError | OSError) and not isinstance(error, requests.RequestException):
+        return shown(str(error))
+    cause: BaseException = error
+    while cause.args and isinstance(cause.args[0], BaseException):
+        cause = cause.args[0]
+    inner = getattr(cause, "reason", None)
+    return shown(str(inner if isinstance(inner, BaseException) else cause))[:200]

@@ -1,0 +1,39 @@
+"""The documents of accounts: what accepting an invitation sends and gets, and who one is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from kernelmark.service.submissions import ServiceDocument
+
+Role = Literal["participant", "assistant", "organizer"]
+
+
+class InvitationAcceptance(ServiceDocument):
+    """Sent to `POST /api/v1/invitations/accept`, without a token."""
+
+    secret: Annotated[str, Field(max_length=200)]
+    name: Annotated[str, Field(max_length=64)] | None = None
+    """The account's name, by which runs are recorded for ever; None: that of the invitation."""
+    label: Annotated[str, Field(max_length=128)] = ""
+    """What the new token is called in lists: the machine's name."""
+
+
+class Me(ServiceDocument):
+    """Whose a token is. `GET /api/v1/me`."""
+
+    name: str
+    role: Role
+    team: str | None = None
+    scopes: tuple[str, ...]
+    ends: AwareDatetime
+    """When the token ends."""
+
+
+class SignedIn(ServiceDocument):
+    """The answer to an acceptance. The token's secret is shown this once."""
+
+    token: str
+    me: Me
