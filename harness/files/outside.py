@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 TEXT_BYTES = 4 << 20  # more than people write into one file: settings, a problem, a table
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def _flag(name: str) -> int:
+    return getattr(os, name, 0)  # Windows has others, and no terminal or pipe among its files
+
+
+_FLAGS = os.O_RDONLY | _flag("O_NONBLOCK") | _flag("O_NOCTTY") | _flag("O_CLOEXEC") | _flag("O_BINARY")
+_NO_LINK = _flag("O_NOFOLLOW")
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -43,7 +50,7 @@ def opened(path: Path, *, follow: bool = False, buffering: int = -1) -> BinaryIO
         OSError: it cannot be opened, or is no regular file.
     """
     try:
-        descriptor = os.open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
+        descriptor = os.open(path, _FLAGS if follow else _FLAGS | _NO_LINK)
     except ValueError:
         raise RefusedFile(path, "its name holds a NUL character") from None
     except OSError as error:

@@ -7,7 +7,6 @@ writer that is still at work or was killed.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import stat
@@ -200,6 +199,8 @@ class JsonlLedger:
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
         """Open the file for appending, creating it if necessary, and hold its lock."""
+        import fcntl  # not on Windows, where clients show results
+
         make_directory(self.path.parent)
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
