@@ -21,7 +21,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from requests.auth import AuthBase
 
 from harness.errors import HarnessError, UsageError
-from harness.shared.document import DocumentError, parse_json
+from harness.shared.document import parse_json
 from kernelmark.service.origin import is_loopback, origin_of
 from kernelmark.service.refusal import RefusalDocument
 from leaderboard.text.visible import visible
@@ -85,7 +85,7 @@ class Connection:
         token: str | None = None,
         *,
         ca: Path | None = None,
-        patience_s: float = 20,
+        patience_s: float = 5,
         tolerant: bool = False,
     ) -> None:
         """
@@ -253,10 +253,13 @@ class Connection:
         except ValueError:
             what = f"{self.origin} answers {status} {shown(response.reason or '')}".rstrip()
             raise Unreachable(what, "try again later" if passing else _FOREIGN, passing=passing) from None
-        where, what, remedy = shown(said.where), shown(said.title), shown(said.remedy)
+        where, title, remedy = shown(said.where), shown(said.title), shown(said.remedy)
         if status >= 500:
-            raise Unreachable(f"{self.origin}: {where}: {what}", remedy, passing=passing)
-        raise Refused(where, what, remedy, status, said.type.removeprefix("urn:kernelmark:"), said.retry_after_s)
+            raise Unreachable(f"{self.origin}: {title}", remedy, passing=passing)
+        what = title.removeprefix(where).removeprefix(":").lstrip()  # a title begins with where
+        raise Refused(
+            where, what or title, remedy, status, said.type.removeprefix("urn:kernelmark:"), said.retry_after_s
+        )
 
     def _document(self, content: bytes, answer: type[T]) -> T:
         try:
@@ -294,14 +297,15 @@ def _tolerantly(answer: type[T], content: bytes) -> T:
     return TypeAdapter(answer).validate_python(found)
 
 
-def _short(error: Exception) -> str:
+def _short(error: BaseException) -> str:
+    """Why there is no answer, without what the layers of libraries say of each other."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return shown(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-    if isinstance(error, DocumentError | OSError) and not isinstance(error, requests.RequestException):
-        return shown(str(error))
-    cause: BaseException = error
-    while cause.args and isinstance(cause.args[0], BaseException):
-        cause = cause.args[0]
-    inner = getattr(cause, "reason", None)
-    return shown(str(inner if isinstance(inner, BaseException) else cause))[:200]
+    inner: object = error
+    while isinstance(inner, BaseException):
+        if isinstance(inner, OSError) and inner.strerror:
+            return shown(inner.strerror)
+        error = inner
+        inner = getattr(inner, "reason", None) or inner.__cause__ or inner.__context__ or next(iter(inner.args), None)
+    return shown(str(error))[:200]

@@ -119,6 +119,23 @@ def connection(given: str) -> Connection:
     return find(given)[1].connection()
 
 
+def chosen(given: str | None, project: str | None) -> Connection:
+    """A connection to the server that a command means: the one it names, else the project's, else the only one.
+
+    Args:
+        given: a name or an address; None: the command names none.
+        project: the origin that the project's settings name.
+
+    Raises:
+        UsageError: the user is not signed in to it, or it is not clear which one is meant.
+    """
+    servers = known()
+    if given is None and project is None and len(servers) != 1:
+        what = "you are signed in to several" if servers else "you are signed in to none"
+        raise UsageError("server", what, f"name one: {', '.join(servers)}" if servers else "`kernelmark login ADDRESS`")
+    return connection(given or project or next(iter(servers)))
+
+
 def reading(given: str) -> Connection:
     """A connection that only reads what is public: with the user's token if there is one, else as nobody.
 

@@ -16,6 +16,7 @@ from harness.files.outside import real
 from harness.kinds import DeviceKind, SandboxName
 
 if TYPE_CHECKING:
+    from kernelmark.client.connection import Connection
     from kernelmark.project.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,6 +50,22 @@ beside_option = click.option(
 form_option = click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it."
 )
+server_option = click.option(
+    "--server",
+    metavar="SERVER",
+    help="Which server, by its name or address. [default: the project's, else the only one that you are signed in to]",
+)
+
+
+def connected(server: str | None) -> Connection:
+    """A connection to the server of `--server`, with the user's token for it.
+
+    Raises:
+        UsageError: the user is not signed in to it, or it is not clear which one is meant.
+    """
+    from kernelmark.client import servers
+
+    return servers.chosen(server, load_settings().server.url)
 
 
 def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:

@@ -91,7 +91,8 @@ def failed_by(form: str, error: KernelmarkError) -> int:
 
 def error_text(error: KernelmarkError) -> ErrorText:
     """The kind, the message and the remedy of an error."""
-    code: Any = re.sub("(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
+    kind = next(each for each in type(error).__mro__ if each.__module__ == KernelmarkError.__module__)
+    code: Any = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__.removesuffix("Error")).lower()
     remedy = " ".join(getattr(error, "remedy", "").split())
     return {"code": code, "message": str(error).removesuffix(f"; {remedy}"), "remedy": remedy}
 

@@ -96,3 +96,32 @@ class SubmissionStatus(ServiceDocument):
     """Why it has failed, in one line."""
     left: str = ""
     """What is left of the day's limits, in words; empty if there are none."""
+
+
+class Submissions(ServiceDocument):
+    """An account's own submissions, newest first. `GET /api/v1/submissions?last=20`; `open=true`: only those that have
+    not ended.
+    """
+
+    items: tuple[SubmissionStatus, ...]
+
+
+class PoolStatus(ServiceDocument):
+    """What the devices of one name do."""
+
+    pool: str
+    workers: int
+    """How many are connected and not paused."""
+    devices: int
+    leased: int
+    queued: int
+    expected_s: float | None = None
+    """In about how many seconds a submission ends that is queued now, if that is known."""
+
+
+class QueueStatus(ServiceDocument):
+    """The whole queue, without names. `GET /api/v1/queue`, for everybody who is signed in."""
+
+    pools: tuple[PoolStatus, ...]
+    paused: str = ""
+    """Why nothing is graded at present; empty if it is."""
