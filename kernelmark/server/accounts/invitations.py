@@ -1,0 +1,180 @@
+"""Invitations: tokens that make an account, or let somebody back into one, once. Routes and `serve` call it.
+
+An invitation ends with the token that it was made with, and when its maker is no organizer any more. So the scopes of
+organizers come from the server's own first link, or from an organizer, and from nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+from sqlalchemy import Connection, Row, Select, select, update
+
+from kernelmark.server.accounts import accounts as people
+from kernelmark.server.accounts import audit, names, tokens
+from kernelmark.server.accounts.names import Recorded
+from kernelmark.server.accounts.principal import SCOPES, Principal
+from kernelmark.server.database import tables
+from kernelmark.service.accounts import Role
+from kernelmark.service.refusal import Refusal
+
+DAYS = 14
+"""How long an invitation can be used unless somebody says otherwise."""
+_FIRST_DAYS = 1
+_FIRST = "the first organizer"  # the label of the server's own invitations
+
+
+class Invited(BaseModel):
+    """What an invitation makes: an account with this role, or a token of an account that there is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Role = "participant"
+    name: str | None = None
+    """None: whoever uses it chooses."""
+    team: str | None = None
+    account: int | None = None
+    """The account that it lets somebody back into."""
+    first: bool = False
+    """Whether the server made it, for the first organizer."""
+
+
+class Accepted(NamedTuple):
+    """What an invitation gave."""
+
+    account: int
+    name: str
+    role: Role
+    team: str | None
+    secret: str
+    """Of a new token."""
+
+
+def make(
+    connection: Connection,
+    now_ns: int,
+    by: Principal,
+    among: Recorded,
+    *,
+    role: Role = "participant",
+    name: str | None = None,
+    team: str | None = None,
+    account: str | None = None,
+    count: int = 1,
+    days: float = DAYS,
+) -> list[str]:
+    """Make invitations, and return their secrets.
+
+    Args:
+        name: the name of the account, which may be an author's in a ledger.
+        account: the name of an account that exists, for which the invitation makes a token; it keeps role and team.
+
+    Raises:
+        Refusal: a name cannot be had, there is no such account, or what is asked for does not go together.
+    """
+    invited = Invited(role=role, name=name, team=team)
+    if (name is not None or account is not None) and count != 1:
+        raise Refusal(422, "one-account", "count", f"is {count}, for one account", "make one for each name")
+    if name is not None:
+        names.refuse_account(connection, name, among, given=True)
+    if team is not None:
+        names.refuse_team(connection, team, among)
+    if account is not None:
+        if name is not None or team is not None or role != "participant":
+            what = "exists already, with its name, role and team"
+            raise Refusal(422, "account-exists", f"account {account[:80]!r}", what, "give the account alone")
+        row = people.find(connection, account)
+        invited = Invited(role=row.role, name=row.name, account=row.id)
+    made = [
+        tokens.make(
+            connection, now_ns, "invitation",
+            details=invited.model_dump_json(), uses=1, parent=by.token, days=days, label=invited.name or "",
+        )
+        for _ in range(count)
+    ]  # fmt: skip
+    audit.note(connection, now_ns, by, "invitations make", invited.name or "", {**invited.model_dump(), "count": count})
+    return made
+
+
+def first(connection: Connection, now_ns: int) -> str | None:
+    """The secret of a new invitation for the first organizer, in place of the one before; None: there is an organizer.
+
+    An organizer counts who has used a token that still counts: one who lost theirs can come back.
+    """
+    there = (
+        select(tables.tokens.c.id)
+        .join(tables.accounts, tables.accounts.c.id == tables.tokens.c.account)
+        .where(tables.accounts.c.role == "organizer", tables.accounts.c.state == "active", tokens.live(now_ns))
+        .where(tables.tokens.c.last_used_ns.is_not(None), tables.tokens.c.scopes.contains("organize"))
+    )
+    mine = tables.tokens.c.kind == "invitation", tables.tokens.c.label == _FIRST, tables.tokens.c.parent.is_(None)
+    tokens.revoke(connection, now_ns, *mine)
+    if connection.execute(there.limit(1)).first():
+        return None
+    details = Invited(role="organizer", first=True).model_dump_json()
+    return tokens.make(connection, now_ns, "invitation", details=details, uses=1, days=_FIRST_DAYS, label=_FIRST)
+
+
+def accept(
+    connection: Connection, secret: str, name: str | None, now_ns: int, among: Recorded, label: str = ""
+) -> Accepted:
+    """Use an invitation up.
+
+    Args:
+        name: the name of the new account; None if the invitation has one.
+        label: of the token that it gives, such as the name of the machine.
+
+    Raises:
+        Refusal: there is no such invitation, it was used or has ended, or the name cannot be had.
+    """
+    row = _usable(connection, secret, now_ns)
+    invited = Invited.model_validate_json(row.details)
+    connection.execute(update(tables.tokens).where(tables.tokens.c.id == row.id).values(uses_left=row.uses_left - 1))
+    wanted = invited.name or name
+    if wanted is None:
+        raise Refusal(422, "name-needed", "name", "is missing", "choose a name for the new account")
+    if name is not None and names.folded(name) != names.folded(wanted):
+        remedy = "leave the name out, or ask for another invitation"
+        raise Refusal(409, "other-name", "name", f"the invitation is for {wanted}", remedy)
+    account = invited.account or _account_of(connection, now_ns, invited, wanted, among)
+    found = connection.execute(select(tables.accounts).where(tables.accounts.c.id == account)).one()
+    if found.state != "active":
+        raise Refusal(403, "banned", "account", f"{found.name} is banned", "ask an organizer")
+    scopes = SCOPES[found.role] & SCOPES[invited.role]
+    made = tokens.make(connection, now_ns, "client", account=found.id, scopes=scopes, label=label)
+    audit.note(connection, now_ns, None, "invitations accept", found.name, {"invitation": row.id, "role": found.role})
+    return Accepted(found.id, found.name, found.role, found.team, made)
+
+
+def _account_of(connection: Connection, now_ns: int, invited: Invited, name: str, among: Recorded) -> int:
+    """Make the account of an invitation; the first organizer's may be there already, and its token be lost."""
+    if invited.first:
+        same = tables.accounts.c.folded == names.folded(name)
+        row = connection.execute(select(tables.accounts).where(same, tables.accounts.c.role == "organizer")).first()
+        if row is not None:
+            return int(row.id)
+    given = invited.first or invited.name is not None
+    return people.make(connection, now_ns, name, invited.role, invited.team, among, given=given)
+
+
+def _usable(connection: Connection, secret: str, now_ns: int) -> Row[Any]:
+    """The invitation with this secret, as far as it counts."""
+    mine = (tables.tokens.c.sha256 == tokens.hashed(secret), tables.tokens.c.kind == "invitation")
+    row = connection.execute(select(tables.tokens).where(*mine)).one_or_none()
+    remedy = "ask an organizer for another"
+    if row is None:
+        raise Refusal(404, "no-such-invitation", "invitation", "there is no such invitation", "give the whole link")
+    if not row.uses_left:
+        raise Refusal(410, "invitation-used", "invitation", "was used already", remedy)
+    if not connection.execute(select(tables.tokens.c.id).where(*mine, tokens.live(now_ns))).first():
+        raise Refusal(410, "invitation-ended", "invitation", "has ended, or was revoked", remedy)
+    if row.parent is not None and not connection.execute(_made_by_an_organizer(row.parent)).first():
+        raise Refusal(410, "invitation-ended", "invitation", "its maker is no organizer any more", remedy)
+    return row
+
+
+def _made_by_an_organizer(token: int) -> Select[Any]:
+    makers = tables.tokens.join(tables.accounts, tables.accounts.c.id == tables.tokens.c.account)
+    is_one = tables.accounts.c.role == "organizer"
+    return select(tables.accounts.c.id).select_from(makers).where(tables.tokens.c.id == token, is_one)

@@ -1,0 +1,127 @@
+"""Tokens: made, recognized and revoked. The routes, invitations and `serve` call it, with a connection to the database.
+
+A token is a secret of 32 random bytes that is shown once: only its SHA-256 is kept. One that was made with another
+token ends with that, too, and makes no further ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from typing import Literal
+
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, or_, select, update
+
+from kernelmark.server.accounts.principal import SCOPES, Principal, Scope
+from kernelmark.server.database.tables import accounts, tokens
+from kernelmark.server.service import Service
+
+Kind = Literal["client", "worker", "invitation"]
+
+PREFIXES: dict[Kind, str] = {"client": "kmt_", "worker": "kmw_", "invitation": "kmi_"}
+"""By which scanners for secrets, and people, recognize them."""
+DAY_NS = 86_400_000_000_000
+DAYS = 90
+"""How long a token lives unless somebody says otherwise."""
+_parent, _maker = tokens.alias("parent"), accounts.alias("maker")
+_USED_EVERY_NS = 60_000_000_000  # how exact `last used` is
+
+
+def make(
+    connection: Connection,
+    now_ns: int,
+    kind: Kind,
+    *,
+    account: int | None = None,
+    worker: str | None = None,
+    scopes: Iterable[Scope] = (),
+    label: str = "",
+    details: str | None = None,
+    uses: int | None = None,
+    parent: int | None = None,
+    days: float = DAYS,
+) -> str:
+    """Make a token, and return its secret.
+
+    Args:
+        account: whose it is, of the kind `client`.
+        worker: the worker's name, of the kind `worker`, whose only scope is `work`.
+        details: the document of an invitation.
+        uses: how often it can be used; None: any number of times.
+        parent: the id of the token that it was made with.
+        days: how long it lives; not longer than its parent.
+    """
+    secret = PREFIXES[kind] + secrets.token_urlsafe(32)
+    ends_ns = now_ns + round(days * DAY_NS)
+    if parent is not None:
+        ends_ns = min(ends_ns, connection.execute(select(tokens.c.ends_ns).where(tokens.c.id == parent)).scalar_one())
+    connection.execute(
+        tokens.insert().values(
+            sha256=hashed(secret),
+            kind=kind,
+            account=account,
+            worker=worker,
+            scopes="work" if kind == "worker" else " ".join(sorted(scopes)),
+            label=label,
+            details=details,
+            uses_left=uses,
+            parent=parent,
+            created_ns=now_ns,
+            ends_ns=ends_ns,
+        )
+    )
+    return secret
+
+
+def hashed(secret: str) -> str:
+    """What is kept of a secret. It is drawn from 256 bits, so it needs no slow hash."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def authenticate(connection: Connection, secret: str, now_ns: int) -> Principal | None:
+    """Whom a client's or worker's token belongs to.
+
+    None: there is no such token; it, or the one that it was made with, has ended or was revoked; or its account is
+    banned.
+    """
+    row = connection.execute(
+        select(tokens, accounts.c.name, accounts.c.role, accounts.c.team)
+        .select_from(tokens.outerjoin(accounts, accounts.c.id == tokens.c.account))
+        .where(tokens.c.sha256 == hashed(secret), tokens.c.kind.in_(("client", "worker")), live(now_ns))
+        .where(or_(tokens.c.kind == "worker", accounts.c.state == "active"))
+    ).one_or_none()
+    if row is None:
+        return None
+    if row.kind == "worker":
+        return Principal(None, row.worker, None, None, row.id, frozenset({"work"}), row.worker, row.last_used_ns)
+    allowed = SCOPES[row.role] & frozenset(row.scopes.split())
+    return Principal(row.account, row.name, row.role, row.team, row.id, allowed, used_ns=row.last_used_ns)
+
+
+def live(now_ns: int) -> ColumnElement[bool]:
+    """The tokens that still count: neither ended nor revoked, nor that with which they were made."""
+    parent = exists().where(_parent.c.id == tokens.c.parent, *_unended(_parent, now_ns), _maker.c.state == "active")
+    return and_(
+        *_unended(tokens, now_ns), or_(tokens.c.parent.is_(None), parent.where(_maker.c.id == _parent.c.account))
+    )
+
+
+def note_use(service: Service, principal: Principal) -> None:
+    """Have it written when a token was last used, without waiting for that, unless it was within a minute."""
+    now_ns = service.clock.now_ns()
+    if principal.used_ns is not None and now_ns - principal.used_ns < _USED_EVERY_NS:
+        return
+    used = update(tokens).where(tokens.c.id == principal.token).values(last_used_ns=now_ns)
+    service.database.write(lambda connection: connection.execute(used).rowcount)
+
+
+def revoke(connection: Connection, now_ns: int, *which: ColumnElement[bool]) -> list[int]:
+    """End the tokens for which all conditions hold, and return the ids of those that had not been revoked before."""
+    found = connection.execute(select(tokens.c.id).where(tokens.c.revoked_ns.is_(None), *which)).scalars().all()
+    connection.execute(update(tokens).where(tokens.c.id.in_(found)).values(revoked_ns=now_ns))
+    return list(found)
+
+
+def _unended(token: FromClause, now_ns: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return token.c.revoked_ns.is_(None), token.c.ends_ns > now_ns
