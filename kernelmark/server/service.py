@@ -16,5 +16,11 @@ class Service:
 
     project: Project
     database: Database
+    url: str = "http://127.0.0.1:8080"
+    """The origin at which people reach it."""
+    local: str = "127.0.0.1:8080"
+    """The address on which it listens, as its own worker gives it in `Host`."""
+    proxy: str | None = None
+    """The one peer whose `X-Forwarded-For` is read."""
     changes: Changes = field(default_factory=Changes)
     clock: Clock = field(default_factory=Clock)

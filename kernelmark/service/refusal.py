@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from harness.errors import said
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -27,7 +29,7 @@ class RefusalDocument(BaseModel):
     retry_after_s: int | None = None
 
 
-RefusalStatus = Literal[400, 401, 403, 404, 409, 410, 411, 413, 415, 421, 422, 429, 500, 503]
+RefusalStatus = Literal[400, 401, 403, 404, 405, 408, 409, 410, 411, 413, 415, 421, 422, 429, 500, 503]
 
 
 class Refusal(Exception):
@@ -51,13 +53,13 @@ class Refusal(Exception):
         """
         self.status, self.code, self.where, self.what, self.remedy = status, code, where, what, remedy
         self.retry_after_s = retry_after_s
-        super().__init__(f"{where}: {what}; {remedy}")
+        super().__init__(f"{said(where, what)}; {remedy}")
 
     @property
     def document(self) -> RefusalDocument:
         return RefusalDocument(
             type=f"urn:kernelmark:{self.code}",
-            title=self.what,
+            title=said(self.where, self.what),
             status=self.status,
             detail=str(self),
             where=self.where,

@@ -1,0 +1,25 @@
+"""The web application: its routes behind its defence, and its OpenAPI document. `process` serves it; tests call it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, FastAPI
+
+from kernelmark import __version__
+from kernelmark.server.service import Service
+from kernelmark.server.web import errors
+from kernelmark.server.web.defence import API, Defence
+
+ROUTERS: tuple[APIRouter, ...] = ()
+"""Of the API."""
+
+
+def create_app(service: Service) -> FastAPI:
+    """The application of one server; the parts of `service` are running already."""
+    app = FastAPI(title="kernelmark", version=__version__, openapi_url="/openapi.json", docs_url=None, redoc_url=None)
+    app.state.service = service
+    app.add_middleware(Defence, service=service)
+    errors.install(app)
+    for router in ROUTERS:
+        app.include_router(router, prefix=API, responses=errors.RESPONSES)
+    errors.describe(app)
+    return app
