@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import HarnessError
+from harness.judge import Progress
+from harness.judge.setup import ignore
 from harness.submission import Submission
 from harness.verdict import Verdict
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, OnStep, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.grading.fleet.reuse import Answers
 from kernelmark.project.settings import Settings
@@ -63,16 +65,18 @@ class FakeWorker:
         self.cancelled: list[str] = []
         self.closed = False
         self._waiting: dict[bytes, Future[JobAnswer]] = {}
+        self._watching: dict[str, OnStep] = {}
         self._changed = threading.Condition()
 
     def start(self) -> None: ...
 
     def wait(self) -> None: ...
 
-    def submit(self, request: JobRequest) -> Future[JobAnswer]:
+    def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
         future: Future[JobAnswer] = Future()
         with self._changed:
             self.handed.append(request)
+            self._watching[request.run] = on_step
             self._waiting[request.submission.source] = future
             self._changed.notify_all()
         if self.closed:
@@ -102,6 +106,11 @@ class FakeWorker:
             future.set_exception(what)
         else:
             future.set_result(what)
+
+    def step(self, request: JobRequest, step: Progress) -> None:
+        """Report a step of a job that it has."""
+        assert request.progress
+        self._watching[request.run](step)
 
     def answer(self, *requests: JobRequest) -> None:
         """Answer jobs that it has."""

@@ -64,7 +64,8 @@ class Grading:
 
     def __init__(self, setup: Setup, builds: Builds) -> None:
         self._builds = builds
-        self._setup, self._problem, self._submission = setup, setup.problem, setup.submission
+        self._setup, self._submission = setup, setup.submission
+        self._problem = setup.problem if setup.hidden else setup.problem.without_hidden
         self._device = DEVICES[setup.device]
         self._started_ns = time.perf_counter_ns()
         tests, benchmarks = self._cases("tests"), self._cases("benchmarks")
@@ -73,7 +74,7 @@ class Grading:
             what = f"a .{setup.submission.language} kernel does not run on a GPU"
             raise SubmissionError(setup.submission.name, what, "use --device cpu, or submit a .cu")
         self._reference = load_reference(setup.problem, setup.provider, setup.device)
-        graded = partial(GradedCase, setup.problem, self._reference, setup.device)
+        graded = partial(GradedCase, self._problem, self._reference, setup.device)
         tested, timed = (
             list(map(graded, tests)),
             [graded(with_cost(self._reference, case, setup.device)) for case in benchmarks],
@@ -385,7 +386,7 @@ class Grading:
         )
 
     def _problem_id(self) -> ProblemId:
-        problem, private = self._problem, None
+        problem, private = self._setup.problem, None
         if problem.private:
             cases = sum(self._setup.device in case.devices for case in problem.private_tests)
             private = PrivateId(sha256=problem.private.sha256, cases=cases)

@@ -52,6 +52,10 @@ class Setup:
     """Called with the tensors of each test that fails and is not hidden."""
     only: Collection[str] = ()
     """The tests that a check runs, without the hidden ones; if they are right, it is `incomplete`. Empty: all tests."""
+    hidden: bool = True
+    """Whether hidden tests run, and whether benchmarks are tried on their values; without, a grading is accepted if all
+    others are right.
+    """
     fail_fast: bool = False
     """Whether the first test that fails ends the grading."""
     run: str = field(default_factory=lambda: secrets.token_hex(8))

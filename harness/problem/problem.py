@@ -46,6 +46,12 @@ class Problem(ProblemSpec):
         return f"{self.entry}{made}({', '.join(map(written, of.arguments))}) -> {written(of.result)}"
 
     @property
+    def without_hidden(self) -> Self:
+        """The problem with its visible tests alone, and still with its own hash."""
+        shown = tuple(case for case in self.tests if not case.hidden)
+        return self.model_copy(update={"tests": shown, "private": None})
+
+    @property
     def decided_by(self) -> Decider:
         """The judge of an answer: a foreign reference's own check, `compare`, `rtol` and `atol`, or the budget."""
         if self.foreign is not None and FORMS[self.foreign.form].decides:

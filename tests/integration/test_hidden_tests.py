@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,14 @@ def test_sizes_are_drawn_for_each_grading_and_told_of_visible_cases_alone() -> N
     assert len(set(drawn)) == 2, "one in a million"
     assert all(isinstance(n, int) and 2 <= n <= 2_000_000 and n % 2 == 0 for n in drawn)
     assert [(check.tests[1].name, check.tests[1].params) for check in checks] == [("hidden 1", {})] * 2
+
+
+@pytest.mark.parametrize("grade", [checked, graded])
+def test_a_grading_without_hidden_tests_is_of_the_same_problem_and_tries_none_of_them(
+    grade: Callable[..., Check],
+) -> None:
+    wrong_there = "y.zero_()"
+    result = grade(PROBLEM, kernel(wrong_there), hidden=False)
+    assert (result.outcome, result.tests_not_run, result.problem.sha256) == (Outcome.ACCEPTED, 0, PROBLEM.sha256)
+    assert [case.name for case in result.tests] == ["one", "prime", "pages"]
+    assert grade(PROBLEM, kernel(wrong_there)).outcome is Outcome.WRONG_ANSWER, "and with them it is seen"

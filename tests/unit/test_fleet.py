@@ -15,7 +15,7 @@ import pytest
 from harness.errors import UsageError
 from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName
-from kernelmark.grading.fleet import Fleet, Job, JobResult, fleet, reuse
+from kernelmark.grading.fleet import Fleet, Job, JobResult, judges, reuse
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
 from kernelmark.project.project import Project
 from tests.verdicts import failed
@@ -28,9 +28,9 @@ Made = Callable[..., Fleet]
 @pytest.fixture
 def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     def made(*workers: FakeWorker, sandbox: SandboxName = "bwrap", **given: Any) -> Fleet:
-        monkeypatch.setattr(fleet, "local_workers", lambda *_, **__: list(workers))
+        monkeypatch.setattr(judges, "local_workers", lambda *_, **__: list(workers))
         usable = SimpleNamespace(name=sandbox, unavailable=lambda: None)
-        monkeypatch.setattr(fleet, "providers", lambda _: [usable])
+        monkeypatch.setattr(judges, "providers", lambda _: [usable])
         return Fleet(sandbox=sandbox, **given)
 
     return made

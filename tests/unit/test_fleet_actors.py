@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
+from harness.judge import Progress
 from harness.submission import Submission
+from harness.verdict import Stage
 from kernelmark.grading.fleet.cluster import actor as actor_module
 from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, MachineState, WorkerState
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
+from kernelmark.grading.fleet.messages import JobAnswer, JobProgress, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import Settings
-from tests.workers import FakeWorker, answered, request, soon, until
+from tests.workers import FakeWorker, answered, held, request, soon, until
 
 REQUEST = request(Submission.of("# 1\n", "py", author="ada"))
 
@@ -55,11 +57,21 @@ class Method:
         last.set_exception(what) if isinstance(what, Exception) else last.set_result(what)
 
 
+class Stream(Method):
+    """A method that yields its answer."""
+
+    def remote(self, *arguments: Any) -> Any:
+        async def answers(answer: asyncio.Future[Any]) -> AsyncIterator[asyncio.Future[Any]]:
+            yield answer
+
+        return answers(super().remote(*arguments))
+
+
 class Actor:
     """An actor on a machine."""
 
     def __init__(self) -> None:
-        self.start, self.live, self.grade, self.close = Method(), Method(), Method(), Method(returns=True)
+        self.start, self.live, self.grade, self.close = Method(), Method(), Stream(), Method(returns=True)
 
     def lose(self) -> None:
         """As if its machine was switched off."""
@@ -276,6 +288,10 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[FakeWorker]]:
     return found
 
 
+async def last(documents: AsyncIterator[bytes]) -> JobAnswer:
+    return JobAnswer.model_validate_json([document async for document in documents][-1])
+
+
 def state(document: bytes) -> MachineState:
     return MachineState.model_validate_json(document)
 
@@ -316,13 +332,13 @@ def test_an_actor_says_what_its_workers_do(workers: dict[str, list[FakeWorker]])
             REQUEST.model_copy(update={"run": f"{n}" * 16, "submission": Submission.of(f"# {n}\n", "py", author="ada")})
             for n in range(5)
         ]
-        answers = [JobAnswer.model_validate_json(await actor.grade(1, one.line())) for one in requests[:2]]
+        answers = [await last(actor.grade(1, one.line())) for one in requests[:2]]
         assert [answer.run for answer in answers] == ["0" * 16, "1" * 16]
-        tasks = [asyncio.create_task(actor.grade(1, one.line())) for one in requests[2:]]
+        tasks = [asyncio.create_task(last(actor.grade(1, one.line()))) for one in requests[2:]]
         await asyncio.to_thread(workers["cuda"][1].has, 5)
         busy = state(await actor.state())
         await actor.close()
-        lost = [JobAnswer.model_validate_json(await task) for task in tasks]
+        lost = [await task for task in tasks]
         assert {answer.error_class for answer in lost} == {"WorkerLost"}
         return busy, state(await actor.state())
 
@@ -334,12 +350,32 @@ def test_an_actor_says_what_its_workers_do(workers: dict[str, list[FakeWorker]])
     assert (ended.workers[1].done, ended.workers[1].working, ended.workers[1].waiting) == (2, 0, 0)
 
 
+def test_steps_come_from_an_actor_before_its_answer(workers: dict[str, list[FakeWorker]]) -> None:
+    workers["cpu"][0].act = held
+    asked = REQUEST.model_copy(update={"progress": True})
+    step = Progress(Stage.TEST, 1, 3, "small")
+
+    async def main() -> list[bytes]:
+        actor = MachineActor(VERSION, "bwrap", None, 0)
+        await actor.start()
+        said = actor.grade(0, asked.line())
+        first = asyncio.ensure_future(anext(said))
+        [given] = await asyncio.to_thread(workers["cpu"][0].has, 1)
+        await asyncio.to_thread(workers["cpu"][0].step, given, step)
+        before = await first
+        await asyncio.to_thread(workers["cpu"][0].answer, given)
+        return [before, *[document async for document in said]]
+
+    documents = soon(lambda: asyncio.run(main()))
+    assert documents == [JobProgress(run=asked.run, step=step).line(), answered(asked).line()]
+
+
 def test_a_problem_elsewhere_does_not_travel(workers: dict[str, list[FakeWorker]]) -> None:
     async def main() -> JobAnswer:
         actor = MachineActor(VERSION, "bwrap", None, 0)
         await actor.start()
         request = REQUEST.model_copy(update={"problem": "/elsewhere/double"})
-        return JobAnswer.model_validate_json(await actor.grade(0, request.line()))
+        return await last(actor.grade(0, request.line()))
 
     failure = asyncio.run(main()).failure()
     assert isinstance(failure, UsageError)

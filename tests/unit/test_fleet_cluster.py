@@ -95,7 +95,7 @@ def test_without_ray_the_message_says_what_to_install(competition: Path, monkeyp
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setattr("kernelmark.grading.fleet.fleet._isolated", lambda _, **__: "bwrap")
+    monkeypatch.setattr("kernelmark.grading.fleet.judges._isolated", lambda _, **__: "bwrap")
     with pytest.raises(UsageError, match=r"several machines need ray; pip install 'kernelmark\[fleet\]'"):
         Fleet("10.0.0.1:6379")
 

@@ -14,12 +14,28 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, JobTimeoutError, LedgerError, ProblemError, UsageError
+from harness.judge import Progress
 from harness.submission import Submission
+from harness.verdict import Stage
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from tests.unit.conftest import recorded
-from tests.workers import LOST, Act, FakeWorker, answered, batch, graded, held, job, keys, lost_times, soon, until
+from tests.workers import (
+    LOST,
+    Act,
+    FakeWorker,
+    answered,
+    batch,
+    graded,
+    held,
+    job,
+    keys,
+    lost_times,
+    request,
+    soon,
+    until,
+)  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
 
@@ -334,3 +350,57 @@ def test_a_closed_fleet_ends_its_batches_and_begins_no_other() -> None:
     assert sorted(keys(got)) == list(range(20))  # type: ignore[type-var]
     assert {(type(result.error), str(result.error)) for result in got} == {(HarnessError, "the fleet was closed")}
     assert len(worker.handed) == 1 + AHEAD, "no job of a closed fleet is tried again"
+
+
+def test_a_job_alone_waits_for_its_worker_and_has_it_to_itself() -> None:
+    """Other jobs go to other workers meanwhile; where there is none, they wait."""
+    busy, free = FakeWorker(held, slots=2), FakeWorker(held, slots=2)
+    pool, ended = WorkerPool([busy]), list[str]()
+
+    def hand_over(number: int, **how: bool) -> threading.Thread:
+        asked = request(Submission.of(f"# {number}\n", "py", author="ada"), f"{number:016x}")
+        thread = threading.Thread(target=lambda: pool.hand_over(asked, lambda *_: ended.append(asked.run), **how))
+        thread.start()
+        return thread
+
+    hand_over(0).join()
+    alone, waits = hand_over(1, alone=True), None
+    until(lambda: pool._reserved == [busy])
+    waits = hand_over(2)
+    assert len(busy.has(1)) == 1, "neither has begun"
+    busy.answer(busy.handed[0])
+    alone.join(10)
+    assert [asked.run for asked in busy.has(2)[1:]] == [f"{1:016x}"]
+    assert waits.is_alive()
+    pool.add(free)
+    waits.join(10)
+    assert len(free.has(1)) == 1, "the worker that has come is not reserved"
+    busy.answer(busy.handed[1])
+    hand_over(3).join(10)
+    assert len(busy.has(3)) == 3, "it is like any other again"
+    busy.close(), free.close()
+    assert len(ended) == 4
+
+
+def test_a_job_alone_whose_worker_goes_before_it_began_gets_another() -> None:
+    busy = FakeWorker(held)
+    pool, ended = WorkerPool([busy]), list[object]()
+    first, alone = (request(Submission.of(f"# {n}\n", "py", author="ada"), f"{n:016x}") for n in range(2))
+    pool.hand_over(first, lambda *_: None)
+    thread = threading.Thread(target=lambda: pool.hand_over(alone, lambda *_: ended.append(1), alone=True))
+    thread.start()
+    until(lambda: pool._reserved == [busy])
+    pool.add(another := FakeWorker())
+    pool.remove(busy)
+    thread.join(10)
+    assert (len(busy.handed), len(another.handed), ended) == (1, 1, [1])
+    busy.close()
+
+
+def test_steps_are_told_to_whoever_handed_a_job_over_with_that_wish() -> None:
+    worker, steps = FakeWorker(held), list[Progress]()
+    asked = request(Submission.of("# 1\n", "py", author="ada"), progress=True)
+    WorkerPool([worker]).hand_over(asked, lambda *_: None, steps.append)
+    worker.step(asked, step := Progress(Stage.TEST, 1, 3, "small"))
+    assert steps == [step]
+    worker.answer(asked)

@@ -14,7 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import HarnessError
+from harness.judge import Progress
 from harness.submission import Submission
+from harness.verdict import Stage
 from kernelmark.grading.fleet import process
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.process import WorkerProcess
@@ -174,6 +176,16 @@ def test_a_worker_that_prints_rubbish_is_lost_and_not_listened_to_again(
     assert is_lost(lost, "a worker ended with status")
     assert not Path(f"/proc/{pids(tmp_path)[0]}").exists()
     assert soon(worker.submit(request()).result).run == "a" * 16
+
+
+def test_steps_of_a_job_are_told_before_its_answer_and_those_of_others_are_not(started: Started) -> None:
+    worker, steps = started(), list[Progress]()
+    step = {"stage": "test", "done": 1, "total": 3, "label": "small"}
+    said = f"say(run=run, step={step}); say(run='nobody', step={step}); answer(); say(run=run, step={step})"
+    soon(worker.submit(request(said), steps.append).result)
+    assert steps == [Progress(Stage.TEST, 1, 3, "small")]
+    assert soon(worker.submit(request(run="b" * 16)).result).run == "b" * 16
+    assert len(steps) == 1, "nobody listens after the answer"
 
 
 def test_an_answer_to_an_unknown_job_is_dropped(started: Started) -> None:

@@ -26,7 +26,7 @@ from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.grading import setup
 from kernelmark.grading.fleet import worker as module
-from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerReady
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobProgress, JobRequest, WorkerReady
 from kernelmark.grading.fleet.watchdog import Watchdog
 from kernelmark.grading.fleet.worker import Worker
 from tests import workers
@@ -162,6 +162,18 @@ def test_a_verdict_has_the_run_that_the_dispatcher_drew(worker: Worker, graders:
     [grader] = graders.made
     assert [baseline.source for baseline in grader.given.baselines] == [b"# eager\n"], "beside those it alternates with"
     assert grader.closed.is_set()
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_steps_are_reported_and_hidden_tests_run_as_the_request_says(
+    worker: Worker, graders: Graders, answers: Answers, timed: bool
+) -> None:
+    worker.take(request(run=RUNS[0], timed=timed, progress=True, hidden=False))
+    assert answers.one() == JobProgress(run=RUNS[0], step=Progress(Stage.TEST, 0, 1, "a test"))
+    assert answers.one().error == ""
+    worker.take(request(run=RUNS[0], timed=timed))
+    assert isinstance(answers.one(), JobAnswer), "this one did not ask for it"
+    assert [grader.given.hidden for grader in graders.made] == [False, True]
 
 
 @pytest.mark.parametrize("timed", [True, False])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.errors import SandboxError
-from kernelmark.grading.fleet import fleet, lines
+from kernelmark.grading.fleet import judges, lines
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from tests.unit.conftest import Said
 from tests.workers import Act, FakeWorker, answered
@@ -24,12 +24,12 @@ Run = Callable[..., tuple[Said, list[dict[str, Any]]]]
 def run(invoke: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Writes the jobs, runs the command with one worker, and reads the results."""
     usable = SimpleNamespace(name="bwrap", unavailable=lambda: None)
-    monkeypatch.setattr(fleet, "providers", lambda _: [usable])
+    monkeypatch.setattr(judges, "providers", lambda _: [usable])
 
     def run(*jobs: Any, act: Act = answered, out: Path | None = None, options: tuple[str, ...] = ()) -> Any:
         worker = FakeWorker(act)
         run.worker = worker  # type: ignore[attr-defined]
-        monkeypatch.setattr(fleet, "local_workers", lambda *_, **__: [worker])
+        monkeypatch.setattr(judges, "local_workers", lambda *_, **__: [worker])
         file = tmp_path / "jobs.jsonl"
         file.write_text("".join(f"{job if isinstance(job, str) else json.dumps(job)}\n" for job in jobs))
         more = () if out is None else ("--out", str(out))

@@ -17,7 +17,7 @@ from harness.verdict import Outcome, Stage, Verdict
 from kernelmark.course.report import GradingResult
 from kernelmark.course.several import printed
 from kernelmark.diagnostics.selftest import PROBLEMS, SelfTest, Trial, attacks, attempt_all, honest
-from kernelmark.grading.fleet import Job, JobResult, fleet, one_by_one
+from kernelmark.grading.fleet import Job, JobResult, judges, one_by_one
 from kernelmark.grading.fleet.fleet import Fleet
 from kernelmark.grading.fleet.one_by_one import TESTED_AT_A_TIME, OneByOne, several
 from kernelmark.project.settings import Settings
@@ -336,8 +336,8 @@ def test_a_fleet_grades_the_same_source_again_if_it_is_told_to(
     competition: Path, monkeypatch: pytest.MonkeyPatch, reuse: bool, graded: int
 ) -> None:
     workers = [FakeWorker(slots=2), FakeWorker(slots=2)]
-    monkeypatch.setattr(fleet, "local_workers", lambda *_, devices: workers[:devices])
-    monkeypatch.setattr(fleet, "providers", lambda _: [Provider("bwrap")])
+    monkeypatch.setattr(judges, "local_workers", lambda *_, devices: workers[:devices])
+    monkeypatch.setattr(judges, "providers", lambda _: [Provider("bwrap")])
     jobs = [Job(problem=load(PROBLEMS / "double"), submission=RIGHT, key=key) for key in range(3)]
     with Fleet(sandbox="bwrap", devices=1) as one:
         results = list(one.grade_many(jobs, reuse=reuse))

@@ -13,25 +13,18 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Se
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from harness.errors import UsageError
-from harness.kinds import Effort, SandboxName, isolates
-from harness.sandbox import choose
-from kernelmark.grading.fleet.cluster.machine import find_address, require_token
+from harness.kinds import Effort
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
-from kernelmark.grading.fleet.pool import WorkerPool
-from kernelmark.grading.fleet.process import WorkerProcess, local_workers
+from kernelmark.grading.fleet.judges import Judges
 from kernelmark.grading.fleet.reuse import Answers, Reuse, machine_of, on_disk, refuse_unknown
-from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.problems import refuse_without_project
 from kernelmark.project.project import Project, settings_for
-from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
+from kernelmark.project.settings import DeviceChoice, SandboxChoice
 from kernelmark.record.allowance import InFlight
-
-if TYPE_CHECKING:
-    from kernelmark.grading.fleet.cluster.dispatcher import Cluster
 
 _AT_ONCE = 256  # calls of `agrade` at a time on several machines, whose capacity is unknown until they have started
 
@@ -99,20 +92,8 @@ class Fleet:
         self._settings = settings_for(project, device=device, sandbox=sandbox)
         if project is None:
             refuse_without_project(self._settings)
-        self._workers: list[WorkerProcess] = []
-        self._cluster: Cluster | None = None
-        if where == "auto":
-            choose_device(self._settings.device, "py")  # or refused here, and not for each job
-            self._sandbox = _isolated(self._settings)
-            self._workers = local_workers(self._settings.root, self._settings.device, slots, devices=devices)
-        else:
-            address = find_address(where)
-            self._sandbox = _isolated(self._settings, elsewhere=True)
-            require_token()
-            from kernelmark.grading.fleet.cluster.dispatcher import Cluster
-
-            self._cluster = Cluster(address, self._settings.device, self._sandbox, slots, device_name)
-        self._pool, self._in_flight = WorkerPool(self._workers), InFlight()
+        self._judges = Judges(self._settings, where, slots=slots, devices=devices, device_name=device_name)
+        self._pool, self._in_flight = self._judges.pool, InFlight()
         self._kept: dict[Reuse, tuple[Answers, bytes]] = {"run": (Answers(), b"")}
         self._threads = ThreadPoolExecutor(self._pool.capacity or _AT_ONCE)
         self._begun = time.monotonic()
@@ -135,27 +116,19 @@ class Fleet:
             self._refuse_if_closed()
             if self._started:
                 return
-            if self._cluster is not None:
-                try:
-                    self._cluster.start(self._pool)
-                except BaseException:
+            try:
+                self._judges.start()
+            except BaseException:
+                if not self._judges.are_here:
                     self.close()
-                    raise
-            for worker in self._workers:
-                worker.start()
-            for worker in self._workers:
-                worker.wait()
+                raise
             self._started, self._begun = True, time.monotonic()
 
     def close(self) -> None:
         """End the workers and all sandboxes. Jobs that are still being graded get no verdict."""
         self._closed = True
         self._threads.shutdown(wait=False)
-        self._pool.close()
-        for worker in self._workers:
-            worker.close()
-        if self._cluster is not None:
-            self._cluster.close()
+        self._judges.close()
 
     @property
     def capacity(self) -> int:
@@ -284,8 +257,8 @@ class Fleet:
             raise UsageError("baselines", f"{baselines!r} is a string", "give a list of names")
         refuse_unknown(reuse)
         names = self._settings.baselines if baselines is None else tuple(baselines)
-        settings = self._settings.overridden(effort=effort, sandbox=self._sandbox)
-        if reuse == "disk" and (self._cluster is not None or record):
+        settings = self._settings.overridden(effort=effort, sandbox=self._judges.sandbox)
+        if reuse == "disk" and (not self._judges.are_here or record):
             what = '"disk" is for what one machine grades without a record'
             raise UsageError("reuse", what, 'use "run", or True')
         if reuse == "disk" and reuse not in self._kept:
@@ -328,18 +301,3 @@ class _Pulled:
             return await anext(self._source, None)
         finally:
             self._task = None
-
-
-def _isolated(settings: Settings, *, elsewhere: bool = False) -> SandboxName:
-    """The chosen sandbox, or else the strongest one here. A chosen one may be missing here if jobs run `elsewhere`.
-
-    Raises:
-        UsageError: it does not isolate.
-        SandboxError: it cannot be used.
-    """
-    if elsewhere and settings.sandbox != "auto" and isolates(settings.sandbox):
-        return settings.sandbox
-    name = choose(settings.sandbox, providers(settings)).name
-    if not isolates(name):
-        raise UsageError("Fleet", f"the sandbox {name} does not isolate", "install Docker or bubblewrap")
-    return name

@@ -6,6 +6,7 @@ dispatcher's own machine names by its directory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from harness import errors
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.judge import Progress
+from harness.judge.setup import ignore
 from harness.kinds import Effort
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
@@ -60,6 +62,10 @@ class JobRequest(Message):
     """As in `harness.judge.Setup`, for a job that is not timed."""
     fail_fast: bool = False
     """As in `harness.judge.Setup`, for a job that is not timed."""
+    hidden: bool = True
+    """As in `harness.judge.Setup`."""
+    progress: bool = False
+    """Whether each step is reported."""
 
 
 class JobCancel(Message):
@@ -79,7 +85,7 @@ class WorkerReady(Message):
 
 
 class JobProgress(Message):
-    """A step of a job. Only a resident worker reports them."""
+    """A step of a job whose request asks for progress."""
 
     run: str
     step: Progress
@@ -120,6 +126,9 @@ class JobAnswer(Message):
         return kind(*subject, self.error, self.remedy)
 
 
+OnStep = Callable[[Progress], None]
+
+
 class WorkerHandle(Protocol):
     """A judge of a device, from the dispatcher's side."""
 
@@ -128,8 +137,11 @@ class WorkerHandle(Protocol):
     device: str
     """The name of its device; empty before it was up for the first time."""
 
-    def submit(self, request: JobRequest) -> Future[JobAnswer]:
-        """Hand over a job. The future raises `WorkerLost`, or is cancelled, if the worker is lost before it answers."""
+    def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
+        """Hand over a job. The future raises `WorkerLost`, or is cancelled, if the worker is lost before it answers.
+
+        `on_step` gets each step of a job whose request asks for progress, in a thread that must not wait.
+        """
         ...
 
     def cancel(self, run: str) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerHandle
+from harness.judge.setup import ignore
+from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, OnStep, WorkerHandle
 
 _NONE_S = 600.0  # how long a job waits while no worker is there
 
@@ -19,6 +20,7 @@ class WorkerPool:
     def __init__(self, workers: Sequence[WorkerHandle] = ()) -> None:
         self._workers, self._lock = list(workers), threading.Condition()
         self._runs: dict[str, WorkerHandle] = {}
+        self._reserved: list[WorkerHandle] = []
         self._done: Counter[str] = Counter()
         self._cancelled: set[str] = set()
         self.lost, self.retried = 0, 0
@@ -40,6 +42,7 @@ class WorkerPool:
         """Give it no more jobs; those that it has still end."""
         with self._lock:
             self._workers = [other for other in self._workers if other is not worker]
+            self._lock.notify_all()
 
     def close(self) -> None:
         """Take no more jobs; those that workers have end with them."""
@@ -48,31 +51,34 @@ class WorkerPool:
             self._lock.notify_all()
 
     def hand_over(
-        self, request: JobRequest, ended: Callable[[Future[JobAnswer], str], None], *, again: bool = False
+        self,
+        request: JobRequest,
+        ended: Callable[[Future[JobAnswer], str], None],
+        on_step: OnStep = ignore,
+        *,
+        again: bool = False,
+        alone: bool = False,
     ) -> None:
         """Give a job to the worker with the most room; `ended` gets what became of it, and its device's name.
 
-        Waits while all workers are lost. `again`: its last worker was lost.
+        Waits while all workers are lost. `on_step` is as for `WorkerHandle.submit`. `again`: its last worker was lost.
+        `alone`: wait until that worker has no other job, and give it none until this one has ended.
 
         Raises:
             UsageError: a job with the same run id is being graded.
             HarnessError: the pool has been closed, or the workers were lost and did not come back for ten minutes.
         """
         with self._lock:
-            if not self._lock.wait_for(lambda: self._workers or self._closed, _NONE_S):
-                raise HarnessError("all workers of the fleet are lost", "`kernelmark fleet status` shows its machines")
-            if self._closed:
-                raise HarnessError("the fleet was closed")
-            if request.run in self._runs:
-                raise UsageError("run", f"another job with the id {request.run} is being graded", "give each its own")
-            load = Counter(map(id, self._runs.values()))
-            worker = min(self._workers, key=lambda candidate: load[id(candidate)] / candidate.slots)
+            worker = self._chosen(request, alone)
             self._runs[request.run] = worker
             self.retried += again
 
         def left(answer: Future[JobAnswer]) -> None:
             with self._lock:
                 del self._runs[request.run]
+                if alone:
+                    self._reserved.remove(worker)
+                self._lock.notify_all()
                 if request.run in self._cancelled:
                     self._cancelled.remove(request.run)
                 elif answer.cancelled() or answer.exception() is not None:
@@ -81,7 +87,33 @@ class WorkerPool:
                     self._done[worker.device] += 1
             ended(answer, worker.device)
 
-        worker.submit(request).add_done_callback(left)
+        worker.submit(request, on_step).add_done_callback(left)
+
+    def _chosen(self, request: JobRequest, alone: bool) -> WorkerHandle:
+        """The worker for this job, once there is one; raises as `hand_over`. The caller holds the lock."""
+        while True:
+            if not self._lock.wait_for(lambda: self._workers or self._closed, _NONE_S):
+                raise HarnessError("all workers of the fleet are lost", "`kernelmark fleet status` shows its machines")
+            if self._closed:
+                raise HarnessError("the fleet was closed")
+            if request.run in self._runs:
+                raise UsageError("run", f"another job with the id {request.run} is being graded", "give each its own")
+            there = [worker for worker in self._workers if worker not in self._reserved]
+            if not there:
+                self._lock.wait()
+                continue
+            worker = min(there, key=lambda candidate: self._load(candidate) / candidate.slots)
+            if not alone:
+                return worker
+            self._reserved.append(worker)
+            while not self._closed and self._load(worker) and worker in self._workers:
+                self._lock.wait()
+            if not self._closed and worker in self._workers:
+                return worker
+            self._reserved.remove(worker)
+
+    def _load(self, worker: WorkerHandle) -> int:
+        return sum(having is worker for having in self._runs.values())
 
     def cancel(self, run: str) -> None:
         """End a job that nobody waits for any more; it counts neither as done nor as lost."""

@@ -16,10 +16,19 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import HarnessError
-from kernelmark.grading.fleet.messages import JobAnswer, JobCancel, JobRequest, WorkerLost, WorkerReady
+from harness.judge.setup import ignore
+from kernelmark.grading.fleet.messages import (
+    JobAnswer,
+    JobCancel,
+    JobProgress,
+    JobRequest,
+    OnStep,
+    WorkerLost,
+    WorkerReady,
+)
 from kernelmark.grading.fleet.shares import divided, near
 from kernelmark.project.choice import cuda_is_here, visible_gpus
 from kernelmark.project.settings import DeviceChoice
@@ -27,6 +36,7 @@ from kernelmark.text.terminal import counted, warn
 
 PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
 _START_S, _END_S = 120.0, 60.0
+_MESSAGE: TypeAdapter[JobAnswer | JobProgress] = TypeAdapter(JobAnswer | JobProgress)
 # glibc keeps what each thread has freed: of 40 small jobs a worker kept 800 MiB without this, and 480 with it.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 
@@ -61,6 +71,7 @@ class WorkerProcess:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._waiting: dict[str, Future[JobAnswer]] = {}
+        self._watching: dict[str, OnStep] = {}
         self._ready: Future[WorkerReady] = Future()
         self._reader: threading.Thread | None = None
         self._closed, self._lost = False, ""
@@ -83,13 +94,13 @@ class WorkerProcess:
         except WorkerLost as error:
             raise HarnessError(f"a worker of the fleet did not start ({error})", "run `kernelmark doctor`") from error
 
-    def submit(self, request: JobRequest) -> Future[JobAnswer]:
+    def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
         """Send a job to the worker; the future gets its answer, or `WorkerLost` if the worker ends before that."""
         answer: Future[JobAnswer] = Future()
         try:
             with self._lock:
                 process = self._running()
-                self._waiting[request.run] = answer
+                self._waiting[request.run], self._watching[request.run] = answer, on_step
         except (WorkerLost, OSError) as error:
             answer.set_exception(WorkerLost(str(error)))
             return answer
@@ -99,7 +110,7 @@ class WorkerProcess:
             process.stdin.flush()
         except (BrokenPipeError, ValueError):  # it has just ended
             with self._lock:
-                unanswered = self._waiting.pop(request.run, None)
+                unanswered = self._ended(request.run)
             if unanswered is not None:  # otherwise `_read` has removed it, and sets the exception
                 unanswered.set_exception(WorkerLost("a worker ended"))
         return answer
@@ -150,6 +161,11 @@ class WorkerProcess:
             self._reader.start()
         return self._process
 
+    def _ended(self, run: str) -> Future[JobAnswer] | None:
+        """Forget a job; returns its future, if it was there. The caller holds the lock."""
+        self._watching.pop(run, None)
+        return self._waiting.pop(run, None)
+
     def _read(self, process: subprocess.Popen[bytes], ready: Future[WorkerReady]) -> None:
         """Resolve futures from the worker's output until it ends, and then fail those that are left."""
         assert process.stdin is not None
@@ -165,9 +181,12 @@ class WorkerProcess:
                     start_timer.cancel()
                     ready.set_result(announced)
                     continue
-                reply = JobAnswer.model_validate_json(line)
+                reply = _MESSAGE.validate_json(line)
+                if isinstance(reply, JobProgress):
+                    self._watching.get(reply.run, ignore)(reply.step)
+                    continue
                 with self._lock:
-                    waiting = self._waiting.pop(reply.run, None)
+                    waiting = self._ended(reply.run)
                 if waiting is not None:
                     waiting.set_result(reply)
         except ValidationError:  # an incomplete line: the worker was killed while it wrote
@@ -178,7 +197,7 @@ class WorkerProcess:
         with suppress(BrokenPipeError):
             process.stdin.close()
         with self._lock:
-            waiting_for, self._waiting = self._waiting, {}
+            waiting_for, self._waiting, self._watching = self._waiting, {}, {}
             self._lost = f"{lost} while it had {counted(len(waiting_for), 'job')}"
             if self._process is process:
                 self._process = None

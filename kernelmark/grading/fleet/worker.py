@@ -62,8 +62,8 @@ _ASKED: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel
 class Worker:
     """Grades requests in threads, which call `answer` with each result, one thread at a time.
 
-    A worker with `report` serves one command. It grades a single job as the command itself would, with nothing else on
-    the device, and calls `report` at each step. `ahead` are sandboxes that were started before the job was known.
+    `one_job`: it serves one command, and grades a single job as the command itself would, with nothing else on the
+    device. `ahead` are sandboxes that were started before the job was known.
     """
 
     def __init__(
@@ -71,27 +71,28 @@ class Worker:
         root: Path,
         device: DeviceKind,
         slots: int,
-        answer: Callable[[JobAnswer], None],
+        answer: Callable[[JobAnswer | JobProgress], None],
         watchdog: Watchdog | None = None,
-        report: Callable[[JobProgress], None] | None = None,
         ahead: Sessions | None = None,
         judges: int = 1,
         known: Path | None = None,
+        *,
+        one_job: bool = False,
     ) -> None:
-        self._report, self._ahead = report, ahead
+        self._one_job, self._ahead = one_job, ahead
         self._root, self._device, self._answer = root, device, answer
         self._watchdog = watchdog or Watchdog()
-        self._cpus = None if DEVICES[device].on_host or report else Share.of(os.sched_getaffinity(0))
+        self._cpus = None if DEVICES[device].on_host or one_job else Share.of(os.sched_getaffinity(0))
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
         # A start takes one processor for some seconds: if all began at once, the first would be up as late as the last.
         cpus = self._cpus.runners if self._cpus is not None else os.sched_getaffinity(0)
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
         # As many compilers at a time. They wait for nothing else, and have no place among those that are graded.
         self._compilers = Room(len(cpus))
-        self._room = Room(math.inf if report else sandboxes_in(DEVICES[device].free_bytes(), judges))
+        self._room = Room(math.inf if one_job else sandboxes_in(DEVICES[device].free_bytes(), judges))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = set[str](), dict[str, Grader](), False
-        self._cancelled = set[str]()
+        self._cancelled, self._watched = set[str](), set[str]()
         self._providers: dict[SandboxChoice, Provider] = {}
         self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | str]] = {}
         self._shared = known
@@ -105,6 +106,8 @@ class Worker:
         """Start grading a job in a thread."""
         with self._lock:
             self._jobs.add(request.run)
+            if request.progress:
+                self._watched.add(request.run)
             self._reset_watchdog()
         self._threads.submit(self._work, request)
 
@@ -140,6 +143,7 @@ class Worker:
         with self._lock:
             self._jobs.remove(request.run)
             self._cancelled.discard(request.run)
+            self._watched.discard(request.run)
             self._reset_watchdog()
             # Not while others are timed: memory that was just released is slow.
             if not self._jobs and not self._stopped:
@@ -157,14 +161,14 @@ class Worker:
     def _progressed(self, run: str, step: Progress) -> None:
         with self._lock:
             self._reset_watchdog()
-            if self._report is not None and not self._stopped:
-                self._report(JobProgress(run=run, step=step))
+            if run in self._watched and not self._stopped:
+                self._answer(JobProgress(run=run, step=step))
 
     def _graded(self, request: JobRequest) -> JobAnswer:
         settings, job = self._prepared(request)
         if not request.timed:
             return JobAnswer(run=request.run, check=twice(lambda _: self._checked(job, request)))
-        verdict = self._verdict(job, request.run)
+        verdict = self._verdict(job, request.run, hidden=request.hidden)
         if request.effort == "screen":
             verdict = self._compared(settings, job, verdict)
         return JobAnswer(run=request.run, verdict=verdict)
@@ -185,21 +189,22 @@ class Worker:
         return verdict.model_copy(update=found)
 
     def _checked(self, job: PreparedJob, request: JobRequest) -> Check:
-        with self._grader(job, request.run, only=request.only, fail_fast=request.fail_fast) as grader:
-            if self._report is None:
+        how = {"only": request.only, "fail_fast": request.fail_fast, "hidden": request.hidden}
+        with self._grader(job, request.run, **how) as grader:
+            if not self._one_job:
                 grader.build(self._compilers.take, triton=True)
             with self._turn(request.run):
                 return grader.check()
 
-    def _verdict(self, job: PreparedJob, run: str) -> Verdict:
+    def _verdict(self, job: PreparedJob, run: str, *, hidden: bool = True) -> Verdict:
         """Grade among other jobs; and again alone if the harness failed, or if other jobs may have taken the memory."""
-        if self._report is not None:
-            return twice(lambda _: self._by_itself(job, run))
-        return twice(lambda again: self._once(job, run, alone=again))
+        return twice(lambda again: self._once(job, run, alone=again, hidden=hidden))
 
-    def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict | None:
+    def _once(self, job: PreparedJob, run: str, *, alone: bool, hidden: bool) -> Verdict | None:
         """Grade once; None if the submission lacked memory that other jobs may have had."""
-        with self._grader(job, run) as grader:
+        with self._grader(job, run, hidden=hidden) as grader:
+            if self._one_job:
+                return grader.grade()
             grader.build(self._compilers.take, triton=True)
             with self._room.take(grader.sandboxes):
                 with self._starting:
@@ -209,10 +214,6 @@ class Worker:
                     verdict = grader.grade(alone=alone)
                     lacked = grader.memory_was_short or _lacked_memory(verdict)
                     return None if lacked and not alone else verdict
-
-    def _by_itself(self, job: PreparedJob, run: str) -> Verdict:
-        with self._grader(job, run) as grader:
-            return grader.grade()
 
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str, **how: Any) -> Iterator[Grader]:
@@ -358,7 +359,7 @@ def _answer_a_command(root: Path, plan: Plan) -> None:
             standby.sandboxes.close()
         return
     send = partial(_send, connection.makefile("wb"))
-    worker = Worker(root, plan.device, 1, send, report=send, ahead=standby.sandboxes)
+    worker = Worker(root, plan.device, 1, send, ahead=standby.sandboxes, one_job=True)
     _answer(worker, connection.makefile("rb"), send, WorkerReady(device="", slots=1))
 
 

@@ -160,6 +160,7 @@ class CommandJudge:
             submission=job.submission,
             device=job.device,
             sandbox=job.settings.sandbox,
+            progress=True,
             **asked,
         )
         connection.sendall(request.line())

@@ -11,14 +11,17 @@ import os
 import socket
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from importlib.metadata import version
 from pathlib import Path
 
 from harness import sandbox as sandboxes
 from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.judge import Progress
 from harness.kinds import SandboxName
 from harness.wire.protocol import PROTOCOL
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, Message
+from kernelmark.grading.fleet.messages import JobAnswer, JobProgress, JobRequest, Message
 from kernelmark.grading.fleet.process import WorkerProcess, local_workers
 from kernelmark.project.choice import cuda_is_here, providers
 from kernelmark.project.settings import Settings
@@ -74,25 +77,35 @@ class MachineActor:
         """Never return: that this call has failed tells the dispatcher that the actor was lost."""
         await asyncio.Event().wait()
 
-    async def grade(self, worker: int, document: bytes) -> bytes:
-        """Have the worker of this number grade a `JobRequest`; returns a `JobAnswer`, of the error class `WorkerLost`
-        if the worker process ended.
+    async def grade(self, worker: int, document: bytes) -> AsyncIterator[bytes]:
+        """Have the worker of this number grade a `JobRequest`; yields each `JobProgress`, if the request asks for it,
+        and last a `JobAnswer`, of the error class `WorkerLost` if the worker process ended.
         """
         request = JobRequest.model_validate_json(document)
         if Path(request.problem).is_absolute():
             what = "is outside of the project's problems, and the other machines do not have it"
             error = UsageError(request.problem, what, "move it there, and name it by its slug")
-            return JobAnswer.failed(request.run, error).line()
+            yield JobAnswer.failed(request.run, error).line()
+            return
+        loop, messages = asyncio.get_running_loop(), asyncio.Queue[Message | Future[JobAnswer]]()
+
+        def step(step: Progress) -> None:
+            loop.call_soon_threadsafe(messages.put_nowait, JobProgress(run=request.run, step=step))
+
         self._begun = self._begun or time.monotonic()
         self._in_flight[worker] += 1
         try:  # the pipe to a worker may be full, and writing then waits
-            answer = await asyncio.wrap_future(await asyncio.to_thread(self._workers[worker].submit, request))
+            graded = await asyncio.to_thread(self._workers[worker].submit, request, step)
+            graded.add_done_callback(lambda done: loop.call_soon_threadsafe(messages.put_nowait, done))
+            while isinstance(message := await messages.get(), Message):
+                yield message.line()
+            answer = message.result()
             self._done[worker] += 1
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
             answer = JobAnswer.failed(request.run, error)
         finally:
             self._in_flight[worker] -= 1
-        return answer.line()
+        yield answer.line()
 
     async def cancel(self, worker: int, run: str) -> None:
         """Have the worker of this number end a job."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
 from ray.util import list_named_actors
@@ -29,15 +29,17 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from typing_extensions import TypedDict
 
 from harness.errors import HarnessError, UsageError, said
+from harness.judge.setup import ignore
 from harness.kinds import SandboxName
 from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, MachineState, WorkerState
 from kernelmark.grading.fleet.cluster.machine import CPU, refuse_if_open
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
+from kernelmark.grading.fleet.messages import JobAnswer, JobProgress, JobRequest, OnStep, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import DeviceChoice
 from kernelmark.text.terminal import warn
 
 _NAMESPACE = "kernelmark"
+_MESSAGE: TypeAdapter[JobAnswer | JobProgress] = TypeAdapter(JobAnswer | JobProgress)
 _LOOK_S, _START_S, _CLOSE_S, _STATE_S = 1.0, 180.0, 20.0, 5.0
 _ACCELERATOR = "ray.io/accelerator-type"  # the label in which Ray has the name of a machine's GPUs
 
@@ -81,23 +83,31 @@ class MachineWorker:
         self._cluster, self._actor, self._machine, self._number = cluster, actor, machine, number
         self.device, self.slots = state.device, state.slots
 
-    def submit(self, request: JobRequest) -> Future[JobAnswer]:
+    def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
         """Hand over a job."""
-        return asyncio.run_coroutine_threadsafe(self._graded(request), self._cluster.loop)
+        return asyncio.run_coroutine_threadsafe(self._graded(request, on_step), self._cluster.loop)
 
     def cancel(self, run: str) -> None:
         """Tell the worker to end a job, without waiting for it."""
         with suppress(RuntimeError):  # the fleet was closed
             self._cluster.loop.call_soon_threadsafe(lambda: self._actor.cancel.remote(self._number, run))
 
-    async def _graded(self, request: JobRequest) -> JobAnswer:
+    async def _graded(self, request: JobRequest, on_step: OnStep) -> JobAnswer:
+        reply = None
         try:
-            reply = JobAnswer.model_validate_json(await self._actor.grade.remote(self._number, request.line()))
+            async for said in self._actor.grade.remote(self._number, request.line()):
+                message = _MESSAGE.validate_json(await said)
+                if isinstance(message, JobAnswer):
+                    reply = message
+                else:
+                    on_step(message.step)
         except (RayTaskError, ValidationError) as error:
             return JobAnswer.failed(request.run, HarnessError(f"an actor failed ({_last_line(error)})"))
         except RayError as error:
             self._cluster.pool.remove(self)  # at once, since the job is handed over again now
             raise WorkerLost(f"the worker on {self._machine} was lost ({type(error).__name__})") from error
+        if reply is None:
+            return JobAnswer.failed(request.run, HarnessError("an actor failed (it gave no answer)"))
         if reply.error_class == WorkerLost.__name__:
             raise WorkerLost(f"{reply.error} on {self._machine}")
         return reply
