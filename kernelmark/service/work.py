@@ -33,7 +33,9 @@ class ProblemHashes(ServiceDocument):
     """The hashes of one problem as a worker has it: public and private, without and with the final tests."""
 
     public: Sha256
+    """Without private cases, as a server has it."""
     private: Sha256 | None = None
+    """As in a verdict; None: it has no private cases."""
     final_public: Sha256
     final_private: Sha256 | None = None
 
@@ -55,6 +57,10 @@ class WorkerHello(ServiceDocument):
     slots: Annotated[int, Field(ge=1, le=4096)]
     """How many jobs it takes at a time, on all devices together."""
     problems: dict[Slug, ProblemHashes]
+    unfit: Annotated[str, Field(max_length=500)] = ""
+    """Why it cannot grade: after three harness errors of different authors in a row, its own known-good kernel failed,
+    too. It claims nothing until that kernel succeeds, and says hello without this then.
+    """
 
 
 class WorkerWelcome(ServiceDocument):
@@ -72,7 +78,7 @@ class Task(ServiceDocument):
     run: Run
     problem: Slug
     problem_sha256: Sha256
-    """The public hash, with final tests if `final`."""
+    """The public hash, as in a hello. The verdict's own hash is of the private cases, too."""
     final: bool
     mode: Mode
     effort: Effort
