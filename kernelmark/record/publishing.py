@@ -34,6 +34,7 @@ from leaderboard.standings.ranking import Table, rank
 from leaderboard.standings.visibility import Rule
 
 _EVERY_S = 1.0
+_REBUILD = "`kernelmark board --write` rebuilds the board"
 
 
 def publish(settings: Settings, slug: str) -> list[Table]:
@@ -47,7 +48,7 @@ def publish(settings: Settings, slug: str) -> list[Table]:
     try:
         return _updated(settings, slug)
     except HarnessError as error:
-        remedy = error.remedy or "`kernelmark board --write` rebuilds the board"
+        remedy = error.remedy or _REBUILD
         raise HarnessError(f"it is recorded, but {error.what}", remedy) from error
 
 
@@ -111,6 +112,8 @@ class Publisher:
                     publish(self._settings, slug)
                 except HarnessError as error:
                     self._error = error
+                except Exception as error:  # noqa: BLE001 - a server's boards are written for as long as it runs
+                    self._error = HarnessError(f"the board of {slug} was not written ({error!r})", _REBUILD)
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, _EVERY_S)
 

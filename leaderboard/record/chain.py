@@ -31,6 +31,17 @@ class LinePlace(NamedTuple):
     length: int
 
 
+class Head(NamedTuple):
+    """How far a ledger went at some moment: its size, and the number and the hash of its last line.
+
+    Lines are chained, so a file that still has that line there begins with the same lines.
+    """
+
+    bytes: int
+    seq: int
+    sha256: str
+
+
 def opened(path: Path) -> BinaryIO:
     """The file, to be read: a link to it may be an organizer's, but it is a regular file.
 
@@ -99,6 +110,24 @@ def last(path: Path, file: BinaryIO) -> tuple[Entry | None, int]:
         before, garbage = whole - len(line), line
         if _is_meant(line):
             return _decoded(path, file, before, line), whole
+
+
+def head(path: Path, file: BinaryIO) -> Head | None:
+    """The head of a file as it is now; None if it has no line. Raises as `last`."""
+    entry, whole = last(path, file)
+    return Head(whole, entry.seq, entry.hash) if entry else None
+
+
+def begins_with(file: BinaryIO, head: Head) -> bool:
+    """Whether a file still has the last line of this head where it was."""
+    if os.fstat(file.fileno()).st_size < head.bytes:
+        return False
+    line, whole = _tail(file.fileno(), head.bytes)
+    try:
+        entry = decode(line)
+    except ValueError:
+        return False
+    return (whole, entry.seq, entry.hash) == head
 
 
 def _is_meant(line: bytes) -> bool:

@@ -19,6 +19,7 @@ from typing import BinaryIO
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
 from leaderboard.record import chain
+from leaderboard.record.chain import Head
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, SELECTION, VERDICT, Entry, encode
 from leaderboard.record.fields import Facts, after
@@ -41,7 +42,15 @@ class JsonlLedger:
         self.path, self._index, self.until = path, index or Index(), until
         self.torn_path = path.with_name(path.name + ".torn")
 
-    def append(self, verdict: Verdict, remark: Moderation | None = None, *, exempt: bool = False) -> Entry:
+    def append(
+        self,
+        verdict: Verdict,
+        remark: Moderation | None = None,
+        *,
+        exempt: bool = False,
+        unless_run: bool = False,
+        head: Head | None = None,
+    ) -> Entry:
         """Add a verdict and return once it is durable; the cost does not grow with the file.
 
         `remark`, an event such as one that keeps it from ranking, and the line that makes it `exempt` from the limits a
@@ -49,16 +58,41 @@ class JsonlLedger:
         follows the last ledger line, such as a line that a killed writer left unfinished, is first moved to
         `<slug>.jsonl.torn`; the entry's `warnings` say so.
 
+        With `unless_run`, a run that the ledger has is not added again: its verdict there is returned, which may be
+        another one. That is looked up, and `head` is compared with the file, under the lock of the append.
+
         Raises:
-            LedgerError: the verdict is of another problem, the last line is broken, or the line could not be written
-                whole and durably (nothing of it is kept then).
+            LedgerError: the verdict is of another problem, the last line is broken, the file does not begin with
+                `head`, or the line could not be written whole and durably (nothing of it is kept then).
         """
         if f"{verdict.problem.slug}.jsonl" != self.path.name:
             raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs in another ledger")
         events = [(MODERATION, remark.to_json().encode())] if remark else []
         if exempt:
             events.append((EXEMPT, Exemption.of(verdict).model_dump_json().encode()))
-        return self._append([*events, (VERDICT, verdict.to_json().encode())])
+        run = verdict.run if unless_run else None
+        return self._append([*events, (VERDICT, verdict.to_json().encode())], run, head)
+
+    def head(self) -> Head | None:
+        """How far it goes now; None if it has no line yet.
+
+        Raises:
+            LedgerError: the last line is broken.
+        """
+        with self._readable(), suppress(FileNotFoundError), chain.opened(self.path) as file:
+            return chain.head(self.path, file)
+        return None
+
+    def refuse_another(self, head: Head) -> None:
+        """Raise if the file does not begin with `head`.
+
+        Raises:
+            LedgerError: it does not, or cannot be read.
+        """
+        with self._readable(), suppress(FileNotFoundError), chain.opened(self.path) as file:
+            self._refuse_another(file, head)
+            return
+        raise self._another(head, "is gone")
 
     def refuse_if_broken(self) -> None:
         """Raise, before a grading spends its time, what `append` would raise after it; changes nothing.
@@ -134,10 +168,18 @@ class JsonlLedger:
         """
         return sum(1 for _ in self.entries())
 
-    def _append(self, documents: Sequence[tuple[str, bytes]]) -> Entry:
+    def _append(
+        self, documents: Sequence[tuple[str, bytes]], unless_run: str | None = None, head: Head | None = None
+    ) -> Entry:
         """Chain documents, each with its kind, and write them in one write; returns the last entry."""
+        if head is not None:
+            self.refuse_another(head)  # otherwise locking would make a file that is gone
         try:
             with self._locked() as file:
+                if head is not None:
+                    self._refuse_another(file, head)
+                if unless_run is not None and (known := self._known(unless_run)) is not None:
+                    return known
                 descriptor, size = file.fileno(), os.fstat(file.fileno()).st_size
                 last, whole = chain.last(self.path, file)
                 warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
@@ -150,6 +192,19 @@ class JsonlLedger:
             raise LedgerError(f"{self.path} cannot be appended to ({error.strerror})") from error
         assert last is not None
         return last
+
+    def _known(self, run: str) -> Entry | None:
+        """The verdict of a run anywhere in the file, also one that reading leaves out."""
+        with self._index.lines(self.path) as lines:
+            return next(lines.read(lines.places(run)[:1]), None)
+
+    def _refuse_another(self, file: BinaryIO, head: Head) -> None:
+        if not chain.begins_with(file, head):
+            raise self._another(head, "was changed")
+
+    def _another(self, head: Head, what: str) -> LedgerError:
+        line = f"line {head.seq} no longer ends at byte {head.bytes} with the hash {head.sha256[:12]}"
+        return LedgerError(f"{self.path} {what}: {line}", "`kernelmark repair-ledger` shows what is missing")
 
     def entries(self) -> Iterator[Entry]:
         """Entries of every kind, in order, with whole documents.
