@@ -14,6 +14,7 @@ from harness.errors import HarnessError, UsageError
 from harness.files.outside import real
 from harness.problem.schedule import shown
 from harness.verdict import Verdict
+from kernelmark.grading import usual
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.problems import identity, refuse_without_project
 from kernelmark.record import publishing, recording, records
@@ -114,7 +115,7 @@ def admit(
 
 def usual_s(job: PreparedJob) -> float | None:
     """How long such a grading took before, in seconds, if the project's ledger tells."""
-    return records.usual_s(job.settings, job.problem.slug, job.device, job.submission.language)
+    return usual.usual_s(job.settings, job.problem.slug, job.device, job.submission.language)
 
 
 def left_today(job: PreparedJob) -> str:

@@ -11,18 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from statistics import median
 
 from typing_extensions import TypedDict
 
-from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
+from harness.errors import HarnessError, ProblemError, UsageError
 from harness.files import outside
 from harness.files.identity import length_prefixed_sha256
-from harness.kinds import DeviceKind
 from harness.submission import Submission
-from harness.verdict import Outcome
 from harness.wire.protocol import PROTOCOL
-from kernelmark.project.choice import device_name
 from kernelmark.project.competition import state
 from kernelmark.project.problems import (
     find_problem,
@@ -40,8 +36,6 @@ from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
 from leaderboard.standings.ranking import Row, Table, rank
-
-_NEWEST, _LOOKED_AT = 5, 200  # how many gradings `usual_s` takes the median of, and among how many it looks for them
 
 
 @dataclass(frozen=True)
@@ -174,24 +168,6 @@ def _standing(row: Row, table: Table) -> str:
     placed = row.no_rank or f"rank {row.rank} of {len(table.ranked)}"
     limits = "Triton interpreter" if table.key.interpreted else "", "stale" if row.stale else ""
     return ", ".join(filter(None, (placed, *limits)))
-
-
-def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) -> float | None:
-    """How long a grading takes, in seconds: the median of the newest few that were accepted, of this problem, language
-    and effort, on this machine's device, or else on the one of its kind that graded last: never of several models.
-    None if there are none, or the ledger cannot be read.
-    """
-    try:
-        recorded, effort = ledger(settings, slug), settings.effort
-        with recorded.lines() as lines:
-            newest = lines.newest(_LOOKED_AT, outcome=Outcome.ACCEPTED, language=language, effort=effort)
-    except LedgerError:
-        return None
-    alike = [verdict for verdict in newest if verdict.environment.device_kind == device]
-    names = [verdict.environment.device_name for verdict in alike]
-    name = own if (own := device_name(device)) in names else next(iter(names), None)
-    took = [verdict.duration_ns / 1e9 for verdict in alike if verdict.environment.device_name == name]
-    return median(took[:_NEWEST]) if took else None
 
 
 def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:

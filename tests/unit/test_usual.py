@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelmark.grading import usual
+from kernelmark.grading.usual import usual_s
 from kernelmark.project.settings import Settings
-from kernelmark.record import records
-from kernelmark.record.records import usual_s
 from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted, failed
 
@@ -36,7 +36,7 @@ def test_only_gradings_on_this_device_count_if_there_are_any(
     for name, seconds in (("NVIDIA H100", 10), ("NVIDIA H200", 30), ("NVIDIA H200", 50), ("NVIDIA H100", 12)):
         ledger.append(accepted(device_name=name).model_copy(update={"duration_ns": seconds * 10**9}))
     for here, expected in (("NVIDIA H200", 40), ("NVIDIA H100", 11), ("NVIDIA B200", 11), (None, 11)):
-        monkeypatch.setattr(records, "device_name", lambda _kind, here=here: here)
+        monkeypatch.setattr(usual, "device_name", lambda _kind, here=here: here)
         assert usual_s(settings, "softmax", "cuda", "py") == expected, here
 
 
