@@ -16,6 +16,8 @@ class Changes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self.closed = False
+        """Whether the server ends: nobody should wait any more."""
 
     def tell(self, *topics: str) -> None:
         """Wake all that wait for one of these topics. Callable from any thread."""
@@ -24,12 +26,20 @@ class Changes:
         for future in woken:
             future.get_loop().call_soon_threadsafe(_wake, future)
 
+    def close(self) -> None:
+        """Wake all that wait, and let nobody wait from now on: the server ends. A handler of signals may call it."""
+        self.closed = True
+        for future in [future for waiting in [*self._waiting.values()] for future in [*waiting]]:
+            future.get_loop().call_soon_threadsafe(_wake, future)
+
     def subscribe(self, topic: str) -> asyncio.Future[None]:
         """A future that is done at the topic's next change: subscribe, then read the state, then wait."""
         future = asyncio.get_running_loop().create_future()
         with self._lock:
             self._waiting[topic].add(future)
         future.add_done_callback(lambda done: self._forget(topic, done))
+        if self.closed:
+            _wake(future)
         return future
 
     def _forget(self, topic: str, future: asyncio.Future[None]) -> None:

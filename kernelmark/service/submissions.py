@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Base64Bytes, BaseModel, ConfigDict, Field
 from harness.kinds import Effort
 from harness.submission import MAX_BESIDE, BesideName, LanguageName
 from harness.verdict import RUN_ID, Outcome, Stage
+from kernelmark.service.refusal import RefusalDocument
 
 Mode = Literal["check", "bench", "submit", "screen"]
 """What is done: only tested, timed too, recorded too, or timed as in training. Only `submit` reaches the ledger."""
@@ -125,3 +126,45 @@ class QueueStatus(ServiceDocument):
     pools: tuple[PoolStatus, ...]
     paused: str = ""
     """Why nothing is graded at present; empty if it is."""
+
+
+class NamedText(ServiceDocument):
+    """One file of a submission."""
+
+    name: str
+    content: str
+
+
+class SourceDocument(ServiceDocument):
+    """What was submitted; the submission's own file is the first. `GET /api/v1/submissions/{run}/source`."""
+
+    language: LanguageName
+    files: tuple[NamedText, ...]
+
+
+class LineAnswer(ServiceDocument):
+    """What became of one line of many submissions."""
+
+    line: int
+    """From 1."""
+    status: int
+    """As for that submission alone: 202, 200 if it was there already, or that of the refusal."""
+    submission: SubmissionStatus | None = None
+    refusal: RefusalDocument | None = None
+
+
+class Result(ServiceDocument):
+    """A grading that has ended. `GET /api/v1/results?after=CURSOR` has them in the order in which they ended."""
+
+    cursor: int
+    """Give it as `after` to get what ended later."""
+    run: Run
+    submission: Run
+    """The run by which the submission is known; another one if it was graded again."""
+    problem: Slug
+    mode: Mode
+    batch: str | None
+    state: State
+    outcome: Outcome | None
+    score_s: float | None
+    error_class: str

@@ -166,3 +166,9 @@ class Answer(ServiceDocument):
     error: TaskError | None = None
     answered_at: AwareDatetime
     """By the worker's clock: one that is wrong is told so."""
+
+
+class Acknowledged(ServiceDocument):
+    """The answer to an answer: it is on the server's disk."""
+
+    run: Run

@@ -1,0 +1,100 @@
+"""A server's folder in the project, `.kernelmark/server`, and the lock by which one process at a time serves it.
+
+`process` uses it before anything else. What cannot be served safely is refused here: a folder on a network's file
+system, where neither locks nor SQLite can be trusted, and an archive of sources that git would publish.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.files import outside
+from kernelmark.project.project import Project
+
+FOLDER = Path(".kernelmark") / "server"
+DATABASE = "server.db"
+_LOCK = "lock"
+_MOUNTS = Path("/proc/self/mountinfo")
+_OF_A_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs")
+_GIT_S = 30
+
+
+@contextmanager
+def served(project: Project, where: str) -> Iterator[Path]:
+    """Hold the project's lock; gives the server's folder, which only its user can read.
+
+    Args:
+        where: the address at which it is served, for whoever wants to serve it, too.
+
+    Raises:
+        UsageError: the project is served already, or its folder lies on a network's file system.
+    """
+    folder = project.root / FOLDER
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        (folder.parent / ".gitignore").write_text("*\n")
+        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError(str(folder), f"cannot be used ({error.strerror})", "make it writable for you") from error
+    try:
+        refuse_network(folder)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 1000, 0).decode("ascii", "replace").strip() or "another process"
+            what = f"is served already, by {holder}"
+            raise UsageError(str(project.root), what, "use that server, or end it first") from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} at {where}".encode("ascii", "backslashreplace"), 0)
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
+def refuse_network(folder: Path, mounts: Path = _MOUNTS) -> None:
+    """
+    Raises:
+        UsageError: the folder lies on a network's file system.
+    """
+    try:
+        lines = outside.read(mounts, outside.TEXT_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:  # not Linux
+        return
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in lines:
+        first, _, second = line.partition(" - ")
+        if first.split()[2:3] == [number] and (kind := second.partition(" ")[0]) in _OF_A_NETWORK:
+            what = f"lies on a file system of a network ({kind}), whose locks cannot be trusted"
+            raise UsageError(str(folder), what, "serve from a local disk")
+
+
+def refuse_tracked_archive(project: Project) -> bool:
+    """Say whether git ignores the archive, as far as it is in a repository at all.
+
+    Raises:
+        UsageError: git tracks files of the archive, so sources would be published with the next push.
+    """
+    archive = project.locate("archive")
+    if not archive.is_dir():
+        return True
+    if _git(archive, "ls-files", "--", ".").stdout.strip():
+        remedy = "name another folder as `archive` in kernelmark.toml, or run `git rm -r --cached` on it"
+        raise UsageError(str(archive), "is tracked by git: sources would be published before a problem closes", remedy)
+    return _git(archive, "check-ignore", "--quiet", ".").returncode != 1
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):  # without git, nothing is tracked
+        return subprocess.CompletedProcess(arguments, 128, b"", b"")

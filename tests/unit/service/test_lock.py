@@ -1,0 +1,87 @@
+"""One process at a time serves a project, from a local disk, and its archive is no part of a repository."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from kernelmark.server.lock import refuse_network, refuse_tracked_archive, served
+from tests.service_fixtures import make_project
+
+
+def test_a_second_server_is_refused_and_told_where_the_first_is(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    with served(project, "http://127.0.0.1:8080") as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        with pytest.raises(UsageError, match=f"served already, by process {os.getpid()} at http://127.0.0.1:8080"):
+            served(project, "http://127.0.0.1:8081").__enter__()
+    with served(project, "http://127.0.0.1:8081"):
+        pass
+
+
+def test_a_server_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    code = (
+        "import os, sys\n"
+        "from kernelmark.project.project import Project\n"
+        "from kernelmark.server.lock import served\n"
+        "with served(Project(sys.argv[1]), 'there'):\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(project.root)], check=False)
+    assert killed.returncode == -9
+    with served(project, "here"):
+        pass
+
+
+def test_nothing_of_the_server_s_folder_is_committed(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    with served(project, "here"):
+        subprocess.run(["git", "init", "-q"], cwd=project.root, check=True)
+        listed = subprocess.run(
+            ["git", "status", "--porcelain", "--untracked-files=all"],
+            cwd=project.root, check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+    assert "kernelmark.toml" in listed
+    assert ".kernelmark" not in listed
+
+
+@pytest.mark.parametrize(("kind", "refused"), [("nfs4", True), ("9p", True), ("cifs", True), ("ext4", False)])
+def test_a_file_system_of_a_network_is_refused(tmp_path: Path, kind: str, refused: bool) -> None:
+    device = tmp_path.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"21 1 0:99 / /else rw - nfs server:/ rw\n22 1 {number} / {tmp_path} rw,relatime shared:1 - {kind} there rw\n"
+    )
+    if refused:
+        with pytest.raises(UsageError, match="file system of a network"):
+            refuse_network(tmp_path, mounts)
+    else:
+        refuse_network(tmp_path, mounts)
+
+
+def test_an_archive_that_git_tracks_is_refused(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=project.root, check=True, capture_output=True)
+
+    assert refuse_tracked_archive(project), "there is none yet"
+    archive = project.locate("archive")
+    archive.mkdir(parents=True)
+    (archive / "kernel.py").touch()
+    assert refuse_tracked_archive(project), "there is no repository"
+    git("init", "-q")
+    assert not refuse_tracked_archive(project), "it could be added by mistake"
+    (project.root / ".gitignore").write_text("/leaderboard/archive/\n")
+    assert refuse_tracked_archive(project)
+    git("add", "--force", "leaderboard/archive")
+    with pytest.raises(UsageError, match="is tracked by git"):
+        refuse_tracked_archive(project)
