@@ -21,6 +21,7 @@ from harness.verdict.roofline import Calibration
 from kernelmark.authoring.lint import LintDocument
 from kernelmark.commands.cli import CacheDocument
 from kernelmark.commands.exporting import ExportDocument
+from kernelmark.commands.login import ServerDocument
 from kernelmark.commands.look import DiffDocument
 from kernelmark.course.listing import HandInDocument
 from kernelmark.course.regrade import DueDocument
@@ -31,6 +32,7 @@ from kernelmark.diagnostics.selftest import SelfTestDocument
 from kernelmark.grading.fleet.cluster.dispatcher import FleetDocument
 from kernelmark.project.documents import VERSION, ErrorDocument
 from kernelmark.record.records import ListedProblem
+from kernelmark.service.submissions import QueueStatus, SubmissionStatus
 from kernelmark.text.show import ProblemNotes
 from kernelmark.text.standings import RunDocument
 from kernelmark.text.words import Word
@@ -62,9 +64,13 @@ DOCUMENTS: dict[str, Any] = {
     "moderation": Moderation,
     "problem": (Problem, ProblemNotes),
     "problems": list[ListedProblem],
+    "queue": QueueStatus,
     "runs": list[RunDocument],
     "self-test": SelfTestDocument,
+    "servers": list[ServerDocument],
     "similar": list[Pair],
+    "submission": SubmissionStatus,
+    "submissions": list[SubmissionStatus],
     "verdict": Verdict,
     "verify": list[Inspection],
 }

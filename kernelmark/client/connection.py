@@ -105,6 +105,7 @@ class Connection:
             raise UsageError(f"server {shown(origin)}", "is not a server's address", str(error)) from None
         if ca is not None and not ca.is_file():
             raise UsageError(str(ca), "is not a file of certificates", "name a file in PEM format")
+        self.status = 0  # of the last answer
         self._patience_s, self._tolerant = patience_s, tolerant
         self._session = requests.Session()
         self._session.auth = _Bearer(token)  # always set, or else requests looks into ~/.netrc
@@ -219,7 +220,7 @@ class Connection:
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                content = self._content(response)
+                content, self.status = self._content(response), response.status_code
         except requests.exceptions.SSLError as error:
             raise Unreachable(
                 f"the certificate of {self.origin} is not trusted here ({_short(error)})",
@@ -230,7 +231,7 @@ class Connection:
             raise Unreachable(what, "try again later", passing=True) from None
         except OSError as error:  # the certificates cannot be read
             raise Unreachable(f"no request to {self.origin} can be made ({_short(error)})") from None
-        if response.status_code < 300:
+        if self.status < 300:
             return content
         return self._refused(response, content)
 

@@ -21,9 +21,11 @@ from harness.errors import HarnessError, UsageError, nearest
 from harness.files import outside
 from harness.shared.document import DocumentError, parse_toml
 from kernelmark.client.connection import Connection, shown
+from kernelmark.service.accounts import InvitationAcceptance, Me, SignedIn
 from kernelmark.service.origin import origin_of
 
 FILE_NAME = "servers.toml"
+_SECRET_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -147,19 +149,59 @@ def reading(given: str) -> Connection:
     return connection(given)
 
 
-def keep(name: str, server: Server) -> None:
-    """Add a server, or replace one of this name or of the same origin.
+def accept(connection: Connection, secret: str, name: str | None, label: str) -> SignedIn:
+    """Use an invitation up; returns a token and whose it is.
+
+    Args:
+        name: of the new account; None: the invitation has one.
+        label: what the token is called in lists.
+
+    Raises:
+        Refused: the invitation was used or has ended, or the name cannot be had.
+        Unreachable: there was no answer; the invitation may be used up.
+    """
+    sent = InvitationAcceptance(secret=secret, name=name, label=label)
+    return connection.post("invitations/accept", sent, SignedIn)
+
+
+def me(connection: Connection) -> Me:
+    """Whose the connection's token is.
+
+    Raises:
+        Refused, Unreachable: as for `Connection.get`.
+    """
+    return connection.get("me", Me)
+
+
+def revoke(connection: Connection) -> None:
+    """End the connection's own token on its server.
+
+    Raises:
+        Refused, Unreachable: as for `Connection.get`.
+    """
+    connection.delete("me/tokens/this")
+
+
+def refuse_unusable(name: str, origin: str) -> None:
+    """Refuse what `keep` would refuse, before a token is made that could not be kept.
 
     Raises:
         UsageError: the name is not valid, or is another server's.
-        HarnessError: it cannot be written.
+        HarnessError: nothing can be written.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"--as {shown(name)}", "is not valid", "use up to 64 letters, digits, '_' and '-'")
     servers = known()
-    if name in servers and servers[name].origin != server.origin:
-        what = f"is the name of {servers[name].origin}"
-        raise UsageError(f"--as {name}", what, f"give another name, or `kernelmark logout {name}` first")
+    _refuse_name(name, origin, servers)
+    _write(servers)
+
+
+def keep(name: str, server: Server) -> None:
+    """Add a server, or replace the one with the same origin.
+
+    Raises:
+        UsageError, HarnessError: as for `refuse_unusable`.
+    """
+    servers = known()
+    _refuse_name(name, server.origin, servers)
     others = {other: each for other, each in servers.items() if each.origin != server.origin}
     _write({**others, name: server})
 
@@ -168,11 +210,15 @@ def forget(name: str) -> None:
     """Remove a server and its token.
 
     Raises:
-        UsageError: there is none of this name.
         HarnessError: it cannot be written.
     """
-    name, _ = find(name)
     _write({other: each for other, each in known().items() if other != name})
+
+
+def name_at(origin: str) -> str:
+    """What the server at an origin is called: as before, or by its address."""
+    found = at(origin, known())
+    return found[0] if found else name_for(origin)
 
 
 def name_for(origin: str) -> str:
@@ -194,6 +240,28 @@ def origin_given(address: str) -> str:
         return origin_of(address)
     except ValueError as error:
         raise UsageError(f"server {shown(address)}", "is not a server's address", str(error)) from None
+
+
+def origin_of_link(link: str) -> tuple[str, str | None]:
+    """The origin of a server's address or of an invitation's link, and the secret of the latter.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    address, _, secret = link.partition("#")
+    if not secret:
+        return origin_given(address.removesuffix("/join")), None
+    if len(secret) > _SECRET_CHARACTERS or not secret.isascii() or not secret.isprintable():
+        raise UsageError("link", "is not that of an invitation", "give the whole link, in quotes")
+    return origin_given(address.removesuffix("/join")), secret
+
+
+def _refuse_name(name: str, origin: str, servers: Mapping[str, Server]) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"--as {shown(name)}", "is not valid", "use up to 64 letters, digits, '_' and '-'")
+    if name in servers and servers[name].origin != origin:
+        what = f"is the name of {servers[name].origin}"
+        raise UsageError(f"--as {name}", what, f"give another name, or `kernelmark logout {name}` first")
 
 
 def _keep_private(path: Path) -> None:

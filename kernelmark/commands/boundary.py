@@ -1,7 +1,8 @@
 """Where a command ends: any exception becomes one line and an exit status. Trusted.
 
 The exit status is that of the outcome or the exception: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime
-error or memory limit, 5 timeout, 6 rejected, 7 our fault, 8 unsupported, 9 incomplete, 130 interrupted.
+error or memory limit, 5 timeout, 6 rejected, 7 our fault, 8 unsupported, 9 incomplete, 10 submitted
+to a server and not awaited, 130 interrupted.
 """
 
 from __future__ import annotations

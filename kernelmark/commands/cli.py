@@ -19,10 +19,12 @@ from kernelmark.commands import (
     grade_many,
     importing,
     ledger,
+    login,
     look,
     organizers,
     problems,
     profile,
+    remote,
     site,
     start,
 )  # fmt: skip
@@ -131,6 +133,7 @@ for _command in (
     *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
     *(profile.profile, look.runs, look.show, look.explain, site.site, start.start, doctor, cache),
     grade_many.grade_many,
+    *(login.login, login.logout, login.list_servers, remote.watch, remote.cancel, remote.queue),
 ):
     main.add_command(_command)
 complete(main)

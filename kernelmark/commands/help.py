@@ -9,6 +9,7 @@ import click
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Write and grade kernels": ("start", "check", "debug", "bench", "compare", "profile", "submit"),
     "See problems and results": ("problems", "board", "runs", "show", "explain", "site"),
+    "Use a server": ("login", "logout", "servers", "queue", "watch", "cancel"),
     "Organize a course or a competition": (
         "grade",
         "marks",
@@ -41,9 +42,20 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kernelmark compare my.py reference/softmax/triton.py --problem softmax",
         "kernelmark compare 81def7 3fa1",
     ),
-    "submit": ("submit softmax softmax.py", "submit softmax softmax.py --thorough --profile"),
-    "board": ("kernelmark board softmax",),
-    "runs": ("kernelmark runs softmax --author ada",),
+    "submit": (
+        "submit softmax softmax.py",
+        "submit softmax softmax.py --thorough --profile",
+        "submit softmax softmax.py --to bench",
+    ),
+    "login": (
+        "kernelmark login 'https://bench.example.org/join#kmi_0123' --name ada",
+        "kernelmark login https://bench.example.org --as bench",
+    ),
+    "logout": ("kernelmark logout bench",),
+    "watch": ("kernelmark watch", "kernelmark watch 81def7 --server bench"),
+    "cancel": ("kernelmark cancel 81def7",),
+    "board": ("kernelmark board softmax", "kernelmark board softmax --from bench"),
+    "runs": ("kernelmark runs softmax --author ada", "kernelmark runs --from bench"),
     "show": ("kernelmark show 81def7", "kernelmark show 81def7 --diff", "kernelmark show 81def7 3fa1 --diff"),
     "explain": ("kernelmark explain wrong_answer", "kernelmark explain not_replayed"),
     "problems": ("kernelmark problems list", "kernelmark problems show softmax"),

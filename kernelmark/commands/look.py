@@ -13,18 +13,31 @@ from kernelmark.commands.options import form_option, load_settings, say_frozen
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import print_lines, say
 
+from_option = click.option("--from", "server", metavar="SERVER", help="Ask this server, by its name or address.")
+
 
 @click.command()
 @click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--write", is_flag=True, help="Write the Markdown of every problem again, for example after a merge.")
 @click.option("--memory", is_flag=True, help="Add the most device memory that a call of any case allocates.")
 @click.option("--all", "every", is_flag=True, help="Print the rows of tables that are out of date, too.")
+@from_option
 @form_option
-def board(problem: str | None, write: bool, memory: bool, every: bool, form: str) -> None:
+def board(problem: str | None, write: bool, memory: bool, every: bool, server: str | None, form: str) -> None:
     """Print the standings of PROBLEM, or of every problem."""
+    from kernelmark.text import standings
+
+    if server is not None:
+        from kernelmark.client import reading, servers
+
+        if write:
+            raise UsageError("--write", "is for the project here", "leave it or --from out")
+        with servers.reading(server) as connection:
+            found = reading.tables(connection, problem)
+        print_as(form, "board", found, standings.board(found, memory=memory, folded=not every))
+        return
     from kernelmark.record.publishing import publish_all
     from kernelmark.record.records import tables
-    from kernelmark.text import standings
 
     if write:
         publish_all(load_settings())
@@ -41,12 +54,17 @@ def board(problem: str | None, write: bool, memory: bool, every: bool, form: str
 @click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--author", help="Only those of this author.")
 @click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many.")
+@from_option
 @form_option
-def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
+def runs(problem: str | None, author: str | None, last: int, server: str | None, form: str) -> None:
     """List the recorded gradings of PROBLEM, or of every problem, newest first.
 
-    A board shows the best submission of each author. This shows all of them, those that failed too.
+    A board shows the best submission of each author. This shows all of them, those that failed too. With --from, it
+    lists your own submissions to that server, and what became of them.
     """
+    if server is not None:
+        _own(server, problem, author, last, form)
+        return
     from kernelmark.record.records import newest
     from kernelmark.text import standings
 
@@ -54,6 +72,16 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
     found, total = newest(settings, problem, author=author, last=last)
     print_as(form, "runs", [run.document() for run in found], standings.runs(found, total, author))
     say_frozen(settings, problem)
+
+
+def _own(server: str, problem: str | None, author: str | None, last: int, form: str) -> None:
+    from kernelmark.client import lines, reading, servers
+
+    if author is not None:
+        raise UsageError("--author", "is for the project here", "leave it out: a server lists your own submissions")
+    with servers.connection(server) as connection:
+        mine = reading.own(connection, last=last, problem=problem)
+    print_as(form, "submissions", mine, lines.submissions(mine))
 
 
 class DiffDocument(TypedDict):
@@ -74,12 +102,18 @@ class DiffDocument(TypedDict):
     help="Show instead what changed in the source, with both times: since OTHER. "
     "[default: since its author's fastest run before it on this device, else their last]",
 )
+@from_option
 @form_option
-def show(run: str, other: str | None, changes: bool, form: str) -> None:
+def show(run: str, other: str | None, changes: bool, server: str | None, form: str) -> None:
     """Show one recorded grading in full; RUN is its id, or the id's first digits. `--format json` adds its seeds.
 
     With --diff, somebody else's source is shown only where the problem publishes sources.
     """
+    if server is not None:
+        if changes or other is not None:
+            raise UsageError("--diff", "is for the project here", "leave it or --from out")
+        _there(server, run, form)
+        return
     if changes:
         _changes(run, other, form)
         return
@@ -96,6 +130,18 @@ def show(run: str, other: str | None, changes: bool, form: str) -> None:
     verdict = entry.verdict
     facts = ledger.facts()
     print_lines(text.run(verdict, moderation(facts, verdict), pooled(facts, verdict)))
+
+
+def _there(server: str, run: str, form: str) -> None:
+    from kernelmark.client import reading, servers
+    from kernelmark.text import show as text
+
+    with servers.reading(server) as connection:
+        verdict = reading.recorded(connection, reading.whole_run(connection, run))
+    if form == "json":
+        print_document("verdict", verdict.to_json())
+    else:
+        print_lines(text.run(verdict))
 
 
 def _changes(run: str, other: str | None, form: str) -> None:

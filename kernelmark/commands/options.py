@@ -6,16 +6,19 @@ The modules of commands call it. Trusted. Slow imports are done by the functions
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from harness.errors import UsageError
 from harness.files.outside import real
 from harness.kinds import DeviceKind, SandboxName
 
 if TYPE_CHECKING:
+    from harness.submission import Submission
     from kernelmark.client.connection import Connection
     from kernelmark.project.settings import Settings
 
@@ -88,3 +91,22 @@ def say_frozen(settings: Settings, problem: str | None) -> None:
     for ledger in ledgers(settings, problem):
         if ledger.until is not None:
             say(f"{ledger.path.stem}: {standings.frozen(ledger.until)}")
+
+
+def source_of(file: str, language: str | None, author: str) -> Path | Submission:
+    """The file to grade; or the submission that stdin holds, where FILE is `-`.
+
+    Raises:
+        UsageError: stdin needs a language, and a file must not have one.
+        SubmissionError: what stdin holds is no source.
+    """
+    from harness.submission import MAX_SOURCE_BYTES, Submission
+
+    if file != "-":
+        if language is not None:
+            raise UsageError("--language", "is for stdin", "leave it out: the suffix of FILE says it, or make FILE `-`")
+        return Path(file)
+    if language is None:
+        raise UsageError("FILE -", "is stdin, which has no suffix", "say what it holds with --language")
+    source = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+    return Submission.of(source, language, author=author, name=f"stdin.{language}")

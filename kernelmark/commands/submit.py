@@ -6,7 +6,6 @@ Slow imports are done by the functions that need them.
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,14 +17,21 @@ import click
 from harness.errors import KernelmarkError, UsageError
 from harness.languages import LANGUAGES
 from kernelmark import __version__
-from kernelmark.commands import complete
+from kernelmark.commands import complete, remote
 from kernelmark.commands.boundary import Boundary
-from kernelmark.commands.options import beside_option, device_option, form_option, load_settings, sandbox_option
+from kernelmark.commands.options import (
+    beside_option,
+    device_option,
+    form_option,
+    load_settings,
+    sandbox_option,
+    source_of,
+)
+from kernelmark.commands.remote import server_options
 from kernelmark.project.documents import Printed, failed_by, print_document
 from kernelmark.text.terminal import counted, print_lines, say, unexpected, visible
 
 if TYPE_CHECKING:
-    from harness.submission import Submission
     from harness.verdict import Check, Verdict
     from kernelmark.grading.setup import PreparedJob
 
@@ -38,7 +44,13 @@ def _graded(command: F) -> F:
         form_option,
         sandbox_option("How to isolate it."),
         device_option("Where to run it."),
-        click.option("--here", is_flag=True, help="Grade in this process, and leave no worker for the next command."),
+        click.option(
+            "--here",
+            is_flag=True,
+            help="Grade on this machine even if the project names a server, in this process, "
+            "and leave no worker for the next command.",
+        ),
+        server_options,
         click.option("--language", type=click.Choice(list(LANGUAGES)), help="What stdin holds, where FILE is `-`."),
         beside_option,
         click.option(
@@ -89,8 +101,12 @@ def submit(no_record: bool, late: str | None, profile: bool, form: str, here: bo
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
 
     Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
-    6 rejected, 7 our fault, 8 unsupported (needs a GPU, or Triton's interpreter cannot run it).
+    6 rejected, 7 our fault, 8 unsupported (needs a GPU, or Triton's interpreter cannot run it), 10 submitted to a
+    server, and the result was not awaited.
     """
+    if (server := remote.server_of(given, here=here)) is not None:
+        local = {"--no-record": no_record, "--late": late, "--profile": profile}
+        return remote.grade(server, given, "submit", form, local)
     if profile and no_record:
         raise UsageError("--profile", "keeps the profile with the recorded run", "use `kernelmark profile` instead")
     return _whole_grading(_job(given), form, here=here, record=not no_record, late=late, profile=profile)
@@ -105,6 +121,8 @@ def bench(form: str, here: bool, case: str | None, **given: Any) -> int:
 
     Exit status: as for `submit`.
     """
+    if (server := remote.server_of(given, here=here)) is not None:
+        return remote.grade(server, given, "bench", form, {"--case": case})
     job = _job(given)
     if case is not None:
         from kernelmark.project.problems import of_one_case
@@ -145,6 +163,9 @@ def check(
     Exit status: as for `submit`, and 9 for an incomplete check: not all tests ran, and those that did are right. With
     --watch, that of the last check.
     """
+    if (server := remote.server_of(given, here=here)) is not None:
+        local = {"--dump": dump, "--only": only, "--case": case, "--fail-fast": fail_fast, "--watch": watch}
+        return remote.grade(server, given, "check", form, local)
     from kernelmark.authoring import debugging
     from kernelmark.grading.resident.command import CommandJudge
     from kernelmark.text.progress import Reporter
@@ -199,20 +220,7 @@ def _job(given: dict[str, Any]) -> PreparedJob:
     language = given.pop("language")
     settings = load_settings(problem, **given)
     author = settings.author_of(Path(file)) if given.get("author") is None else settings.author_or_default()
-    return PreparedJob.prepare(settings, problem, _source(file, language, author), author=author, beside=beside)
-
-
-def _source(file: str, language: str | None, author: str) -> Path | Submission:
-    from harness.submission import MAX_SOURCE_BYTES, Submission
-
-    if file != "-":
-        if language is not None:
-            raise UsageError("--language", "is for stdin", "leave it out: the suffix of FILE says it, or make FILE `-`")
-        return Path(file)
-    if language is None:
-        raise UsageError("FILE -", "is stdin, which has no suffix", "say what it holds with --language")
-    source = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
-    return Submission.of(source, language, author=author, name=f"stdin.{language}")
+    return PreparedJob.prepare(settings, problem, source_of(file, language, author), author=author, beside=beside)
 
 
 def _whole_grading(

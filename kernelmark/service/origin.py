@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
+_HOST = re.compile(r"[a-z0-9._:-]+")  # other letters look like these: punycode shows them
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -26,7 +28,7 @@ def origin_of(url: str) -> str:
     host = parts.hostname or ""
     if (
         parts.scheme not in ("http", "https")
-        or not host
+        or not _HOST.fullmatch(host)
         or parts.path not in ("", "/")
         or parts.query
         or parts.fragment

@@ -100,8 +100,8 @@ class SubmissionStatus(ServiceDocument):
 
 
 class Submissions(ServiceDocument):
-    """An account's own submissions, newest first. `GET /api/v1/submissions?last=20`; `open=true`: only those that have
-    not ended.
+    """An account's own submissions, newest first. `GET /api/v1/submissions?last=20`; `problem=softmax`: on that one;
+    `open=true`: only those that have not ended.
     """
 
     items: tuple[SubmissionStatus, ...]

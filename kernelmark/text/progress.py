@@ -13,14 +13,27 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from kernelmark.text.terminal import moves_cursor, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from harness.judge import Progress
+    from harness.verdict import Stage
+
+
+class Step(Protocol):
+    """Item `done` of `total` of a stage is about to begin: of a judge here, or as a server reports it."""
+
+    @property
+    def stage(self) -> Stage: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def label(self) -> str: ...
 
 
 _PER_SECOND = 4  # how often the bar is drawn: on a CPU, calls are being timed at the same time
@@ -59,18 +72,22 @@ class Reporter:
         if self._bar is not None:
             self._bar.stop()
 
-    def report(self, step: Progress) -> None:
+    def report(self, step: Step) -> None:
         """Show one step; the same step twice is shown once."""
         line = stage(step) if self._bar is None else describe(step)
+        if line != self._last and step.stage == "build" and step.total:  # what waits for other gradings comes before
+            self._built = time.monotonic()
+        self.note(line, step.done, step.total)
+
+    def note(self, line: str, done: int = 0, total: int = 0) -> None:
+        """Show a line, such as what is waited for; the same line twice is shown once."""
         if line == self._last:
             return
         self._last = line
-        if step.stage == "build" and step.total:  # what waits for other gradings comes before
-            self._built = time.monotonic()
         if self._bar is None:
             self._print(line)
         else:
-            self._show(line, step.done, step.total)
+            self._show(line, done, total)
 
     def _show(self, line: str, done: int, total: int) -> None:
         """Put a line in place of the bar's; without a total, the bar only says that something goes on."""
@@ -93,13 +110,13 @@ class Reporter:
         return f"{elapsed}, about {_minutes(left)} left" if left >= 1 else f"{elapsed}, longer than usual"
 
 
-def describe(step: Progress) -> str:
+def describe(step: Step) -> str:
     """One step as text: `test 3/12 rows=256 cols=1024`; a stage without countable steps shows only its name."""
     count = f"{min(step.done + 1, step.total)}/{step.total}" if step.total > 0 else ""
     return " ".join(part for part in (str(step.stage), count, visible(step.label)) if part)
 
 
-def stage(step: Progress) -> str:
+def stage(step: Step) -> str:
     """What a log says of a step: `test: 12 cases`, the same for every case of a stage."""
     return f"{step.stage}: {step.total} cases" if step.total > 1 else describe(step)
 
@@ -139,7 +156,7 @@ class BatchReporter(Reporter):
             self._total += more
             self._count()
 
-    def report(self, step: Progress) -> None:
+    def report(self, step: Step) -> None:
         """Show a step of the only submission that is being graded."""
         with self._lock:
             if self._bar is None:

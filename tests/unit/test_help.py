@@ -34,7 +34,7 @@ def test_every_example_is_a_command_with_flags_that_it_has() -> None:
         for line in (command.epilog or "").splitlines()[2:]:
             name, *words = shlex.split(line.partition("<")[0].partition(">")[0])
             found: click.Command = submit if name == "submit" else main
-            while isinstance(found, click.Group):
+            while isinstance(found, click.Group) and words:
                 found = found.commands[words.pop(0)]
             flags = {flag for each in found.params for flag in each.opts}
             assert {word for word in words if word.startswith("-") and word != "-"} <= flags, line

@@ -1,0 +1,118 @@
+"""Reads what a server shows: one's own submissions, the queue, boards and recorded runs.
+
+`kernelmark runs`, `board`, `show`, `queue`, `watch` and `cancel` call it. Trusted; what is read is checked by its
+model, and its texts are made visible where they are printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from harness.errors import HarnessError, UsageError
+from harness.verdict import Check, Verdict
+from kernelmark.client.connection import Connection, Refused, shown
+from kernelmark.service.submissions import QueueStatus, Submissions, SubmissionStatus
+
+if TYPE_CHECKING:
+    from leaderboard.standings.ranking import Table
+
+_DIGITS = 16  # of a run's id
+_LOOKED_AT = 200  # submissions, for an id of which only the first digits are given
+
+C = TypeVar("C", bound=Check)
+
+
+def own(
+    connection: Connection, *, last: int = 20, problem: str | None = None, only_open: bool = False
+) -> Sequence[SubmissionStatus]:
+    """One's own submissions, newest first: on one problem, or those that have not ended, if asked for.
+
+    Raises:
+        Refused, Unreachable, HarnessError: as for `Connection.get`.
+    """
+    parameters: dict[str, str | int] = {"last": last}
+    if problem is not None:
+        parameters["problem"] = problem
+    if only_open:
+        parameters["open"] = "true"
+    return connection.get("submissions", Submissions, parameters=parameters).items
+
+
+def queue(connection: Connection) -> QueueStatus:
+    """The state of the whole queue.
+
+    Raises:
+        Refused, Unreachable, HarnessError: as for `Connection.get`.
+    """
+    return connection.get("queue", QueueStatus)
+
+
+def whole_run(connection: Connection, run: str) -> str:
+    """The whole id of a run, of which only its first digits may be given.
+
+    Raises:
+        UsageError: none of one's own submissions begins so, or several do.
+        Unreachable, HarnessError: as for `Connection.get`.
+    """
+    if not run or set(run) - set("0123456789abcdef") or len(run) > _DIGITS:
+        raise UsageError(f"run {shown(run)}", "is not a run id", "`kernelmark runs --from SERVER` lists yours")
+    if len(run) == _DIGITS:
+        return run
+    matching = [status.run for status in own(connection, last=_LOOKED_AT) if status.run.startswith(run)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UsageError(f"run {run}", f"could be {', '.join(matching[:4])}", "give more digits")
+    what = f"is none of your last {_LOOKED_AT} submissions there"
+    raise UsageError(f"run {run}", what, f"give all {_DIGITS} digits")
+
+
+def recorded(connection: Connection, run: str) -> Verdict:
+    """The verdict of a run that everybody may see, or of one's own.
+
+    Raises:
+        Refused: there is none, or one may not see it.
+        Unreachable, HarnessError: as for `Connection.get`.
+    """
+    try:
+        return verdict_of(connection, f"runs/{run}", Verdict.from_json)
+    except Refused as error:
+        if error.status not in (401, 403, 404):
+            raise
+        try:
+            return verdict_of(connection, f"submissions/{run}/verdict", Verdict.from_json)
+        except Refused:
+            raise error from None
+
+
+def tables(connection: Connection, problem: str | None) -> list[Table]:
+    """The standings of a problem, or of all.
+
+    Raises:
+        Refused, Unreachable, HarnessError: as for `Connection.get`.
+    """
+
+    class Board(BaseModel):
+        items: tuple[Table, ...]
+
+    return [*connection.get(f"boards/{problem}" if problem else "boards", Board).items]
+
+
+def verdict_of(connection: Connection, path: str, read: Callable[[bytes], C]) -> C:
+    """A verdict or check, as `read` makes it of the server's answer.
+
+    Raises:
+        Refused, Unreachable: as for `Connection.get_bytes`.
+        HarnessError: it is none that this version reads.
+    """
+    content = connection.get_bytes(path)
+    try:
+        return read(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        why = shown(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        what = f"the verdict of {connection.origin} is none that this version of kernelmark reads ({why})"
+        raise HarnessError(what, "do both have the same version of kernelmark?") from None

@@ -1,0 +1,136 @@
+"""The commands that sign in to servers and out of them: `login`, `logout` and `servers`. Trusted."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from typing_extensions import TypedDict
+
+from harness.errors import KernelmarkError, UsageError
+from kernelmark.commands.options import form_option
+from kernelmark.project.documents import print_as
+from kernelmark.text.terminal import say, visible
+
+if TYPE_CHECKING:
+    from kernelmark.client.connection import Connection
+    from kernelmark.service.accounts import SignedIn
+
+_TOKEN_CHARACTERS = 200
+
+
+@click.command()
+@click.argument("address", required=False)
+@click.option("--invite", metavar="LINK", help="The link of an invitation, if ADDRESS is not one.")
+@click.option("--name", help="The name of the new account: your results are recorded under it, for ever.")
+@click.option("--as", "short", metavar="NAME", help="What you call the server. [default: from its address]")
+@click.option(
+    "--ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+    metavar="FILE",
+    help="Trust the certificates in this PEM file for this server, in place of the usual ones.",
+)
+def login(address: str | None, invite: str | None, name: str | None, short: str | None, ca: Path | None) -> None:
+    """Sign in to the server at ADDRESS: by the link of an invitation, or with a token, which is asked for.
+
+    A link can be used once. Quote it, since it has a `#` in it. Without a terminal, the token is read from stdin.
+    """
+    from kernelmark.client import servers
+    from kernelmark.client.connection import Connection
+
+    link = invite or address
+    if link is None:
+        raise UsageError("ADDRESS", "is missing", "give a server's address, or the link of an invitation")
+    origin, secret = servers.origin_of_link(link)
+    if invite is not None and address is not None and servers.origin_given(address) != origin:
+        raise UsageError("--invite", f"is of another server, {origin}", "leave ADDRESS out")
+    if invite is not None and secret is None:
+        raise UsageError("--invite", "has no secret after a `#`", "give the whole link, in quotes")
+    if name is not None and secret is None:
+        raise UsageError("--name", "is for an invitation", "leave it out: a token has its account")
+    called = short or servers.name_at(origin)
+    servers.refuse_unusable(called, origin)
+    if secret is not None:
+        with Connection(origin, ca=ca, tolerant=True) as connection:
+            signed_in = _accepted(connection, secret, name)
+        token, me = signed_in.token, signed_in.me
+    else:
+        token = _token(origin)
+        with Connection(origin, token, ca=ca, tolerant=True) as connection:
+            me = servers.me(connection)
+    servers.keep(called, servers.Server(origin=origin, token=token, account=me.name, ends=me.ends, ca=ca))
+    say(
+        f"signed in to {called} as {visible(me.name)}; the token is in {servers.file()}, and ends on {me.ends:%Y-%m-%d}"
+    )
+
+
+def _accepted(connection: Connection, secret: str, name: str | None) -> SignedIn:
+    """Use the invitation; ask for a name if it needs one, and somebody is there to answer."""
+    from kernelmark.client.connection import Refused
+    from kernelmark.client.servers import accept
+
+    label = platform.node()[:128]
+    try:
+        return accept(connection, secret, name, label)
+    except Refused as error:
+        if error.code != "name-needed":
+            raise
+        if not sys.stdin.isatty():
+            raise UsageError("--name", "is missing", "choose a name: your results are recorded under it") from None
+    typed = click.prompt("Name of your account; your results are recorded under it, for ever", err=True)
+    return accept(connection, secret, typed, label)
+
+
+def _token(origin: str) -> str:
+    """Ask for a token, without showing it."""
+    if sys.stdin.isatty():
+        typed = click.prompt(f"Token for {origin} (an invitation makes one)", hide_input=True, err=True)
+    else:
+        typed = sys.stdin.read(_TOKEN_CHARACTERS + 1)
+    token = str(typed).strip()
+    if not token or len(token) > _TOKEN_CHARACTERS or not token.isascii() or not token.isprintable():
+        raise UsageError("token", "is not one", "give the whole token, or the link of an invitation")
+    return token
+
+
+@click.command()
+@click.argument("server")
+def logout(server: str) -> None:
+    """Sign out of SERVER, by its name or address: its token is revoked there, and removed here."""
+    from kernelmark.client import servers
+
+    name, found = servers.find(server)
+    try:
+        with found.connection() as connection:
+            servers.revoke(connection)
+    except KernelmarkError as error:
+        say(f"kernelmark: warning: the token is not revoked: {error}")
+    servers.forget(name)
+    say(f"signed out of {name}")
+
+
+class ServerDocument(TypedDict):
+    """A server that the user is signed in to."""
+
+    name: str
+    origin: str
+    account: str
+    ends: datetime
+
+
+@click.command("servers")
+@form_option
+def list_servers(form: str) -> None:
+    """List the servers that you are signed in to."""
+    from kernelmark.client import lines, servers
+
+    known = servers.known()
+    documents: list[ServerDocument] = [
+        {"name": name, "origin": each.origin, "account": each.account, "ends": each.ends}
+        for name, each in known.items()
+    ]
+    print_as(form, "servers", documents, lines.servers(known))
