@@ -6,10 +6,10 @@ from fastapi import APIRouter, FastAPI
 
 from kernelmark import __version__
 from kernelmark.server.service import Service
-from kernelmark.server.web import errors
+from kernelmark.server.web import account, errors, organizers
 from kernelmark.server.web.defence import API, Defence
 
-ROUTERS: tuple[APIRouter, ...] = ()
+ROUTERS: tuple[APIRouter, ...] = (account.router, organizers.router)
 """Of the API."""
 
 
@@ -21,5 +21,6 @@ def create_app(service: Service) -> FastAPI:
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router, prefix=API, responses=errors.RESPONSES)
+    app.include_router(account.page)
     errors.describe(app)
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 
 class Clock:
@@ -15,3 +16,8 @@ class Clock:
     def monotonic_ns(self) -> int:
         """Nanoseconds since some moment; it never goes back, and is not that of another start of the machine."""
         return time.monotonic_ns()
+
+
+def moment(time_ns: int) -> datetime:
+    """A time of the database as documents have it."""
+    return datetime.fromtimestamp(time_ns // 1000 / 1e6, UTC)

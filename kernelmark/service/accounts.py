@@ -37,3 +37,43 @@ class SignedIn(ServiceDocument):
 
     token: str
     me: Me
+
+
+class TokenOrder(ServiceDocument):
+    """Sent to `POST /api/v1/me/tokens`: a token that may do less than the one that it is made with."""
+
+    scopes: Annotated[tuple[Literal["submit", "read", "batch"], ...], Field(min_length=1, max_length=3)] = (
+        "submit",
+        "read",
+    )
+    label: Annotated[str, Field(max_length=128)] = ""
+    days: Annotated[float, Field(gt=0, le=365)] = 90
+    """How long it lives; it ends with the one that it is made with."""
+
+
+class NewToken(ServiceDocument):
+    """A token that was made. Its secret is shown this once."""
+
+    token: str
+    ends: AwareDatetime
+
+
+class TokenRow(ServiceDocument):
+    """A token of one's own, without its secret."""
+
+    id: int
+    label: str
+    scopes: tuple[str, ...]
+    created: AwareDatetime
+    ends: AwareDatetime
+    last_used: AwareDatetime | None = None
+    parent: int | None = None
+    """The token that it was made with, and ends with."""
+    current: bool
+    """Whether it is the one that asks."""
+
+
+class Tokens(ServiceDocument):
+    """One's own tokens that still count. `GET /api/v1/me/tokens`."""
+
+    items: tuple[TokenRow, ...]

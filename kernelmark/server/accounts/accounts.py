@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, select, update
 
-from kernelmark.server.accounts import audit, names
+from kernelmark.server.accounts import audit, names, tokens
 from kernelmark.server.accounts.names import Recorded, folded
 from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.database import tables
 from kernelmark.server.database.tables import accounts, submissions
 from kernelmark.service.accounts import Role
 from kernelmark.service.refusal import Refusal
@@ -74,7 +75,7 @@ def change(
         Refusal: there is no such account, it is one's own, or the team's name cannot be had.
     """
     row = find(connection, name)
-    refuse_own(by, row.id)
+    _refuse_own(by, row)
     if team is not None:
         names.refuse_team(connection, team, among)
     wanted = {"role": role, "state": state, "team": team}
@@ -83,9 +84,22 @@ def change(
         new["team"] = None
     for key, value in new.items():
         old = getattr(row, key)
-        audit.note(connection, now_ns, by, f"accounts {key}", row.name, {"old": old, "new": value})
+        if old != value:
+            audit.note(connection, now_ns, by, f"accounts {key}", row.name, {"old": old, "new": value})
     if new:
         connection.execute(update(accounts).where(accounts.c.id == row.id).values(**new))
+
+
+def sign_out(connection: Connection, now_ns: int, by: Principal, name: str) -> None:
+    """End all tokens of an account, and the invitations that were made with them.
+
+    Raises:
+        Refusal: there is no such account, or it is one's own.
+    """
+    row = find(connection, name)
+    _refuse_own(by, row)
+    ended = tokens.revoke(connection, now_ns, tables.tokens.c.account == row.id)
+    audit.note(connection, now_ns, by, "accounts sign-out", row.name, {"tokens": ended})
 
 
 def link(connection: Connection, now_ns: int, by: Principal, name: str, author: str, among: Recorded) -> None:
@@ -95,7 +109,7 @@ def link(connection: Connection, now_ns: int, by: Principal, name: str, author: 
         Refusal: there is no such account or author, it is one's own account, or the account has runs already.
     """
     row = find(connection, name)
-    refuse_own(by, row.id)
+    _refuse_own(by, row)
     if author not in among.authors:
         what = f"no ledger has an author {author[:80]!r}"
         raise Refusal(404, "no-such-author", "author", what, "give the name as `kernelmark runs` shows it")
@@ -107,17 +121,23 @@ def link(connection: Connection, now_ns: int, by: Principal, name: str, author: 
     connection.execute(update(accounts).where(accounts.c.id == row.id).values(name=author, folded=folded(author)))
 
 
-def refuse_own(by: Principal, account: int, owner: str | None = None) -> None:
-    """Refuse an organizer's or assistant's act on their own account, or on a run of their own or of their team.
+def refuse_own_run(connection: Connection, by: Principal, account: int, owner: str) -> None:
+    """Refuse an act on a run of one's own, or of one's team.
 
     Args:
-        account: whose account, or whose run it is.
+        account: whose run it is.
         owner: of the run, as `owner_of` named it when it was submitted.
 
     Raises:
-        Refusal: it is.
+        Refusal: it is one.
     """
-    if account != by.account_id and (owner is None or owner != owner_of(by)):
-        return
-    what = "is your own account" if owner is None else "is a run of your own or of your team"
-    raise Refusal(403, "own-run" if owner else "own-account", by.name, what, "ask another organizer to do it")
+    team = connection.execute(select(accounts.c.team).where(accounts.c.id == account)).scalar()
+    mates = by.team is not None and by.team == team
+    if account == by.account_id or owner == owner_of(by) or mates:
+        remedy = "ask another organizer to do it"
+        raise Refusal(403, "own-run", "run", "is your own, or your team's", remedy)
+
+
+def _refuse_own(by: Principal, row: Row[Any]) -> None:
+    if row.id == by.account_id:
+        raise Refusal(403, "own-account", row.name, "is your own account", "ask another organizer to do it")

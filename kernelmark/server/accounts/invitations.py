@@ -63,8 +63,8 @@ def make(
     account: str | None = None,
     count: int = 1,
     days: float = DAYS,
-) -> list[str]:
-    """Make invitations, and return their secrets.
+) -> list[tuple[str, Invited]]:
+    """Make invitations, and return their secrets with what they give.
 
     Args:
         name: the name of the account, which may be an author's in a ledger.
@@ -94,7 +94,20 @@ def make(
         for _ in range(count)
     ]  # fmt: skip
     audit.note(connection, now_ns, by, "invitations make", invited.name or "", {**invited.model_dump(), "count": count})
-    return made
+    return [(secret, invited) for secret in made]
+
+
+def revoke(connection: Connection, now_ns: int, by: Principal, invitation: int) -> None:
+    """End an invitation that was not used.
+
+    Raises:
+        Refusal: there is none with this id that still counts.
+    """
+    mine = (tables.tokens.c.id == invitation, tables.tokens.c.kind == "invitation", tables.tokens.c.uses_left > 0)
+    if not tokens.revoke(connection, now_ns, *mine):
+        what = "is none that can still be used"
+        raise Refusal(404, "no-such-invitation", f"invitation {invitation}", what, "`kernelmark invitations list`")
+    audit.note(connection, now_ns, by, "invitations revoke", str(invitation))
 
 
 def first(connection: Connection, now_ns: int) -> str | None:

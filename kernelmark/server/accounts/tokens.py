@@ -14,8 +14,11 @@ from typing import Literal
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, or_, select, update
 
 from kernelmark.server.accounts.principal import SCOPES, Principal, Scope
+from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts, tokens
 from kernelmark.server.service import Service
+from kernelmark.service.accounts import NewToken, TokenOrder
+from kernelmark.service.refusal import Refusal
 
 Kind = Literal["client", "worker", "invitation"]
 
@@ -53,9 +56,9 @@ def make(
         days: how long it lives; not longer than its parent.
     """
     secret = PREFIXES[kind] + secrets.token_urlsafe(32)
-    ends_ns = now_ns + round(days * DAY_NS)
+    end_ns = now_ns + round(days * DAY_NS)
     if parent is not None:
-        ends_ns = min(ends_ns, connection.execute(select(tokens.c.ends_ns).where(tokens.c.id == parent)).scalar_one())
+        end_ns = min(end_ns, connection.execute(select(tokens.c.ends_ns).where(tokens.c.id == parent)).scalar_one())
     connection.execute(
         tokens.insert().values(
             sha256=hashed(secret),
@@ -68,7 +71,7 @@ def make(
             uses_left=uses,
             parent=parent,
             created_ns=now_ns,
-            ends_ns=ends_ns,
+            ends_ns=end_ns,
         )
     )
     return secret
@@ -121,6 +124,47 @@ def revoke(connection: Connection, now_ns: int, *which: ColumnElement[bool]) -> 
     found = connection.execute(select(tokens.c.id).where(tokens.c.revoked_ns.is_(None), *which)).scalars().all()
     connection.execute(update(tokens).where(tokens.c.id.in_(found)).values(revoked_ns=now_ns))
     return list(found)
+
+
+def ends_ns(connection: Connection, secret: str) -> int:
+    """When a token ends that was just made."""
+    return int(connection.execute(select(tokens.c.ends_ns).where(tokens.c.sha256 == hashed(secret))).scalar_one())
+
+
+def delegate(connection: Connection, now_ns: int, by: Principal, order: TokenOrder) -> NewToken:
+    """Make a token with another one of the account.
+
+    Raises:
+        Refusal: that was made with another one itself, or may not do what the new one is to do.
+    """
+    row = connection.execute(select(tokens).where(tokens.c.id == by.token)).one()
+    if row.parent is not None:
+        what = "was made with another token, and makes none"
+        raise Refusal(403, "delegated", "the token", what, "use the one that you signed in with")
+    missing = set(order.scopes) - by.scopes
+    if missing:
+        what = f"does not have the scope `{min(missing)}`"
+        raise Refusal(403, "scope", "the token", what, "ask for scopes that it has")
+    secret = make(
+        connection, now_ns, "client",
+        account=by.account_id, scopes=order.scopes, label=order.label, parent=by.token, days=order.days,
+    )  # fmt: skip
+    return NewToken(token=secret, ends=moment(ends_ns(connection, secret)))
+
+
+def give_up(connection: Connection, now_ns: int, by: Principal, token: int) -> None:
+    """Revoke a token of one's own account.
+
+    Raises:
+        Refusal: there is no such token, or another one than its own is asked for by one that was made with another.
+    """
+    if token != by.token and connection.execute(select(tokens.c.parent).where(tokens.c.id == by.token)).scalar():
+        what = "was made with another token, and revokes no others"
+        raise Refusal(403, "delegated", "the token", what, "use the one that you signed in with")
+    mine = (tokens.c.id == token, tokens.c.account == by.account_id, tokens.c.kind == "client")
+    if not revoke(connection, now_ns, *mine):
+        what = "is none of yours that still counts"
+        raise Refusal(404, "no-such-token", f"token {token}", what, "see them with `kernelmark tokens list`")
 
 
 def _unended(token: FromClause, now_ns: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
