@@ -293,5 +293,5 @@ def _git_user(folder: Path) -> str:
 def _login() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # no entry in the user database, as in many containers
+    except (OSError, KeyError, ImportError):  # no entry in the user database, as in many containers
         return ""
