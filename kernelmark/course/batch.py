@@ -20,11 +20,12 @@ from kernelmark.course.points import Marking
 from kernelmark.course.report import GradedDocument, GradingResult
 from kernelmark.course.several import AdmittedJob, GradingRequest, grade_all, printed
 from kernelmark.course.submissions import CourseSubmission, marked, problem_of, submissions_in
-from kernelmark.grading.recorder import Remark, admit, usual_s
+from kernelmark.grading.recorder import admit, usual_s
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.documents import print_document
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import Allowance
+from kernelmark.record.lateness import Remark
 from kernelmark.text.terminal import counted, print_lines, say
 
 if TYPE_CHECKING:

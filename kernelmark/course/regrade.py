@@ -21,10 +21,10 @@ from harness.errors import UsageError
 from harness.kinds import DeviceKind, isolates
 from harness.verdict import Outcome
 from kernelmark.course.several import AdmittedJob, GradingRequest
-from kernelmark.grading.recorder import Remark
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
+from kernelmark.record.lateness import Remark
 from kernelmark.record.records import current, find_run, ledgers
 from leaderboard.record.archive import stored
 from leaderboard.record.pooling import NO_RANK

@@ -25,8 +25,8 @@ from kernelmark.text.terminal import print_lines, unexpected
 if TYPE_CHECKING:
     from harness.verdict import Verdict
     from kernelmark.grading.fleet import JobResult
-    from kernelmark.grading.recorder import Remark
     from kernelmark.grading.setup import PreparedJob
+    from kernelmark.record.lateness import Remark
     from kernelmark.text.progress import BatchReporter
 
 Placed = tuple[int, GradingResult]

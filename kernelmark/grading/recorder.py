@@ -6,47 +6,20 @@ The schedule of the problem, the ledger, the archive and the limits a day are as
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal
+from datetime import datetime
 
 from harness.errors import HarnessError, UsageError
 from harness.files.outside import real
-from harness.problem.schedule import shown
 from harness.verdict import Verdict
 from kernelmark.grading import usual
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.problems import identity, refuse_without_project
 from kernelmark.record import publishing, recording, records
 from kernelmark.record.allowance import Allowance
+from kernelmark.record.lateness import Remark, remark_on
 from kernelmark.record.records import ledger, whole
 from leaderboard.record.archive import refuse_if_unwritable
-from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import Table
-
-POLICY = "late policy"
-"""The actor of the events that follow from a problem's own `late`, without an organizer."""
-
-
-@dataclass(frozen=True)
-class Remark:
-    """What is recorded with a verdict about when its submission was handed in, and who says so.
-
-    With the action `late` the run does not rank; `annotate` explains why a run that was graded late does.
-    """
-
-    action: Literal["late", "annotate"]
-    actor: str
-    reason: str
-
-    def event(self, run: str) -> Moderation:
-        """The moderation event about this run.
-
-        Raises:
-            ValueError: the actor's name is not valid.
-        """
-        now = datetime.now(UTC)
-        return Moderation(run=run, action=self.action, actor=self.actor, reason=self.reason, created_at=now)
 
 
 def recorded(job: PreparedJob, run: str) -> Verdict | None:
@@ -136,22 +109,11 @@ def _refuse_another_problem(job: PreparedJob) -> None:
 
 def _remark(job: PreparedJob, late: str | None, handed_in: datetime) -> Remark | None:
     """What the schedule says of a submission that was handed in at that moment; raises as `admit`."""
-    problem = job.problem
-    delay, now = problem.delay(handed_in), problem.delay(job.moment)
-    if not now.days:
-        return None
-    assert problem.deadline is not None  # else nothing is late
-    when, deadline = shown(delay.handed_in), shown(problem.deadline)
-    if not delay.days:
-        who = job.settings.author_or_default()
-        return Remark("annotate", who, f"graded after the deadline, but handed in on time, {when}")
-    if late is None and problem.closed(handed_in):
-        what = f"takes no more submissions, {problem.schedule_at(handed_in)}"
-        remedy = "record it as late (--late NAME), or grade without recording (--no-record)"
-        raise UsageError(f"problem {problem.slug}", what, remedy)
-    remark = Remark("late", POLICY if late is None else late, f"{delay}: handed in {when}, deadline {deadline}")
-    try:
-        remark.event("0" * 16)  # validates the name before the grading spends its time
-    except ValueError as error:
-        raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
+    problem, annotator = job.problem, job.settings.author_or_default
+    remark = remark_on(problem, problem.slug, handed_in, job.moment, annotator, late)
+    if remark is not None and late is not None:
+        try:
+            remark.event("0" * 16)  # validates the name before the grading spends its time
+        except ValueError as error:
+            raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
     return remark

@@ -38,11 +38,10 @@ def state(settings: Settings, slug: str | None, now: datetime) -> State:
     A problem that has no deadline of its own, or cannot be read, has the schedule of the phase, if there are phases.
     """
     phase = settings.phase(now)
-    schedule: Schedule = phase or Schedule()
+    schedule = schedule_of(settings, None, now)
     if slug is not None:
         with suppress(ProblemError):
-            own = read_schedule(settings.locate("problems") / slug)
-            schedule = own if own.deadline else schedule
+            schedule = schedule_of(settings, read_schedule(settings.locate("problems") / slug), now)
     try:
         frozen = None if settings.organizer else schedule.frozen(now)
         closed = schedule.closes if schedule.closed(now) else None
@@ -51,3 +50,8 @@ def state(settings: Settings, slug: str | None, now: datetime) -> State:
     made = [notice for notice in settings.announcements if notice.at <= now and slug in (None, notice.problem)]
     newest_first = tuple(sorted(made, key=lambda notice: notice.at, reverse=True))
     return State(schedule, frozen, closed, phase.name if phase is not None else "", newest_first)
+
+
+def schedule_of(settings: Settings, own: Schedule | None, now: datetime) -> Schedule:
+    """The schedule at `now` of a problem with this one of its own: that of the phase if it has no deadline."""
+    return own if own is not None and own.deadline else settings.phase(now) or Schedule()

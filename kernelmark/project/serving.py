@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from harness.kinds import SandboxName, isolates
+from kernelmark.service.origin import is_loopback
 from kernelmark.service.origin import origin_of as origin_of
 
 
@@ -28,6 +29,11 @@ class ServerSettings(BaseModel):
     """Whether `check` and `bench` run hidden tests, too."""
     staff_ranks: bool = False
     """Whether submissions of organizers and assistants rank."""
+
+    @property
+    def public(self) -> bool:
+        """Whether it is reached from beyond this machine."""
+        return self.url is not None and not is_loopback(self.url)
 
     @field_validator("url")
     @classmethod

@@ -31,22 +31,49 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
         HarnessError: the slug or the author is not a valid path component, the path holds other content, or it cannot
             be written.
     """
-    path, *others = _paths(root, slug, submission)
-    contents = (submission.source, *(content for _, content in submission.beside))
+    files = _files(root, slug, submission)
     # The source last: where it is, the others are.
-    for file, content in reversed([*zip((path, *others), contents, strict=True)]):
-        try:
-            if not os.path.lexists(file):  # otherwise it was archived before
+    for file, content in reversed(files):
+        if not os.path.lexists(file):  # otherwise it was archived before
+            try:
                 with suppress(FileExistsError):  # just now, by another process
                     write_whole(file, content, replace=False)
-            stored = outside.read(file, MAX_SOURCE_BYTES)
-        except outside.TooLarge:
-            stored = b""
-        except OSError as error:
-            raise HarnessError(f"{file}: the submission cannot be archived ({error.strerror})") from error
-        if stored != content:
-            raise HarnessError(f"{file} holds something other than what was submitted", "restore or remove that file")
-    return path
+            except OSError as error:
+                raise _unarchived(file, error) from error
+        _refuse_other(file, content)
+    return files[0][0]
+
+
+def refuse_other_content(root: Path, slug: str, submission: Submission) -> None:
+    """Raise, before a grading spends its time, what `archive` would raise of the files that are there.
+
+    Raises:
+        HarnessError: as for `archive`.
+    """
+    for file, content in _files(root, slug, submission):
+        if os.path.lexists(file):
+            _refuse_other(file, content)
+
+
+def _files(root: Path, slug: str, submission: Submission) -> list[tuple[Path, bytes]]:
+    """The archive paths of a submission's files, its source first, and what each is to hold."""
+    contents = (submission.source, *(content for _, content in submission.beside))
+    return [*zip(_paths(root, slug, submission), contents, strict=True)]
+
+
+def _refuse_other(file: Path, content: bytes) -> None:
+    try:
+        stored = outside.read(file, MAX_SOURCE_BYTES)
+    except outside.TooLarge:
+        stored = b""
+    except OSError as error:
+        raise _unarchived(file, error) from error
+    if stored != content:
+        raise HarnessError(f"{file} holds something other than what was submitted", "restore or remove that file")
+
+
+def _unarchived(file: Path, error: OSError) -> HarnessError:
+    return HarnessError(f"{file}: the submission cannot be archived ({error.strerror})")
 
 
 def _paths(root: Path, slug: str, submission: Submission) -> list[Path]:

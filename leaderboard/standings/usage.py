@@ -16,11 +16,13 @@ DAY = timedelta(hours=24)
 
 
 class Use(NamedTuple):
-    """One grading: whose, when it was recorded, and how long it took."""
+    """One grading: whose, when it was recorded or received, and how long it took; a `check` only tests."""
 
     author: str
     at: datetime
     device_ns: int
+    check: bool = False
+    run: str = ""
 
 
 def uses(facts: Facts, now: datetime) -> list[Use]:
@@ -31,5 +33,5 @@ def uses(facts: Facts, now: datetime) -> list[Use]:
     """
     exempt = {entry.exemption.run for entry in facts.events if entry.kind == EXEMPT}
     counted = (v for v in facts.verdicts if v.created_at > now - DAY and v.run not in exempt)
-    found = (Use(v.author, v.created_at, v.duration_ns) for v in counted)
+    found = (Use(v.author, v.created_at, v.duration_ns, run=v.run) for v in counted)
     return sorted(found, key=lambda use: use.at)

@@ -21,10 +21,11 @@ from kernelmark.grading.fleet.job import Job, JobResult, prepared
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.grading.fleet.reuse import Answers, key_of
-from kernelmark.grading.recorder import Remark, admit, usual_s
+from kernelmark.grading.recorder import admit, usual_s
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight
+from kernelmark.record.lateness import Remark
 from kernelmark.record.publishing import Publisher
 from leaderboard.standings.usage import Use
 
