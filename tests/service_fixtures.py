@@ -35,6 +35,10 @@ tensors = [
 ]
 tests = [{ name = "small", params = { n = 17 } }, { name = "hidden size", params = { n = 31 }, hidden = true }]
 benchmarks = [{ name = "usual", params = { n = 4096 } }]
+
+[cost]
+bytes = "8 * n"
+flops = "n"
 """
 REFERENCE = "def reference(x):\n    return x + x\n"
 
@@ -84,7 +88,9 @@ def make_service(project: Project, clock: Clock) -> Service:
     """A service of a project, whose database is made if there is none. Its database must be closed."""
     path = project.root / ".kernelmark/server/server.db"
     migrations.upgrade(path)
-    return Service(project, Database(path), clock=clock)
+    service = Service(project, Database(path), clock=clock)
+    service.files.refresh(service.database)
+    return service
 
 
 def make_token(service: Service, name: str = "ada", role: Role = "participant", team: str | None = None) -> str:

@@ -8,6 +8,8 @@ from kernelmark.project.project import Project
 from kernelmark.server.changes import Changes
 from kernelmark.server.clock import Clock
 from kernelmark.server.database.database import Database
+from kernelmark.server.queue.known import Files
+from kernelmark.server.queue.places import Places
 
 
 @dataclass(frozen=True)
@@ -24,3 +26,10 @@ class Service:
     """The one peer whose `X-Forwarded-For` is read."""
     changes: Changes = field(default_factory=Changes)
     clock: Clock = field(default_factory=Clock)
+    files: Files = field(init=False)
+    """What is known of the project's files, for those who must not wait for them."""
+    places: Places = field(default_factory=Places)
+    """The order of the queue, as it was last computed."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", Files(self.project, self.clock))

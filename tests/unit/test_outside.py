@@ -140,7 +140,7 @@ def test_nothing_but_a_document_error_leaves_a_reader(parse: Callable[[bytes], o
 OPENS_ITS_OWN = re.compile(
     r"harness/(runner|importer|launcher|debug|device|judge|sandbox)/|"
     r"kernelmark/(diagnostics/(selftest|doctor)/|grading/(fleet/|resident/key)|authoring/(skeleton|init|rendering))|"
-    r"kernelmark/record/site\.py|leaderboard/record/(durable|index)\.py|"
+    r"kernelmark/server/(accounts|queue)/|kernelmark/record/site\.py|leaderboard/record/(durable|index)\.py|"
     r"leaderboard/publishing/site/(accuracy/|build|folder)|"
     r"harness/(files/(outside|kept)|shared/document)\.py"
 )

@@ -10,7 +10,7 @@ from kernelmark.server.accounts import audit, names, tokens
 from kernelmark.server.accounts.names import Recorded, folded
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database import tables
-from kernelmark.server.database.tables import accounts, submissions
+from kernelmark.server.database.tables import accounts, memberships, submissions
 from kernelmark.service.accounts import Role
 from kernelmark.service.refusal import Refusal
 
@@ -86,6 +86,8 @@ def change(
         old = getattr(row, key)
         if old != value:
             audit.note(connection, now_ns, by, f"accounts {key}", row.name, {"old": old, "new": value})
+    if row.team is not None and new.get("team", row.team) != row.team:
+        _note_leaving(connection, now_ns, row.id, row.team)
     if new:
         connection.execute(update(accounts).where(accounts.c.id == row.id).values(**new))
 
@@ -100,6 +102,13 @@ def sign_out(connection: Connection, now_ns: int, by: Principal, name: str) -> N
     _refuse_own(by, row)
     ended = tokens.revoke(connection, now_ns, tables.tokens.c.account == row.id)
     audit.note(connection, now_ns, by, "accounts sign-out", row.name, {"tokens": ended})
+
+
+def _note_leaving(connection: Connection, now_ns: int, account: int, team: str) -> None:
+    """Keep when an account left a team: what it used before counts for the team for a day."""
+    mine = (memberships.c.account == account) & (memberships.c.team == team)
+    connection.execute(memberships.delete().where(mine))
+    connection.execute(memberships.insert().values(account=account, team=team, left_ns=now_ns))
 
 
 def link(connection: Connection, now_ns: int, by: Principal, name: str, author: str, among: Recorded) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 
 T = TypeVar("T")
 _TOGETHER = 64  # changes in one commit at most
+_AFTER = "after commit"  # what connections keep the calls under
 
 
 class _Change(NamedTuple):
@@ -104,17 +105,25 @@ class Database:
                     return
 
 
+def after_commit(connection: Connection, call: Callable[[], None]) -> None:
+    """Call this once the change that is being made is durable; not at all if it is not made. It must not raise."""
+    connection.info.setdefault(_AFTER, []).append(call)
+
+
 def _commit(connection: Connection, changes: list[_Change]) -> None:
     """Make changes in one transaction, each in a savepoint, and give out the results after the commit."""
     results: list[tuple[Future[Any], Any]] = []
+    calls: list[Callable[[], None]] = []
     try:
         with connection.begin():
             for change in changes:
                 if not change.result.set_running_or_notify_cancel():
                     continue
+                connection.info[_AFTER] = []
                 try:
                     with connection.begin_nested():
                         results.append((change.result, change.make(connection)))
+                    calls += connection.info[_AFTER]
                 except Exception as error:  # noqa: BLE001 - it belongs to whoever asked for the change
                     change.result.set_exception(error)
     except Exception as error:  # noqa: BLE001 - the commit failed, so none of them was made
@@ -123,6 +132,8 @@ def _commit(connection: Connection, changes: list[_Change]) -> None:
         return
     for result, value in results:
         result.set_result(value)
+    for call in calls:
+        call()
 
 
 def engine_of(path: Path) -> Engine:

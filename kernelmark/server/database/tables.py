@@ -34,6 +34,13 @@ accounts = Table(
     Column("created_ns", BigInteger, nullable=False),
 )  # fmt: skip
 
+memberships = Table(
+    "memberships", metadata,  # that have ended
+    Column("account", ForeignKey("accounts.id"), primary_key=True),
+    Column("team", String(64), primary_key=True),
+    Column("left_ns", BigInteger, nullable=False),
+)  # fmt: skip
+
 tokens = Table(
     "tokens", metadata,
     Column("id", Integer, primary_key=True),
@@ -82,6 +89,7 @@ submissions = Table(
     Column("on_time", Boolean, nullable=False),
     Column("remark", Text),  # a moderation event that is recorded with the verdict
     UniqueConstraint("account", "idempotency_key"),
+    Index("submissions_source", "account", "source", "received_ns"),
 )  # fmt: skip
 
 gradings = Table(
@@ -98,7 +106,8 @@ gradings = Table(
     Column("mode", String(16), nullable=False),
     Column("pool", String(128), nullable=False),
     Column("job_class", String(16), nullable=False),
-    Column("position", BigInteger, nullable=False),  # the order within its owner; a job given back keeps its own
+    Column("share", String(70), nullable=False),  # whose turn it takes in the queue: the owner, or `newcomers`
+    Column("position", BigInteger, nullable=False),  # the order within its share; a job given back keeps its own
     Column("expected_ns", BigInteger, nullable=False),  # reserved of the limits until it has ended
     Column("device_ns", BigInteger),  # what it took, or is charged
     Column("charged", Boolean, nullable=False, server_default=false()),  # whether an ended one counts as a grading
@@ -112,11 +121,16 @@ gradings = Table(
     Column("worker", String(64)),
     Column("instance", String(32)),
     Column("leased_ns", BigInteger),
+    Column("granted_ns", BigInteger),  # the same moment by the server's monotonic clock
+    Column("started_ns", BigInteger),  # of its first progress, by the server's monotonic clock
     Column("leased_until_ns", BigInteger),  # by the server's monotonic clock
     Column("hard_end_ns", BigInteger),  # by the server's monotonic clock
     Column("progress", Text),
     Column("progress_ns", BigInteger),  # by the server's monotonic clock
     Column("workers_failed", Text, nullable=False, server_default="[]"),  # names, of harness errors
+    Column("refused_by", Text, nullable=False, server_default="[]"),  # names of workers that cannot grade it
+    Column("choosy", Boolean, nullable=False, server_default=false()),  # whether one of the two lists has a name
+    Column("moved", Boolean, nullable=False, server_default=false()),  # whether its problem changed while it waited
     Column("answer", Text),  # the verdict or check
     Column("outcome", String(32)),
     Column("score_s", String(32)),
@@ -124,17 +138,27 @@ gradings = Table(
     Column("error_class", String(64)),  # for the participant
     Column("stuck", Text),  # why it could not be recorded
     Column("ended_ns", BigInteger),
+    Column("visible_ns", BigInteger, index=True),  # from when on its end is shown
     Column("cursor", BigInteger, unique=True),  # the order in which gradings ended
-    Index("gradings_queue", "state", "pool", "job_class", "owner", "position"),
+    Index(
+        "gradings_queue",
+        "state", "pool", "choosy", "job_class", "share", "problem", "problem_sha256", "final", "position",
+    ),
+    Index("gradings_held", "worker", "state"),
+    Index("gradings_open", "owner", "state"),
     Index("gradings_used", "owner", "queued_ns"),
+    Index("gradings_of_account", "account", "queued_ns"),
+    Index("gradings_of_day", "queued_ns"),
+    Index("gradings_usual", "problem", "pool", "mode", "ended_ns"),
 )  # fmt: skip
 
 shares = Table(
     "shares", metadata,
     Column("pool", String(128), primary_key=True),
     Column("job_class", String(16), primary_key=True),
-    Column("owner", String(70), primary_key=True),  # empty: the whole class
-    Column("virtual_ns", BigInteger, nullable=False),
+    Column("owner", String(70), primary_key=True),  # empty: the whole class; of no class: the pool
+    Column("virtual_ns", BigInteger, nullable=False),  # of the pool: 1 if people who wait are next
+    Column("present_ns", BigInteger, nullable=False, server_default="0"),
 )  # fmt: skip
 
 workers = Table(
@@ -149,8 +173,9 @@ workers = Table(
     Column("slots", Integer),
     Column("problems", Text, nullable=False, server_default="{}"),  # hashes by slug
     Column("seen_ns", BigInteger),
+    Column("alive_ns", BigInteger),  # the same by the server's monotonic clock; none: not since it started
     Column("paused", Text, nullable=False, server_default=""),  # why it gets no work
-    Column("faults", Text, nullable=False, server_default="[]"),  # owners of the last harness errors in a row
+    Column("faults", Text, nullable=False, server_default="[]"),  # owners of the harness errors since it last graded
 )  # fmt: skip
 
 pins = Table(

@@ -1,0 +1,344 @@
+"""Admits submissions: the rules that a submission must meet, and the change that queues it and reserves its limits.
+
+The routes of submissions call it. It reads no files of the project: what it must know of them is in `Service.files`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import shutil
+from base64 import b64encode
+from dataclasses import asdict
+from statistics import median
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, select
+
+from harness.errors import HarnessError, SubmissionError, UsageError, nearest
+from harness.kinds import Effort
+from harness.languages import LANGUAGES
+from harness.problem import Problem
+from harness.submission import Submission
+from kernelmark.project.competition import schedule_of
+from kernelmark.record.lateness import Remark, remark_on
+from kernelmark.server.accounts.accounts import owner_of
+from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.database.database import after_commit
+from kernelmark.server.database.tables import accounts, facts, gradings, sources, submissions, workers
+from kernelmark.server.queue import limits
+from kernelmark.server.queue.known import DAY_NS, limit_ns, moment
+from kernelmark.server.queue.leases import paused
+from kernelmark.server.service import Service
+from kernelmark.service.refusal import Refusal
+from kernelmark.service.submissions import JobClass, Mode, SubmissionRequest
+from leaderboard.record.archive import refuse_if_unwritable, refuse_other_content
+
+NEWCOMERS = "newcomers"
+"""Whose turn accounts of less than a day take, all together, beyond this machine."""
+_MOST_QUEUED = 20_000
+_MOST_QUEUED_BYTES = 2 << 30
+_LEAST_FREE_BYTES = 2 << 30
+_USUAL_OF = 5
+_LOG = logging.getLogger("kernelmark.server")
+
+
+def admit(
+    connection: Connection,
+    service: Service,
+    principal: Principal,
+    request: SubmissionRequest,
+    name: str,
+    idempotency_key: str,
+    request_sha256: str,
+) -> tuple[str, bool]:
+    """Queue a submission, and return its run and whether it is new.
+
+    The same request with the same key, and the same source again within a day, get the run that exists.
+
+    Args:
+        name: of the file, as shown.
+        request_sha256: of the whole request: with the same key, another one is refused.
+
+    Raises:
+        Refusal: a rule is not met; nothing has changed then.
+    """
+    account = _account(connection, principal, request)
+    columns = submissions.c
+    before = connection.execute(
+        select(columns.run, columns.request_sha256).where(
+            columns.account == account.id, columns.idempotency_key == idempotency_key
+        )
+    ).one_or_none()
+    if before is not None:
+        if before.request_sha256 != request_sha256:
+            what = "was used for another request"
+            raise Refusal(409, "key-used", "Idempotency-Key", what, "draw a new key for each submission")
+        return before.run, False
+    if (why := paused(connection, account.name)) is not None:
+        what = f"submissions of {account.name} are paused: {why}"
+        raise Refusal(403, "paused", "account", what, "ask the organizers")
+    job = _Job.of(connection, service, principal, account, request, name)
+    if not request.again and (run := _same(connection, job)) is not None:
+        return run, False
+    _refuse_without_room(service, job)
+    limits.refuse_more(connection, service, account, job.owner, job.received_ns, request.mode)
+    run = _insert(connection, job, request, idempotency_key, request_sha256)
+    amounts = service.files.amounts
+    amounts.queued += 1
+    amounts.queued_bytes += job.submission.size_bytes
+    amounts.day_device_ns += job.expected_ns
+    after_commit(connection, lambda: service.changes.tell("queue", f"run:{run}"))
+    return run, True
+
+
+class _Job(NamedTuple):
+    """What a request becomes."""
+
+    submission: Submission
+    account: int
+    owner: str
+    share: str
+    problem: Problem
+    mode: Mode
+    effort: Effort
+    pool: str
+    job_class: JobClass
+    final: bool
+    received_ns: int
+    on_time: bool
+    remark: Remark | None
+    expected_ns: int
+
+    @classmethod
+    def of(
+        cls,
+        connection: Connection,
+        service: Service,
+        principal: Principal,
+        account: Row[Any],
+        request: SubmissionRequest,
+        name: str,
+    ) -> _Job:
+        """
+        Raises:
+            Refusal: the request is not one that the project takes.
+        """
+        settings, problem = service.project.settings, service.files.known.problem(request.problem)
+        submission = _submission(request, account.name, name)
+        newest = connection.scalar(select(facts.c.value).where(facts.c.key == _NEWEST))
+        received_ns = max(service.clock.now_ns(), int(newest or 0) + 1)
+        received = moment(received_ns)
+        schedule = schedule_of(settings, problem, received)
+        remark = None
+        if request.mode == "submit":
+            try:
+                remark = remark_on(schedule, problem.slug, received, received, lambda: account.name)
+            except UsageError as error:
+                remedy = "test it with check or bench, which stay possible"
+                raise Refusal(403, "closed", error.where, error.what, remedy) from None
+            if remark is None and account.role != "participant" and not settings.server.staff_ranks:
+                remark = Remark("disqualify", "server", "by one of the organizers: it does not rank")
+        pool = _pool(connection, service, request)
+        effort = "screen" if request.mode == "screen" else request.effort
+        owner = owner_of(principal)
+        new = received_ns - account.created_ns < DAY_NS and settings.server.public
+        return cls(
+            submission=submission,
+            account=account.id,
+            owner=owner,
+            share=NEWCOMERS if new else owner,
+            problem=problem,
+            mode=request.mode,
+            effort=effort,
+            pool=pool,
+            job_class="people" if request.batch is None else "batch",
+            final=schedule.closed(received),
+            received_ns=received_ns,
+            on_time=not schedule.delay(received).days,
+            remark=remark,
+            expected_ns=_expected_ns(connection, problem, pool, request.mode, effort, submission.language),
+        )
+
+
+_NEWEST = "received"  # the fact that has the newest receipt
+
+
+def _account(connection: Connection, principal: Principal, request: SubmissionRequest) -> Row[Any]:
+    """The account that submits.
+
+    Raises:
+        Refusal: it may not.
+    """
+    if principal.account_id is None or not principal.has("submit"):
+        raise Refusal(403, "scope", "token", "is not for submitting", "use one with the scope submit")
+    if request.batch is not None and not principal.has("batch"):
+        raise Refusal(403, "scope", "token", "is not for batches", "use one with the scope batch, or leave batch out")
+    if request.mode == "submit" and request.effort == "screen":
+        what = "times one benchmark case, and so cannot rank"
+        raise Refusal(422, "effort", "effort screen", what, "use the mode screen, or the effort quick")
+    return connection.execute(select(accounts).where(accounts.c.id == principal.account_id)).one()
+
+
+def _submission(request: SubmissionRequest, author: str, name: str) -> Submission:
+    beside = {file.name: file.content for file in request.beside}
+    if len(beside) < len(request.beside):
+        raise Refusal(422, "submission", "beside", "has two files of one name", "rename one")
+    try:
+        return Submission.of(request.source, request.language, author=author, name=name, beside=beside)
+    except SubmissionError as error:
+        remedy = error.remedy or "put it right, and submit again"
+        raise Refusal(422, "submission", error.where, error.what, remedy) from None
+
+
+def _pool(connection: Connection, service: Service, request: SubmissionRequest) -> str:
+    """The pool that grades it.
+
+    Raises:
+        Refusal: there is none of this name, or none at all; or its device does not run this language.
+    """
+    seen = {row.pool: row.device for row in connection.execute(select(workers).where(workers.c.pool.is_not(None)))}
+    pools = service.project.settings.server.pools or sorted(seen)
+    pool = request.pool or next(iter(pools), None)
+    if pool is None:
+        what = "has no device yet: no worker has connected, and [server] pools names none"
+        raise Refusal(503, "no-pool", "the server", what, "start a worker, and submit again", retry_after_s=60)
+    if pool not in pools:
+        remedy = nearest(pool, list(pools))
+        raise Refusal(422, "no-such-pool", f"pool {ascii(pool)[:80]}", "is not one of this server", remedy)
+    device = seen.get(pool)
+    if device is not None and device not in LANGUAGES[request.language].devices:
+        what = f"does not run on {pool}"
+        remedy = "choose another pool" if len(pools) > 1 else "submit one in another language"
+        raise Refusal(422, "language", f"a .{request.language} submission", what, remedy)
+    return pool
+
+
+def _expected_ns(connection: Connection, problem: Problem, pool: str, mode: Mode, effort: Effort, language: str) -> int:
+    """How long such a grading usually takes: the median of the newest; the problem's limits if there are none."""
+    columns = gradings.c
+    newest = connection.execute(
+        select(columns.device_ns, submissions.c.effort, sources.c.language)
+        .join(submissions, submissions.c.run == columns.submission)
+        .join(sources, sources.c.sha256 == submissions.c.source)
+        .where(columns.problem == problem.slug, columns.pool == pool, columns.mode == mode)
+        .where(columns.outcome == "accepted", columns.device_ns > 0)
+        .order_by(columns.ended_ns.desc())
+        .limit(4 * _USUAL_OF)
+    ).all()
+    alike = [row.device_ns for row in newest if (row.effort, row.language) == (effort, language)]
+    took = alike or [row.device_ns for row in newest]
+    return round(median(took[:_USUAL_OF])) if took else limit_ns(problem, mode)
+
+
+def _same(connection: Connection, job: _Job) -> str | None:
+    """The account's newest run of a day that graded the same in the same way, or will."""
+    columns, grading = submissions.c, gradings.c
+    return connection.scalar(
+        select(columns.run)
+        .join(gradings, grading.run == columns.run)
+        .where(
+            columns.account == job.account,
+            columns.source == job.submission.sha256,
+            columns.received_ns > job.received_ns - DAY_NS,
+            columns.problem == job.problem.slug,
+            columns.mode == job.mode,
+            columns.pool == job.pool,
+            columns.effort == job.effort,
+            grading.problem_sha256 == job.problem.sha256,
+            grading.final == job.final,
+            grading.state.not_in(("cancelled", "failed")),
+        )
+        .order_by(columns.received_ns.desc())
+        .limit(1)
+    )
+
+
+def _refuse_without_room(service: Service, job: _Job) -> None:
+    """
+    Raises:
+        Refusal: too much is queued, the disk is nearly full, or the source could not be archived.
+    """
+    amounts, settings = service.files.amounts, service.project.settings
+    if amounts.queued >= _MOST_QUEUED or amounts.queued_bytes + job.submission.size_bytes > _MOST_QUEUED_BYTES:
+        remedy = "submit again later"
+        raise Refusal(503, "queue-full", "the server", "has no room in its queue", remedy, retry_after_s=60)
+    for folder in {service.database.path.parent, settings.root}:
+        if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+            what = "takes no submissions, since its disk is nearly full"
+            raise Refusal(503, "disk-full", "the server", what, "tell its organizers", retry_after_s=600)
+    if job.mode != "submit":
+        return
+    archive = settings.locate("archive")
+    try:
+        refuse_if_unwritable(archive, job.problem.slug, job.submission)
+        refuse_other_content(archive, job.problem.slug, job.submission)
+    except (UsageError, HarnessError) as error:
+        _LOG.error("a submission was refused: %s", error)
+        what = "could not be kept in the server's archive"
+        raise Refusal(503, "archive", job.submission.name, what, "tell the organizers") from None
+
+
+def _insert(
+    connection: Connection, job: _Job, request: SubmissionRequest, idempotency_key: str, request_sha256: str
+) -> str:
+    run = secrets.token_hex(8)
+    _keep_source(connection, job)
+    remark = None if job.remark is None else json.dumps(asdict(job.remark))
+    common = {
+        "account": job.account, "owner": job.owner, "problem": job.problem.slug, "mode": job.mode, "pool": job.pool,
+        "job_class": job.job_class,
+    }  # fmt: skip
+    connection.execute(
+        submissions.insert().values(
+            **common,
+            run=run,
+            idempotency_key=idempotency_key,
+            request_sha256=request_sha256,
+            author=job.submission.author,
+            name=job.submission.name,
+            source=job.submission.sha256,
+            effort=job.effort,
+            batch=request.batch,
+            received_ns=job.received_ns,
+            on_time=job.on_time,
+            remark=remark,
+        )
+    )
+    connection.execute(
+        gradings.insert().values(
+            **common,
+            run=run,
+            submission=run,
+            state="queued",
+            version=1,
+            problem_sha256=job.problem.sha256,
+            final=job.final,
+            share=job.share,
+            position=job.received_ns,
+            expected_ns=job.expected_ns,
+            queued_ns=job.received_ns,
+            tries=0,
+            leases=0,
+        )
+    )
+    newest = {"value": str(job.received_ns)}
+    if not connection.execute(facts.update().where(facts.c.key == _NEWEST).values(**newest)).rowcount:
+        connection.execute(facts.insert().values(key=_NEWEST, **newest))
+    return run
+
+
+def _keep_source(connection: Connection, job: _Job) -> None:
+    submission = job.submission
+    beside = [{"name": name, "content": b64encode(content).decode()} for name, content in submission.beside]
+    values = {
+        "language": submission.language,
+        "source": submission.source,
+        "beside": json.dumps(beside),
+        "bytes": submission.size_bytes,
+        "last_needed_ns": job.received_ns,
+    }
+    same = sources.c.sha256 == submission.sha256  # it may have been dropped since
+    if not connection.execute(sources.update().where(same).values(**values)).rowcount:
+        connection.execute(sources.insert().values(sha256=submission.sha256, **values))

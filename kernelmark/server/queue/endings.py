@@ -1,0 +1,296 @@
+"""What follows when a lease ends: a result, a failure, another turn in the queue, or nothing more if it is cancelled.
+
+Routes, the comparison of answers and the sweeper call it. All functions are changes of the database: see
+`Database.write`. What is lost to a network or a server costs a job no try; only a judge's process that ended while it
+graded does.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from kernelmark.server.accounts.accounts import owner_of
+from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.database.database import after_commit
+from kernelmark.server.database.tables import gradings, pins, submissions, workers
+from kernelmark.server.queue import shares
+from kernelmark.server.service import Service
+from kernelmark.service.refusal import Refusal
+from kernelmark.service.work import TaskError
+
+_MOST_TRIES = 3
+_MOST_LEASES = 5
+_MOST_ERRORS = 3
+"""Harness errors of one job where there is only one worker; of two workers, two are enough."""
+_SHOWN_EVERY_NS = 5 * 10**9
+_SPENT_ERROR = "LeasesSpentError"
+
+
+def answered(connection: Connection, worker: str, lease: str) -> Row[Any]:
+    """The grading that a worker answers, with its submission's columns; a state other than `leased`, `queued` or
+    `failed` says that it was answered before with this lease.
+
+    A lease counts while it is the current one, and afterwards until its grading is leased again.
+
+    Raises:
+        Refusal: it does not count any more.
+    """
+    columns = gradings.c
+    of_submission = [column.label(f"submission_{column.name}") for column in submissions.c]
+    found = connection.execute(
+        select(gradings, *of_submission)
+        .join(submissions, submissions.c.run == columns.submission)
+        .where((columns.lease == lease) | (columns.last_lease == lease), columns.worker == worker)
+    ).first()
+    if found is None or found.state == "cancelled" or (found.lease != lease and found.lease is not None):
+        what = "has ended, and this answer comes too late"
+        raise Refusal(409, "lease-ended", f"lease {lease[:8]}", what, "drop the answer; nothing has changed")
+    return found
+
+
+def end(
+    connection: Connection,
+    service: Service,
+    grading: Row[Any],
+    *,
+    answer: str,
+    outcome: str,
+    score_s: float | None = None,
+    device_ns: int | None = None,
+) -> None:
+    """Keep a verdict or a check that was compared with its task: the grading is `graded`, or `done` if it is not to be
+    recorded. It counts towards the limits with what it took.
+
+    Args:
+        grading: from `answered`, with the state `leased`, `queued` or `failed`.
+        device_ns: how long it took; None: what the lease took since its first progress.
+    """
+    took_ns = _used_ns(service, grading) if device_ns is None else device_ns
+    now_ns, recorded = service.clock.now_ns(), grading.mode == "submit"
+    expected_ns = grading.expected_ns if grading.state == "leased" else 0
+    shares.correct(connection, grading.pool, grading.job_class, grading.share, took_ns - expected_ns)
+    _update(
+        connection,
+        service,
+        grading,
+        version=grading.version,  # that it has ended is not told before `visible_ns`
+        state="graded" if recorded else "done",
+        lease=grading.lease or grading.last_lease,
+        answer=answer,
+        outcome=outcome,
+        score_s=None if score_s is None else repr(score_s),
+        device_ns=took_ns,
+        charged=grading.job_class != "regrade",
+        error=None,
+        error_class=None,
+        ended_ns=now_ns,
+        visible_ns=_visible_ns(connection, service, grading, now_ns) if recorded else now_ns,
+        cursor=_next_cursor(connection),
+    )
+    no_fault = workers.update().where(workers.c.name == grading.worker, workers.c.faults != "[]")
+    connection.execute(no_fault.values(faults="[]"))
+
+
+def record(connection: Connection, service: Service, run: str) -> None:
+    """Note that the ledger has the verdict of a grading."""
+    changed = gradings.update().where(gradings.c.run == run)
+    connection.execute(changed.values(state="recorded", stuck=None))  # `status.status` makes a new version of it
+    after_commit(connection, lambda: service.changes.tell(f"run:{run}"))
+
+
+def fail(connection: Connection, service: Service, grading: Row[Any], error: TaskError) -> None:
+    """Act on a worker's answer that it could not grade: the grading is queued again, or has failed for good.
+
+    Args:
+        grading: from `answered`; unless its state is `leased`, nothing changes.
+    """
+    if grading.state != "leased":
+        return
+    text = error.model_dump_json()
+    failed, refused = json.loads(grading.workers_failed), json.loads(grading.refused_by)
+    if error.fault == "usage":
+        _fail(connection, service, grading, error.error_class, text)
+    elif error.fault == "worker":
+        refused = sorted({*refused, grading.worker})
+        give_back(connection, service, grading, error=text, refused_by=json.dumps(refused), choosy=True)
+    elif error.fault == "judge-lost":
+        if grading.tries + 1 >= _MOST_TRIES:
+            _fail(connection, service, grading, error.error_class, text)
+        else:
+            give_back(connection, service, grading, error=text, tries=grading.tries + 1, alone=True)
+    else:
+        failed.append(grading.worker)
+        _note_fault(connection, grading.worker, grading.owner)
+        if len(set(failed)) > 1 or len(failed) >= _MOST_ERRORS:
+            _fail(connection, service, grading, error.error_class, text)
+        else:
+            give_back(connection, service, grading, error=text, workers_failed=json.dumps(failed), choosy=True)
+
+
+def give_back(connection: Connection, service: Service, grading: Row[Any], **changed: Any) -> None:
+    """End a lease without a result: its grading goes back to its place in the queue, or fails after too many leases.
+
+    Args:
+        changed: other columns of the grading.
+    """
+    if grading.leases >= _MOST_LEASES:
+        what = f"was given to a worker {grading.leases} times, and never graded"
+        error = TaskError(fault="harness", error_class=_SPENT_ERROR, what=what)
+        _fail(connection, service, grading, _SPENT_ERROR, changed.pop("error", None) or error.model_dump_json())
+        return
+    _refund(connection, grading)
+    _update(connection, service, grading, "queue", state="queued", **_UNLEASED, last_lease=grading.lease, **changed)
+
+
+def give_back_all(connection: Connection, service: Service, worker: str, but: str | None = None) -> None:
+    """End all leases of a worker, but those of an instance."""
+    held = select(gradings).where(gradings.c.worker == worker, gradings.c.state == "leased")
+    for grading in connection.execute(held).all():
+        if grading.instance != but:
+            give_back(connection, service, grading)
+
+
+def forgive_refusals(connection: Connection, worker: str) -> None:
+    """Let a worker have again what it could not grade: something of it has changed."""
+    choosy = select(gradings.c.run, gradings.c.refused_by, gradings.c.workers_failed)
+    for row in connection.execute(choosy.where(gradings.c.state == "queued", gradings.c.choosy.is_(True))).all():
+        names = [name for name in json.loads(row.refused_by) if name != worker]
+        choosy_still = bool(names or json.loads(row.workers_failed))
+        changed = gradings.update().where(gradings.c.run == row.run)
+        connection.execute(changed.values(refused_by=json.dumps(names), choosy=choosy_still))
+
+
+def cancel(connection: Connection, service: Service, run: str, principal: Principal) -> None:
+    """Cancel a grading of one's own or of one's team, or as an organizer any; one that is cancelled already stays so.
+
+    While it is queued nothing is charged; afterwards it counts as a grading, with the seconds that it used.
+
+    Raises:
+        Refusal: there is no such run of theirs, or it has ended.
+    """
+    grading = connection.execute(select(gradings).where(gradings.c.run == run)).one_or_none()
+    own = grading is not None and (grading.account == principal.account_id or grading.owner == owner_of(principal))
+    if grading is None or not (own or principal.has("organize")):
+        raise Refusal(404, "no-such-run", f"run {run}", "is not one of yours", "see `kernelmark runs --from SERVER`")
+    if grading.state == "cancelled":
+        return
+    if grading.state not in ("queued", "leased"):
+        raise Refusal(409, "run-ended", f"run {run}", "has been graded", "nothing is left to cancel")
+    stop(connection, service, grading)
+
+
+def stop(connection: Connection, service: Service, grading: Row[Any]) -> None:
+    """Cancel a grading that is queued or leased; its worker is told."""
+    leased = grading.state == "leased"
+    used_ns = _used_ns(service, grading) if leased else 0
+    if leased:
+        shares.correct(connection, grading.pool, grading.job_class, grading.share, used_ns - grading.expected_ns)
+        after_commit(connection, lambda: service.changes.tell(f"worker:{grading.worker}"))
+    now_ns = service.clock.now_ns()
+    _update(
+        connection,
+        service,
+        grading,
+        "queue",
+        state="cancelled",
+        lease=None,
+        device_ns=used_ns,
+        charged=leased and grading.job_class != "regrade",
+        ended_ns=now_ns,
+        visible_ns=now_ns,
+        cursor=_next_cursor(connection),
+    )
+
+
+def again(connection: Connection, service: Service, run: str, *, final: bool, problem_sha256: str) -> None:
+    """Queue a grading that has failed once more, as if it had never been leased.
+
+    Raises:
+        Refusal: there is no such run, or it has not failed.
+    """
+    grading = connection.execute(select(gradings).where(gradings.c.run == run)).one_or_none()
+    if grading is None:
+        raise Refusal(404, "no-such-run", f"run {run}", "does not exist", "give the id as the server shows it")
+    if grading.state != "failed":
+        what = f"is {grading.state}, and has not failed"
+        raise Refusal(409, "run-not-failed", f"run {run}", what, "only what has failed is graded again")
+    _update(
+        connection, service, grading, "queue",
+        state="queued", **_UNLEASED, final=final, problem_sha256=problem_sha256,
+        tries=0, leases=0, alone=False, workers_failed="[]", refused_by="[]", choosy=False,
+        error=None, error_class=None, ended_ns=None, visible_ns=None, cursor=None,
+    )  # fmt: skip
+
+
+_UNLEASED = {
+    "lease": None,
+    "claim": None,
+    "leased_until_ns": None,
+    "hard_end_ns": None,
+    "started_ns": None,
+    "progress": None,
+    "progress_ns": None,
+}
+"""Worker, instance and the moment of the lease stay: its answer is compared with them."""
+
+
+def _fail(connection: Connection, service: Service, grading: Row[Any], error_class: str, error: str) -> None:
+    """End a grading for good, without a result; the owner pays nothing, but only so many may fail a day."""
+    _refund(connection, grading)
+    now_ns = service.clock.now_ns()
+    _update(
+        connection,
+        service,
+        grading,
+        state="failed",
+        **_UNLEASED,
+        last_lease=grading.lease,
+        error=error,
+        error_class=error_class,
+        device_ns=0,
+        charged=False,
+        ended_ns=now_ns,
+        visible_ns=now_ns,
+        cursor=_next_cursor(connection),
+    )
+
+
+def _refund(connection: Connection, grading: Row[Any]) -> None:
+    """Let the owner be where the queue had them before this lease."""
+    shares.correct(connection, grading.pool, grading.job_class, grading.share, -grading.expected_ns)
+
+
+def _update(connection: Connection, service: Service, grading: Row[Any], *topics: str, **values: Any) -> None:
+    changed = gradings.update().where(gradings.c.run == grading.run)
+    connection.execute(changed.values(**{"version": grading.version + 1, **values}))
+    after_commit(connection, lambda: service.changes.tell(f"run:{grading.run}", *topics))
+
+
+def _used_ns(service: Service, grading: Row[Any]) -> int:
+    """How long it has been graded: since its first progress."""
+    return 0 if grading.started_ns is None else max(0, service.clock.monotonic_ns() - grading.started_ns)
+
+
+def _visible_ns(connection: Connection, service: Service, grading: Row[Any], now_ns: int) -> int:
+    """From when on its end is shown: of a problem with hidden tests a multiple of 5 s, since their time tells sizes."""
+    pinned = select(pins.c.problem).where(pins.c.problem == grading.problem, pins.c.private_sha256.is_not(None))
+    problem = service.files.known.problems.get(grading.problem)
+    public = problem is not None and not any(test.hidden for test in problem.tests)
+    if public and connection.execute(pinned).first() is None:
+        return now_ns
+    return -(-now_ns // _SHOWN_EVERY_NS) * _SHOWN_EVERY_NS
+
+
+def _next_cursor(connection: Connection) -> int:
+    return (connection.scalar(select(func.max(gradings.c.cursor))) or 0) + 1
+
+
+def _note_fault(connection: Connection, worker: str, owner: str) -> None:
+    """Count a harness error of somebody's grading against the worker."""
+    faults = connection.scalar(select(workers.c.faults).where(workers.c.name == worker))
+    owners = [] if faults is None else json.loads(faults)
+    if owner not in owners:
+        connection.execute(workers.update().where(workers.c.name == worker).values(faults=json.dumps([*owners, owner])))

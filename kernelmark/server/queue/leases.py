@@ -1,0 +1,279 @@
+"""Leases: which worker grades what, and until when. The routes of workers call it.
+
+A lease is timed by the server's monotonic clock. All functions are changes of the database (`Database.write`); `told`
+only reads.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from base64 import b64encode
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from kernelmark.server.database.database import after_commit
+from kernelmark.server.database.tables import accounts, brakes, gradings, sources, submissions
+from kernelmark.server.database.tables import workers as worker_rows
+from kernelmark.server.queue import endings, shares, workers
+from kernelmark.server.queue.known import Known, limit_ns, step_ns
+from kernelmark.server.queue.order import Head, choose, take
+from kernelmark.server.queue.workers import Version
+from kernelmark.server.service import Service
+from kernelmark.service.work import LEASE_S, Claim, Heartbeat, HeldLease, Lease, Leases, Task, Told
+
+_LEASE_NS = round(LEASE_S * 1e9)
+_UNLISTED_NS = 5 * 10**9
+"""How long after it was granted a lease must be in the worker's list."""
+_FOREVER_NS = 3600 * 10**9
+"""What a problem may take of which the server has no file any more."""
+
+
+def claim(connection: Connection, service: Service, worker: str, asked: Claim) -> Leases:
+    """Give a worker as many of the jobs that are next as it takes; the same claim again gets the same leases.
+
+    Raises:
+        Refusal: the worker must say hello first.
+    """
+    row = workers.present(connection, service, worker, asked.instance)
+    held = connection.execute(
+        select(gradings.c.run, gradings.c.claim)
+        .where(gradings.c.worker == worker, gradings.c.state == "leased")
+        .order_by(gradings.c.granted_ns, gradings.c.position)
+    ).all()
+    if before := [lease.run for lease in held if lease.claim == asked.claim]:
+        return _leases(connection, before)
+    free = min(asked.free, row.slots + 1 - len(held))
+    if row.paused or free <= 0 or paused(connection) is not None:
+        return Leases(leases=())
+    return _leases(connection, _grant(connection, service, row, asked.claim, free))
+
+
+def heartbeat(connection: Connection, service: Service, worker: str, beat: Heartbeat) -> Told:
+    """Renew the leases that a worker lists, keep their progress, and queue again what it does not list.
+
+    Raises:
+        Refusal: the worker must say hello first.
+    """
+    workers.present(connection, service, worker, beat.instance)
+    now, listed = service.clock.monotonic_ns(), {held.lease: held for held in beat.held}
+    for grading in _held(connection, worker):
+        if (held := listed.get(grading.lease)) is not None:
+            _renew(connection, service, grading, held, now)
+        elif now - grading.granted_ns > _UNLISTED_NS:
+            endings.give_back(connection, service, grading)
+    return told(connection, worker, tuple(listed))
+
+
+def told(connection: Connection, worker: str, leases: Sequence[str]) -> Told:
+    """What a worker is told that holds these leases."""
+    current = {grading.lease for grading in _held(connection, worker)}
+    why = connection.scalar(select(worker_rows.c.paused).where(worker_rows.c.name == worker))
+    return Told(end=tuple(lease for lease in leases if lease not in current), paused=why or "")
+
+
+def paused(connection: Connection, account: str = "") -> str | None:
+    """Why the whole queue is paused, or the submissions of one account; None: it is not."""
+    return connection.scalar(select(brakes.c.why).where(brakes.c.subject == account))
+
+
+def begin_anew(connection: Connection, service: Service) -> None:
+    """Time all leases from now on: the server has started, and its monotonic clock may be another."""
+    workers.begin_anew(connection)
+    now = service.clock.monotonic_ns()
+    for grading in connection.execute(select(gradings).where(gradings.c.state == "leased")).all():
+        times = _times(service.files.known, grading, now, began=grading.started_ns is not None)
+        began = now if grading.started_ns is not None else None
+        again = gradings.update().where(gradings.c.run == grading.run)
+        connection.execute(again.values(granted_ns=now, started_ns=began, progress_ns=began, **times))
+
+
+def end_overdue(connection: Connection, service: Service) -> None:
+    """Queue again what is leased to a worker that was not heard of in time, or takes longer than its problem allows."""
+    now, columns = service.clock.monotonic_ns(), gradings.c
+    late = (columns.leased_until_ns <= now) | (columns.hard_end_ns <= now)
+    for grading in connection.execute(select(gradings).where(columns.state == "leased", late)).all():
+        endings.give_back(connection, service, grading)
+        after_commit(connection, partial(service.changes.tell, f"worker:{grading.worker}"))
+
+
+def _grant(connection: Connection, service: Service, worker: Row[Any], claim: str, free: int) -> list[str]:
+    """Lease what is next to a worker, and return the runs."""
+    has, barred = workers.versions(connection, worker), _barred(connection)
+    heads = _heads(connection, worker, has, barred)
+    if not heads:
+        return []
+    times = shares.load(connection, worker.pool)
+    taken, runs = list[Head](), list[str]()
+    while len(runs) < free and (head := choose(times, heads.values())) is not None:
+        job = _job(connection, worker.pool, head)
+        take(times, head, job.expected_ns, {other.job_class for other in heads.values()})
+        _lease(connection, service, worker, claim, job)
+        taken.append(head)
+        runs.append(job.run)
+        key = head.job_class, head.share
+        del heads[key]
+        heads |= _heads(connection, worker, has, barred, key)
+    shares.save(connection, worker.pool, times, taken)
+    after_commit(connection, lambda: service.changes.tell("queue", *(f"run:{run}" for run in runs)))
+    return runs
+
+
+_Heads = dict[tuple[str, str], Head]
+
+
+def _heads(
+    connection: Connection,
+    worker: Row[Any],
+    has: Collection[Version],
+    barred: Collection[int],
+    of: tuple[str, str] | None = None,
+) -> _Heads:
+    """The oldest job of each class and share, or of one, that a worker may grade."""
+    columns = gradings.c
+    kind = columns.job_class, columns.share, columns.problem, columns.problem_sha256, columns.final
+    waits = [columns.state == "queued", columns.pool == worker.pool]
+    if of is not None:
+        waits += [columns.job_class == of[0], columns.share == of[1]]
+    if barred:
+        waits.append(columns.account.not_in(barred))
+    usual = select(*kind, func.min(columns.position).label("position"))
+    usual = usual.where(*waits, columns.choosy.is_(False)).group_by(*kind)
+    choosy = select(*kind, columns.position, columns.workers_failed, columns.refused_by)
+    choosy = choosy.where(*waits, columns.choosy.is_(True))
+    found: _Heads = {}
+    takeable = [row for row in connection.execute(choosy) if _may_take(connection, worker, row)]
+    for row in (*connection.execute(usual), *takeable):
+        key = row.job_class, row.share
+        if Version(row.problem, row.problem_sha256, bool(row.final)) not in has:
+            continue
+        if key not in found or row.position < found[key].position:
+            found[key] = Head(row.job_class, row.share, row.position)
+    return found
+
+
+def _may_take(connection: Connection, worker: Row[Any], job: Row[*tuple[Any, ...]]) -> bool:
+    """Whether a job that some could not grade may go to this worker: not to one of those while there is another."""
+    failed, refused = json.loads(job.workers_failed), json.loads(job.refused_by)
+    if worker.name in refused:
+        return False
+    if worker.name not in failed:
+        return True
+    others = select(worker_rows.c.name).where(
+        worker_rows.c.pool == worker.pool,
+        worker_rows.c.paused == "",
+        worker_rows.c.alive_ns >= worker.alive_ns - workers.ALIVE_NS,
+        worker_rows.c.name.not_in([*failed, *refused]),
+    )
+    return connection.execute(others).first() is None
+
+
+def _barred(connection: Connection) -> list[int]:
+    """The accounts whose submissions are not graded at present."""
+    named = select(accounts.c.id).join(brakes, brakes.c.subject == accounts.c.name)
+    return list(connection.scalars(named))
+
+
+def _job(connection: Connection, pool: str, head: Head) -> Row[*tuple[Any, ...]]:
+    columns = gradings.c
+    return connection.execute(
+        select(columns.run, columns.expected_ns, columns.problem, columns.mode).where(
+            columns.state == "queued",
+            columns.pool == pool,
+            columns.choosy.in_((False, True)),
+            columns.job_class == head.job_class,
+            columns.share == head.share,
+            columns.position == head.position,
+        )
+    ).one()
+
+
+def _lease(connection: Connection, service: Service, worker: Row[Any], claim: str, job: Row[*tuple[Any, ...]]) -> None:
+    now = service.clock.monotonic_ns()
+    connection.execute(
+        gradings.update()
+        .where(gradings.c.run == job.run)
+        .values(
+            state="leased",
+            version=gradings.c.version + 1,
+            leases=gradings.c.leases + 1,
+            lease=secrets.token_hex(16),
+            claim=claim,
+            worker=worker.name,
+            instance=worker.instance,
+            leased_ns=service.clock.now_ns(),
+            granted_ns=now,
+            **_times(service.files.known, job, now, began=False),
+        )
+    )
+
+
+def _times(known: Known, job: Row[*tuple[Any, ...]], now: int, *, began: bool) -> dict[str, int]:
+    """Until when a lease counts. One that waits in its worker for another to end may take as much longer."""
+    own = _limit_ns(known, job)
+    before = 0 if began else max((limit_ns(problem, "submit") for problem in known.problems.values()), default=own)
+    return {"leased_until_ns": now + _LEASE_NS, "hard_end_ns": now + 2 * (own + before)}
+
+
+def _limit_ns(known: Known, job: Row[*tuple[Any, ...]]) -> int:
+    problem = known.problems.get(job.problem)
+    return _FOREVER_NS if problem is None else limit_ns(problem, job.mode)
+
+
+def _renew(connection: Connection, service: Service, grading: Row[Any], held: HeldLease, now: int) -> None:
+    """Renew a lease, unless its progress is older than the longest step."""
+    known, changed = service.files.known, dict[str, object]()
+    progress = None if held.progress is None else held.progress.model_dump_json()
+    since = grading.granted_ns if grading.progress_ns is None else grading.progress_ns
+    if progress is not None and progress != grading.progress:
+        since = now
+        changed = {"progress": progress, "progress_ns": now, "version": gradings.c.version + 1}
+        if grading.started_ns is None:
+            changed |= {"started_ns": now, "hard_end_ns": _times(known, grading, now, began=True)["hard_end_ns"]}
+        after_commit(connection, lambda: service.changes.tell(f"run:{grading.run}"))
+    problem = known.problems.get(grading.problem)
+    waits = grading.started_ns is None and progress is None
+    longest = grading.hard_end_ns - grading.granted_ns if waits or problem is None else step_ns(problem)
+    if now - since <= longest:
+        changed["leased_until_ns"] = now + _LEASE_NS
+    if changed:
+        connection.execute(gradings.update().where(gradings.c.run == grading.run).values(**changed))
+
+
+def _held(connection: Connection, worker: str) -> list[Row[Any]]:
+    leased = select(gradings).where(gradings.c.worker == worker, gradings.c.state == "leased")
+    return list(connection.execute(leased))
+
+
+def _leases(connection: Connection, runs: Sequence[str]) -> Leases:
+    """The tasks of leased runs, in this order."""
+    if not runs:
+        return Leases(leases=())
+    given = (
+        select(gradings, submissions.c.effort, submissions.c.name, submissions.c.author, sources)
+        .join(submissions, submissions.c.run == gradings.c.submission)
+        .join(sources, sources.c.sha256 == submissions.c.source)
+        .where(gradings.c.run.in_(runs))
+    )
+    by_run = {row.run: row for row in connection.execute(given)}
+    return Leases(leases=tuple(Lease(lease=by_run[run].lease, task=_task(by_run[run])) for run in runs))
+
+
+def _task(row: Row[Any]) -> Task:
+    return Task(
+        run=row.run,
+        problem=row.problem,
+        problem_sha256=row.problem_sha256,
+        final=row.final,
+        mode=row.mode,
+        effort=row.effort,
+        name=row.name,
+        author=row.author,
+        language=row.language,
+        source=b64encode(row.source),
+        beside=json.loads(row.beside),
+        alone=row.alone,
+    )

@@ -1,0 +1,134 @@
+"""The limits of a server: what an account and its team have used in 24 hours, and what they have in the queue.
+
+A use is a grading of this server, from when it is queued with what it is expected to take, or a run that only a ledger
+has. It counts for its account and for each team that the account was in within the 24 hours. `admission` and `status`
+call it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, case, func, select
+
+from kernelmark.project.phases import DailyLimits
+from kernelmark.project.settings import Settings
+from kernelmark.record.limits import LimitReachedError, Spent
+from kernelmark.server.database.tables import accounts, gradings, memberships
+from kernelmark.server.queue.known import DAY_NS, moment
+from kernelmark.server.service import Service
+from kernelmark.service.refusal import Refusal
+from kernelmark.service.submissions import Mode
+from leaderboard.record.teams import Team, shown
+from leaderboard.standings.usage import Use
+
+PUBLIC = DailyLimits(gradings_a_day=30, checks_a_day=60, device_seconds_a_day=600, queued_at_once=5)
+"""What counts on a server beyond this machine where the project sets no limit."""
+_MOST_FAILED = 5
+_QUEUE_RETRY_S = 30
+
+
+def limits_at(settings: Settings, now_ns: int) -> DailyLimits:
+    """The limits at a moment: those of the phase or of the project, and beyond this machine the usual ones."""
+    phase = settings.phase(moment(now_ns))
+    given = phase.limits if phase is not None and phase.limits is not None else settings.limits
+    if not settings.server.public:
+        return given
+    return PUBLIC.model_copy(update=given.model_dump(exclude_none=True))
+
+
+def refuse_more(
+    connection: Connection, service: Service, account: Row[Any], owner: str, received_ns: int, mode: Mode
+) -> None:
+    """Check that an account may submit one more.
+
+    Args:
+        owner: whom the submission counts for, as `owner_of` says.
+
+    Raises:
+        Refusal: a limit is reached; it says from when on it is not.
+    """
+    settings = service.project.settings
+    limits = limits_at(settings, received_ns)
+    if limits == DailyLimits():
+        return
+    who = shown(account.name, None if account.team is None else Team(name=account.team, members=()))
+    _refuse_full_queue(connection, limits, owner, who)
+    used, failed = _used(connection, service, account, owner, received_ns)
+    try:
+        Spent(limits, used).refuse_more(who, check=mode == "check")
+        if settings.server.public:
+            _refuse_failing(failed, who)
+    except LimitReachedError as error:
+        wait_s = max(1, -(-(round(error.again.timestamp() * 1e9) - received_ns) // 10**9))
+        raise Refusal(429, "limit-reached", error.where, error.what, error.remedy, retry_after_s=wait_s) from None
+    most_s, day_s = limits.all_device_seconds_a_day, service.files.amounts.day_device_ns / 1e9
+    if most_s is not None and day_s >= most_s:
+        what = f"all submissions together have used {day_s:.0f} of {most_s} device seconds in 24 hours"
+        raise Refusal(429, "limit-reached", "the server", what, "submit again later", retry_after_s=3600)
+
+
+def left(connection: Connection, service: Service, account: Row[Any], owner: str) -> str:
+    """What is left to an account today, in words; empty if there are no limits."""
+    now_ns = service.clock.now_ns()
+    limits = limits_at(service.project.settings, now_ns)
+    if (limits.gradings_a_day, limits.checks_a_day, limits.device_seconds_a_day) == (None, None, None):
+        return ""
+    return Spent(limits, _used(connection, service, account, owner, now_ns)[0]).left()
+
+
+def _used(
+    connection: Connection, service: Service, account: Row[Any], owner: str, now_ns: int
+) -> tuple[list[Use], list[Use]]:
+    """What counts for an account and its team, oldest first, and what of it has failed by our fault."""
+    since, columns = now_ns - DAY_NS, gradings.c
+    members = {account.id: account.name}
+    if account.team is not None:
+        members |= dict(_members(connection, account.team, since))
+    mine = (columns.owner == owner) & (columns.queued_ns > since)
+    members_own = columns.account.in_(list(members)) & (columns.queued_ns > since)
+    shown = (columns.visible_ns <= service.clock.now_ns()) & columns.device_ns.is_not(None)
+    took = case((shown, columns.device_ns), else_=columns.expected_ns).label("took_ns")
+    kept = columns.run, columns.state, columns.charged, columns.mode, columns.queued_ns, took
+    found = connection.execute(
+        select(*kept).where(mine | members_own, columns.job_class != "regrade").order_by(columns.queued_ns)
+    )
+    used, failed = list[Use](), list[Use]()
+    for row in found:
+        use = Use(account.name, moment(row.queued_ns), row.took_ns, row.mode == "check", row.run)
+        if row.charged or row.state in ("queued", "leased"):
+            used.append(use)
+        elif row.state == "failed":
+            failed.append(use)
+    names = {*members.values(), account.team}
+    start = moment(since)
+    used += [use for use in service.files.known.uses if use.author in names and use.at > start]
+    return sorted(used, key=lambda use: use.at), failed
+
+
+def _members(connection: Connection, team: str, since_ns: int) -> list[tuple[int, str]]:
+    """The accounts that were in a team since then, by their ids."""
+    now = select(accounts.c.id, accounts.c.name).where(accounts.c.team == team)
+    before = (
+        select(accounts.c.id, accounts.c.name)
+        .join(memberships, memberships.c.account == accounts.c.id)
+        .where(memberships.c.team == team, memberships.c.left_ns > since_ns)
+    )
+    return [(row.id, row.name) for query in (now, before) for row in connection.execute(query)]
+
+
+def _refuse_full_queue(connection: Connection, limits: DailyLimits, owner: str, who: str) -> None:
+    if limits.queued_at_once is None:
+        return
+    waiting = (gradings.c.owner == owner) & gradings.c.state.in_(("queued", "leased"))
+    number = connection.scalar(select(func.count()).select_from(gradings).where(waiting)) or 0
+    if number >= limits.queued_at_once:
+        what = f"has {number} of {limits.queued_at_once} submissions in the queue"
+        remedy = "submit again when one of them has ended"
+        raise Refusal(429, "queue-full", who, what, remedy, retry_after_s=_QUEUE_RETRY_S)
+
+
+def _refuse_failing(failed: list[Use], who: str) -> None:
+    if len(failed) >= _MOST_FAILED:
+        what = f"has had {len(failed)} gradings end with errors of the workers in 24 hours"
+        raise LimitReachedError(who, what, failed[-_MOST_FAILED].at + (moment(DAY_NS) - moment(0)))

@@ -1,0 +1,63 @@
+"""The virtual times of pools, as the database keeps them; a change that grants or ends a lease calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, select
+
+from kernelmark.server.database.tables import shares
+from kernelmark.server.queue.order import COST, Head, Shares
+from kernelmark.service.submissions import JobClass
+
+
+def load(connection: Connection, pool: str) -> Shares:
+    """The virtual times of a pool."""
+    found = Shares()
+    for row in connection.execute(select(shares).where(shares.c.pool == pool)):
+        if not row.job_class:
+            found.present_ns, found.people_next = row.present_ns, bool(row.virtual_ns)
+        elif not row.owner:
+            times = found.of(row.job_class)
+            times.virtual_ns, times.present_ns = row.virtual_ns, row.present_ns
+        else:
+            found.of(row.job_class).owners[row.owner] = row.virtual_ns
+    return found
+
+
+def save(connection: Connection, pool: str, now: Shares, taken: Iterable[Head]) -> None:
+    """Write what has changed by taking these."""
+    _write(connection, pool, "", "", int(now.people_next), now.present_ns)
+    for job_class in {head.job_class for head in taken}:
+        times = now.of(job_class)
+        _write(connection, pool, job_class, "", times.virtual_ns, times.present_ns)
+    for job_class, share in {(head.job_class, head.share) for head in taken}:
+        _write(connection, pool, job_class, share, now.of(job_class).owners[share], 0)
+
+
+def correct(connection: Connection, pool: str, job_class: JobClass, share: str, more_ns: int) -> None:
+    """Put right what a job was expected to take, by how much more it took; less than zero: it took less."""
+    for owner, nanoseconds in (("", more_ns * COST[job_class]), (share, more_ns)):
+        connection.execute(
+            shares.update()
+            .where(shares.c.pool == pool, shares.c.job_class == job_class, shares.c.owner == owner)
+            .values(virtual_ns=shares.c.virtual_ns + nanoseconds)
+        )
+
+
+def forget_the_idle(connection: Connection) -> None:
+    """Drop the owners who start at the present time anyway."""
+    of_class = shares.alias()
+    present = select(of_class.c.present_ns).where(
+        of_class.c.pool == shares.c.pool, of_class.c.job_class == shares.c.job_class, of_class.c.owner == ""
+    )
+    idle = shares.c.virtual_ns <= present.scalar_subquery()
+    connection.execute(shares.delete().where(shares.c.owner != "", idle))
+
+
+def _write(connection: Connection, pool: str, job_class: str, owner: str, virtual_ns: int, present_ns: int) -> None:
+    key = {"pool": pool, "job_class": job_class, "owner": owner}
+    values = {"virtual_ns": virtual_ns, "present_ns": present_ns}
+    same = [getattr(shares.c, name) == value for name, value in key.items()]
+    if not connection.execute(shares.update().where(*same).values(**values)).rowcount:
+        connection.execute(shares.insert().values(**key, **values))

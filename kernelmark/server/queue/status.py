@@ -1,0 +1,172 @@
+"""What a submission's owner is told: its state, its place in the queue, when it ends, and why it waits. Only reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Row, func, select
+
+from kernelmark.server.database.tables import accounts, gradings, submissions
+from kernelmark.server.queue import leases, limits, shares, workers
+from kernelmark.server.queue.known import moment
+from kernelmark.server.queue.order import Job, ends, in_order
+from kernelmark.server.queue.places import Place, Queue
+from kernelmark.server.queue.workers import Version
+from kernelmark.server.service import Service
+from kernelmark.service.refusal import Refusal
+from kernelmark.service.submissions import (
+    PoolStatus,
+    QueueStatus,
+    StageProgress,
+    State,
+    SubmissionStatus,
+)
+
+_PROGRESS = TypeAdapter(StageProgress)
+
+
+def status(connection: Connection, service: Service, run: str) -> SubmissionStatus:
+    """What is told of a submission, by the run of its first grading.
+
+    The end of a grading with hidden tests is shown from its `visible_ns` on.
+
+    Raises:
+        Refusal: there is none.
+    """
+    row = _row(connection, run)
+    visible = row.visible_ns is None or row.visible_ns <= service.clock.now_ns()
+    state: State = row.state if visible else "leased"
+    place, waits_for = _waiting(connection, service, row) if state == "queued" else (None, "")
+    ended = visible and row.ended_ns is not None
+    return SubmissionStatus(
+        run=row.run,
+        problem=row.problem,
+        mode=row.mode,
+        pool=row.pool,
+        author=row.author,
+        received_at=moment(row.received_ns),
+        on_time=row.on_time,
+        state=state,
+        version=3 * row.version + ended + (ended and row.state == "recorded"),
+        before=None if place is None else place.before,
+        expected_s=_expected_s(service, row, state, place, waits_for),
+        waits_for=waits_for,
+        progress=_PROGRESS.validate_json(row.progress) if state == "leased" and row.progress else None,
+        outcome=row.outcome if ended else None,
+        score_s=float(row.score_s) if ended and row.score_s is not None else None,
+        error=_error(row) if state == "failed" else "",
+        left=_left(connection, service, row),
+    )
+
+
+def overview(connection: Connection, service: Service) -> QueueStatus:
+    """The whole queue, without names."""
+    columns = gradings.c
+    counted = select(
+        columns.pool, columns.state, func.count().label("number"), func.sum(columns.expected_ns).label("ns")
+    )
+    counted = counted.where(columns.state.in_(("queued", "leased"))).group_by(columns.pool, columns.state)
+    numbers = {(row.pool, row.state): row for row in connection.execute(counted)}
+    at_work = [row for row in workers.alive(connection, service) if not row.paused]
+    pools = {*service.project.settings.server.pools, *(row.pool for row in at_work), *(pool for pool, _ in numbers)}
+    return QueueStatus(
+        pools=tuple(
+            _pool_status(pool, numbers, [row for row in at_work if row.pool == pool]) for pool in sorted(pools)
+        ),
+        paused=leases.paused(connection) or "",
+    )
+
+
+def _pool_status(pool: str, numbers: Mapping[tuple[str, str], Row[Any]], at_work: Sequence[Row[Any]]) -> PoolStatus:
+    queued, leased = numbers.get((pool, "queued")), numbers.get((pool, "leased"))
+    devices = sum(row.devices for row in at_work)
+    waits_ns = sum(row.ns for row in (queued, leased) if row is not None)
+    return PoolStatus(
+        pool=pool,
+        workers=len(at_work),
+        devices=devices,
+        leased=0 if leased is None else leased.number,
+        queued=0 if queued is None else queued.number,
+        expected_s=waits_ns / devices / 1e9 if devices else None,
+    )
+
+
+def _row(connection: Connection, run: str) -> Row[Any]:
+    found = connection.execute(
+        select(gradings, submissions.c.author, submissions.c.received_ns, submissions.c.on_time)
+        .join(submissions, submissions.c.run == gradings.c.submission)
+        .where(gradings.c.run == run)
+    ).one_or_none()
+    if found is None:
+        raise Refusal(404, "no-such-run", f"run {run}", "is not known here", "`kernelmark queue` lists yours")
+    return found
+
+
+def _waiting(connection: Connection, service: Service, row: Row[Any]) -> tuple[Place, str]:
+    """The place of a queued grading, and why nobody can grade it at present."""
+    pool = [worker for worker in workers.alive(connection, service) if worker.pool == row.pool]
+    at_work = [worker for worker in pool if not worker.paused]
+    devices = sum(worker.devices for worker in at_work)
+    queue = service.places.of(row.pool, lambda: _ordered(connection, service, row.pool, max(devices, 1)))
+    return queue.of(row.run), _why(connection, row, pool, at_work)
+
+
+def _why(connection: Connection, row: Row[Any], pool: Sequence[Row[Any]], at_work: Sequence[Row[Any]]) -> str:
+    if (why := leases.paused(connection)) is not None:
+        return f"the queue is paused: {why}"
+    if (why := leases.paused(connection, row.author)) is not None:
+        return f"submissions of {row.author} are paused: {why}"
+    if not pool:
+        return f"no worker with {row.pool} is connected"
+    if not at_work:
+        return f"the workers with {row.pool} are paused"
+    version = Version(row.problem, row.problem_sha256, bool(row.final))
+    having = [worker for worker in at_work if version in workers.versions(connection, worker)]
+    moved = ", which has changed since it was submitted" if row.moved else ""
+    if not having:
+        return f"no worker has this version of {row.problem}{moved}"
+    if all(worker.name in json.loads(row.refused_by) for worker in having):
+        return f"no worker could grade this version of {row.problem}"
+    return ""
+
+
+def _expected_s(service: Service, row: Row[Any], state: State, place: Place | None, waits_for: str) -> float | None:
+    if place is not None:
+        return None if waits_for else place.ends_ns / 1e9
+    if state == "leased" and row.state == "leased":
+        return _remaining_ns(service, row) / 1e9
+    return None
+
+
+def _remaining_ns(service: Service, row: Row[*tuple[Any, ...]]) -> int:
+    """How long a leased grading still takes."""
+    used_ns = 0 if row.started_ns is None else service.clock.monotonic_ns() - row.started_ns
+    return int(max(0, row.expected_ns - used_ns))
+
+
+def _error(row: Row[Any]) -> str:
+    """Why it has failed, for its owner: the class and the run; organizers see the text."""
+    if row.error_class is None:
+        return ""
+    return f"run {row.run}: {row.error_class}; the organizers see why, and can have it graded again"
+
+
+def _left(connection: Connection, service: Service, row: Row[Any]) -> str:
+    account = connection.execute(select(accounts).where(accounts.c.id == row.account)).one()
+    return limits.left(connection, service, account, row.owner)
+
+
+def _ordered(connection: Connection, service: Service, pool: str, devices: int) -> Queue:
+    columns = gradings.c
+    waiting = select(columns.job_class, columns.share, columns.position, columns.run, columns.expected_ns)
+    waiting = waiting.where(columns.state == "queued", columns.pool == pool)
+    jobs = [Job(*row) for row in connection.execute(waiting)]
+    order = [*in_order(shares.load(connection, pool), jobs)]
+    leased = select(columns.started_ns, columns.expected_ns).where(columns.state == "leased", columns.pool == pool)
+    leased = leased.order_by(columns.started_ns.is_(None), columns.granted_ns)
+    busy = [_remaining_ns(service, row) for row in connection.execute(leased)]
+    times = [*ends([job.expected_ns for job in order], busy, devices)]
+    return Queue({job.run: Place(before, end) for before, (job, end) in enumerate(zip(order, times, strict=True))})

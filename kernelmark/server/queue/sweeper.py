@@ -1,0 +1,116 @@
+"""One thread that looks after the queue: leases that ran out, problems that have changed, what is not needed any more.
+
+`serve` starts it, after `prepare` and before it serves. An error is logged, and the thread goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from sqlalchemy import Connection, select
+
+from kernelmark.server.database.tables import accounts, gradings, sources, submissions
+from kernelmark.server.queue import endings, leases, shares
+from kernelmark.server.queue.known import DAY_NS
+from kernelmark.server.service import Service
+
+_EVERY_S = 1.0
+_FILES_EVERY = 60
+_KEPT_NS = 30 * DAY_NS
+_LOG = logging.getLogger("kernelmark.server")
+
+
+class Sweeper:
+    """Sweeps each second until it is closed."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._stop, self._rounds = service, threading.Event(), 0
+        self._shown_ns = service.clock.now_ns()
+        self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
+
+    def prepare(self) -> None:
+        """Read the project's files, and time all leases from now on. The server may serve afterwards.
+
+        Raises:
+            HarnessError: the project cannot be read.
+        """
+        self._service.files.refresh(self._service.database)
+        self._service.database.write(lambda connection: leases.begin_anew(connection, self._service)).result()
+        self._move()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread. Idempotent."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def sweep(self) -> None:
+        """One round, as each second."""
+        service = self._service
+        self._change(lambda connection: leases.end_overdue(connection, service))
+        self._change(lambda connection: stop_banned(connection, service))
+        self._show_ends()
+        if self._rounds % _FILES_EVERY == 0:
+            service.files.refresh(service.database)
+            self._move()
+            self._change(shares.forget_the_idle)
+            self._change(lambda connection: forget_old(connection, service))
+        elif self._rounds % 5 == 0:
+            service.files.refresh_amounts(service.database)
+        self._rounds += 1
+
+    def _run(self) -> None:
+        while not self._stop.wait(_EVERY_S):
+            try:
+                self.sweep()
+            except Exception:  # noqa: BLE001 - the boundary of the thread
+                _LOG.exception("the queue could not be swept")
+
+    def _change(self, change: Callable[[Connection], None]) -> None:
+        self._service.database.write(change).result()
+
+    def _move(self) -> None:
+        service = self._service
+        self._change(lambda connection: move_to_present_versions(connection, service))
+
+    def _show_ends(self) -> None:
+        """Tell whoever waits for a grading that its end may be seen now."""
+        service, until_ns = self._service, self._service.clock.now_ns()
+        shown = gradings.c.visible_ns.between(self._shown_ns + 1, until_ns)
+        with service.database.read() as connection:
+            runs = connection.scalars(select(gradings.c.run).where(shown)).all()
+        self._shown_ns = until_ns
+        if runs:
+            service.changes.tell("queue", *(f"run:{run}" for run in runs))
+
+
+def move_to_present_versions(connection: Connection, service: Service) -> None:
+    """Let what is queued be graded with the problem as the server has it now; its owners are told."""
+    for slug, problem in service.files.known.problems.items():
+        old = gradings.c.problem_sha256 != problem.sha256
+        moved = gradings.update().where(gradings.c.state == "queued", gradings.c.problem == slug, old)
+        connection.execute(moved.values(problem_sha256=problem.sha256, moved=True, version=gradings.c.version + 1))
+
+
+def stop_banned(connection: Connection, service: Service) -> None:
+    """Cancel what is queued or leased of accounts that are banned."""
+    banned = select(accounts.c.id).where(accounts.c.state == "banned")
+    open_ones = select(gradings).where(gradings.c.account.in_(banned), gradings.c.state.in_(("queued", "leased")))
+    for grading in connection.execute(open_ones).all():
+        endings.stop(connection, service, grading)
+
+
+def forget_old(connection: Connection, service: Service) -> None:
+    """Drop the sources that were not needed for 30 days, and as old answers of the ledger's runs."""
+    before_ns = service.clock.now_ns() - _KEPT_NS
+    needed = select(submissions.c.source).join(gradings, gradings.c.submission == submissions.c.run)
+    needed = needed.where(gradings.c.state.in_(("queued", "leased", "graded", "failed")))
+    old = (sources.c.last_needed_ns < before_ns) & sources.c.sha256.not_in(needed)
+    connection.execute(sources.update().where(old).values(source=b"", beside="[]", bytes=0))
+    answered = gradings.c.state.in_(("recorded", "done")) & (gradings.c.ended_ns < before_ns)
+    connection.execute(gradings.update().where(answered, gradings.c.answer.is_not(None)).values(answer=None))

@@ -1,0 +1,147 @@
+"""The workers: who they are at present, which problems they have, and when one gets no work. `web.work` calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Row, select
+
+from kernelmark import __version__
+from kernelmark.server.database.database import after_commit
+from kernelmark.server.database.tables import pins, workers
+from kernelmark.server.queue import endings
+from kernelmark.server.service import Service
+from kernelmark.service.refusal import Refusal
+from kernelmark.service.work import HEARTBEAT_S, WORK_PROTOCOL, ProblemHashes, WorkerHello, WorkerWelcome
+
+ALIVE_NS = round(2.5 * HEARTBEAT_S * 1e9)
+"""For how long after its last message a worker counts as alive."""
+_OWNERS_IN_A_ROW = 3
+_UNFIT = "gradings of several owners failed there, and so did a kernel that is known to be good"
+_PROBLEMS = TypeAdapter(dict[str, ProblemHashes])
+
+
+class Version(NamedTuple):
+    """A problem as a grading needs it: with or without final tests."""
+
+    problem: str
+    sha256: str
+    final: bool
+
+
+def hello(connection: Connection, service: Service, worker: str, said: WorkerHello) -> WorkerWelcome:
+    """Take note of a worker that has started, or of which something has changed.
+
+    What the start before this one held is queued again.
+
+    Raises:
+        Refusal: another live instance has its name, or it cannot work for this server.
+    """
+    _refuse_unsuited(service, said)
+    row = connection.execute(select(workers).where(workers.c.name == worker)).one_or_none()
+    if row is not None and row.instance not in (None, said.instance):
+        silent_ns = service.clock.monotonic_ns() - row.alive_ns if row.alive_ns is not None else ALIVE_NS
+        if silent_ns < ALIVE_NS:
+            what = "is connected already, from another start"
+            again_s = -(-(ALIVE_NS - silent_ns) // 10**9)
+            remedy = "end the other one, or give each worker a token of its own"
+            raise Refusal(409, "second-worker", f"worker {worker}", what, remedy, retry_after_s=again_s)
+    paused = row.paused if row is not None else ""
+    if paused.startswith(_UNFIT) and not said.unfit:
+        paused = ""
+    elif not paused and said.unfit and row is not None and len(json.loads(row.faults)) >= _OWNERS_IN_A_ROW:
+        paused = f"{_UNFIT}: {said.unfit}"
+    problems = _PROBLEMS.dump_json(dict(sorted(said.problems.items()))).decode()
+    values = {
+        **said.model_dump(include={"instance", "version", "pool", "device", "sandbox", "devices", "slots"}),
+        "problems": problems,
+        "paused": paused,
+        "seen_ns": service.clock.now_ns(),
+        "alive_ns": service.clock.monotonic_ns(),
+    }
+    if row is None:
+        connection.execute(workers.insert().values(name=worker, **values))
+    else:
+        connection.execute(workers.update().where(workers.c.name == worker).values(**values))
+        if row.problems != problems or row.instance != said.instance:
+            endings.forgive_refusals(connection, worker)
+    endings.give_back_all(connection, service, worker, but=said.instance)
+    after_commit(connection, lambda: service.changes.tell("queue"))
+    return WorkerWelcome(name=worker, paused=paused)
+
+
+def gone(connection: Connection, service: Service, worker: str) -> None:
+    """Forget the worker's instance, which has ended: what it held is queued again, and the next may start at once."""
+    connection.execute(workers.update().where(workers.c.name == worker).values(instance=None, alive_ns=None))
+    endings.give_back_all(connection, service, worker)
+
+
+def resume(connection: Connection, service: Service, worker: str) -> None:
+    """Give a paused worker work again."""
+    connection.execute(workers.update().where(workers.c.name == worker).values(paused="", faults="[]"))
+    after_commit(connection, lambda: service.changes.tell("queue", f"worker:{worker}"))
+
+
+def present(connection: Connection, service: Service, worker: str, instance: str) -> Row[Any]:
+    """The worker's row, and take note that it is alive.
+
+    Raises:
+        Refusal: it has not said hello since its start, or another instance of its name has.
+    """
+    row = connection.execute(select(workers).where(workers.c.name == worker)).one_or_none()
+    if row is None or row.instance != instance:
+        raise Refusal(409, "hello-first", f"worker {worker}", "is not known from this start", "say hello first")
+    now = {"seen_ns": service.clock.now_ns(), "alive_ns": service.clock.monotonic_ns()}
+    if row.alive_ns is None or now["alive_ns"] - row.alive_ns > ALIVE_NS / 10:
+        connection.execute(workers.update().where(workers.c.name == worker).values(**now))
+    return row
+
+
+def alive(connection: Connection, service: Service) -> list[Row[Any]]:
+    """The workers that were heard of lately."""
+    since = service.clock.monotonic_ns() - ALIVE_NS
+    return list(connection.execute(select(workers).where(workers.c.alive_ns >= since).order_by(workers.c.name)))
+
+
+def begin_anew(connection: Connection) -> None:
+    """Count nobody as alive: the server has started, and its monotonic clock may be another."""
+    connection.execute(workers.update().values(alive_ns=None))
+
+
+def versions(connection: Connection, row: Row[Any]) -> frozenset[Version]:
+    """The problems that a worker may grade: it has the private cases that an organizer has confirmed."""
+    confirmed = {(pin.problem, pin.final): pin.private_sha256 for pin in connection.execute(select(pins))}
+    found = set[Version]()
+    for slug, hashes in _parsed(row.problems).items():
+        for final, public, private in (
+            (False, hashes.public, hashes.private),
+            (True, hashes.final_public, hashes.final_private),
+        ):
+            if confirmed.get((slug, final)) == private:
+                found.add(Version(slug, public, final))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def _parsed(problems: str) -> Mapping[str, ProblemHashes]:
+    return _PROBLEMS.validate_json(problems)
+
+
+def _refuse_unsuited(service: Service, said: WorkerHello) -> None:
+    rules = service.project.settings.server
+    remedy = f"install kernelmark {__version__} there, as the server has"
+    if said.protocol != WORK_PROTOCOL:
+        what = f"speaks protocol {said.protocol}, the server {WORK_PROTOCOL}"
+        raise Refusal(409, "worker-version", "worker", what, remedy)
+    if said.version != __version__:
+        raise Refusal(409, "worker-version", "worker", f"has kernelmark {ascii(said.version)[1:-1]}", remedy)
+    if said.sandbox not in rules.sandboxes:
+        what = f"uses the sandbox {said.sandbox}, whose verdicts this server does not take"
+        raise Refusal(409, "worker-sandbox", "worker", what, f"use one of {', '.join(rules.sandboxes)}")
+    if rules.pools and said.pool not in rules.pools:
+        what = f"has the device {ascii(said.pool)[1:-1]}, which is not in [server] pools"
+        raise Refusal(409, "worker-pool", "worker", what, f"the server's pools are {', '.join(rules.pools)}")
