@@ -64,7 +64,8 @@ def begin(project: Path) -> None:
 
 def grade(project: Path, gpu: Gpu, card: int, deadline: float) -> None:
     """Grade and record both kernels on one card; each has an author of its own there."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": gpu.uuid}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": gpu.uuid}
     code = "from kernelmark.commands.scripts import submit; submit()"
     for name in KERNELS:
         command = [sys.executable, "-c", code, "product", f"{name}.py", "--author", f"{name}-{card}", "--here"]

@@ -31,7 +31,8 @@ def main(address: str) -> None:
     if "KERNELMARK_BUILDS" in os.environ:
         from harness.runner import building
 
-        building.serve(judge)
+        with _one_blas_thread() if os.environ["KERNELMARK_DEVICE"] == "cuda" else contextlib.nullcontext():
+            building.serve(judge)
         return
     from harness.arena import warm_context
 
@@ -41,6 +42,9 @@ def main(address: str) -> None:
         from harness.errors import DeviceError
         from harness.runner.images import LoadedImages
 
+        # What is recorded is replayed by a launcher, so this context needs no more than one hardware queue. With the
+        # usual eight it takes twice as long to make and to end, under a lock that all processes of the machine share.
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
         # Before there is a context, which loads the first images. Without CUPTI nothing is recorded.
         with contextlib.suppress(DeviceError):
             images = LoadedImages()

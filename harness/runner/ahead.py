@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 import torch
 from torch.overrides import TorchFunctionMode
 
+from harness.runner import triton_key
 from harness.runner.absent_gpu import AbsentGpu
 from harness.runner.build import import_python
 from harness.runner.calls import Calls
@@ -198,7 +199,9 @@ def _imported(command: commands.Build, properties: Mapping[str, Any]) -> BuiltKe
     if hasattr(autotuner.Autotuner, "check_disk_cache"):  # the times that it would keep there are none
         autotuner.Autotuner.check_disk_cache = lambda _self, _key, _configs, bench: bool(bench())
     with _OnNothing():
-        return import_python(source, command, RunnerCpu())
+        kernel = import_python(source, command, RunnerCpu())
+    triton_key.prepare()  # once, before the helpers of the cases are forked
+    return kernel
 
 
 def _compile(kernel: BuiltKernel, declared: Sequence[commands.TensorArgument], bind: commands.Bind) -> None:

@@ -15,7 +15,7 @@ import torch
 
 from harness.arena import give_back, make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
-from harness.runner import build, code, compiling, dynamo, faults, interpreter, tried
+from harness.runner import build, code, compiling, dynamo, faults, interpreter, tried, triton_key
 from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
 from harness.runner.ahead import CompileAhead, device_properties
 from harness.runner.calls import Calls
@@ -145,6 +145,7 @@ class Server:
         if not self._ahead.ended:
             self._ahead.begin(command, device_properties())
         built = build.build(command, self._device)
+        triton_key.prepare()
         self._ahead.watch()
         return built
 

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import docker
 import pytest
+from triton.runtime import cache
 
 from harness.runner import __main__ as runner
+from harness.runner import triton_key
 from tests.command import environment
 
 ROOT = Path(__file__).parents[2]
@@ -122,6 +124,24 @@ def test_what_helpers_compiled_is_found_by_the_calls(tmp_path: Path) -> None:
 def test_without_help_the_calls_compile(tmp_path: Path, before: str) -> None:
     """A helper that ends or raises, and a file that none imports."""
     assert run(tmp_path, before, "does not wait") == [0, len(SIZES), True, "x"]
+
+
+def test_helpers_leave_the_hash_of_triton_so_that_no_process_computes_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, "pass", "waits")
+    left = (tmp_path / ".triton" / "triton_key").read_text()
+    assert left == cache.triton_key()
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / ".triton"))
+    monkeypatch.setattr(cache, "triton_key", pytest.fail)
+    triton_key.prepare()
+    assert cache.triton_key() == left
+
+
+def test_a_wrong_hash_only_makes_the_calls_compile(tmp_path: Path) -> None:
+    (tmp_path / ".triton").mkdir()
+    (tmp_path / ".triton" / "triton_key").write_text("wrong")
+    assert run(tmp_path, "pass", "waits") == [0, len(SIZES), True, "x"]
 
 
 def test_a_runner_brings_what_its_image_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
