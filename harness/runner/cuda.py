@@ -100,23 +100,28 @@ class RunnerCuda:
             return CapturedCall(reason="CUPTI, which reports what the driver loads, is not available")
         from harness.runner.recorder import Recorder
 
-        returned: list[Returned] = []
+        scratch, returned = self._scratch, list[Returned]()
+
+        def called() -> None:
+            scratch.measure_peak_from_now_on()
+            returned.extend(_made(call, is_new))
+
         try:
-            is_new = self._scratch.allocated_from_now_on()
-            graph = self._captured(lambda: returned.extend(_made(call, is_new)), self._scratch)
+            is_new = scratch.allocated_from_now_on()
+            graph = self._captured(called, scratch)
             torch.cuda.synchronize()
-            peak_bytes = self._scratch.peak_bytes
+            peak_bytes = scratch.peak_bytes
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if check(driver.cuGraphGetNodes(raw))[1] == 0:
                 return CapturedCall(reason=f"the call puts no work on the stream that it is given; {_ON_OUR_STREAM}")
             recorder = Recorder(self._images)
-            file = recorder.record(raw, self._scratch.nbytes, returned, peak_bytes)
+            file = recorder.record(raw, scratch.nbytes, returned, peak_bytes)
         except Exception as error:  # noqa: BLE001  # the submission may raise anything while it is captured
             torch.cuda.synchronize()
             if _UNJOINED in str(error):
                 raise CallError(f"leaves work on a stream that nobody waits for: {_JOIN}") from None
             return CapturedCall(reason=_reason(error))
-        return CapturedCall(file, self._scratch.nbytes, "", recorder.note, self._scratch.copy_to)
+        return CapturedCall(file, scratch.nbytes, "", recorder.note, scratch.copy_to)
 
     def _captured(self, call: Callable[[], None], scratch: Scratch) -> Any:
         """The graph of a call, with its memory in the scratch, which nothing else may use meanwhile."""

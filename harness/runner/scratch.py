@@ -93,7 +93,6 @@ class Scratch:
     def allocated_from_now_on(self) -> IsNew:
         """A test whether PyTorch has allocated the memory between two addresses here, and after this call."""
         before, now = Blocks(), list[Blocks]()
-        self._peak.begin()
         self._before = before
 
         def is_new(low: int, high: int) -> bool:
@@ -111,9 +110,13 @@ class Scratch:
         except DeviceError:
             return None  # PyTorch raises its OutOfMemoryError
 
+    def measure_peak_from_now_on(self) -> None:
+        """Begin anew with `peak_bytes`: in a capture, since PyTorch allocates for the capture itself when it begins."""
+        self._peak.begin()
+
     @property
     def peak_bytes(self) -> int:
-        """The most that was allocated at a time since `allocated_from_now_on`, without what was there before."""
+        """The most that was allocated at a time since `measure_peak_from_now_on`, without what was there before."""
         return min(self._peak.nbytes, self.nbytes)
 
     def _allocate_ours(self, nbytes: int, ordinal: int, stream: int) -> int | None:
