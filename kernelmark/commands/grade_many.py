@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
 import click
+from click.core import ParameterSource
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UsageError
 from harness.kinds import Effort
 from kernelmark.commands.options import device_option, sandbox_option
 from kernelmark.text.terminal import counted, say
@@ -72,6 +73,9 @@ def grade_many(
 
     Exit status: 0, or 7 if some jobs have no verdict for a reason that is not theirs; the same command grades them.
     """
+    effort_given = click.get_current_context().get_parameter_source("effort") is not ParameterSource.DEFAULT
+    if only_check and (baselines or effort_given):
+        raise UsageError("--check", "times nothing", "leave out --effort and --baseline")
     from kernelmark.grading.fleet import Fleet, lines
 
     results, failed = None if out is None else lines.ResultFile(out), 0

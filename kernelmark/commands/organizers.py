@@ -260,6 +260,7 @@ def grade(
         raise UsageError("grade", f"{what}; {of_handins} go with HANDINS", remedy)
     if given["allow_other"] and given["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
+    reports.refuse_unwritable()
     settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
     known = KnownVerdicts(whole(settings)) if given["resume"] else None
     terms = batch.Terms(settings, not (given["no_record"] or given["only_list"]), given["late"], known)

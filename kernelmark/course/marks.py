@@ -17,7 +17,7 @@ from kernelmark.course.points import total
 from kernelmark.course.report import GradingResult, junit, summary
 from kernelmark.text import show, spreadsheet
 from kernelmark.text.terminal import counted, labelled, say, visible
-from leaderboard.record.durable import write_whole
+from leaderboard.record.durable import unwritable, write_whole
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
@@ -75,6 +75,16 @@ class Reports:
     marks: Path | None = None
     feedback: Path | None = None
     forms: PlatformForms = field(default_factory=PlatformForms)
+
+    def refuse_unwritable(self) -> None:
+        """Check, before gradings spend their time, that the reports can be written.
+
+        Raises:
+            UsageError: one cannot.
+        """
+        for path in filter(None, (self.summary, self.junit, self.marks, self.feedback)):
+            if folder := unwritable(path.absolute()):
+                raise UsageError(str(path), f"cannot be written in {folder}", "name another place")
 
     def keep(self, marked: Sequence[Marked], new: Sequence[Marked]) -> None:
         """Write all marks so far and the feedback about `new` ones, so that nothing is lost if the command is killed.

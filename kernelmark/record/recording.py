@@ -61,6 +61,9 @@ def select(settings: Settings, author: str, prefixes: Sequence[str]) -> Selectio
             raise UsageError(f"run {verdict.run}", f"is not of {name}", "select your own (--author)")
         if verdict.problem.slug != slug:
             raise UsageError(f"run {verdict.run}", f"is not of the problem {slug}", "select on each problem apart")
+    for verdict in verdicts:
+        if verdict.score is None:
+            warn(f"run {verdict.run} is not accepted ({verdict.outcome.value.replace('_', ' ')}), and ranks nowhere")
     sha256s = tuple(dict.fromkeys(verdict.submission.sha256 for verdict in verdicts))
     if len(sha256s) > settings.selection:
         raise UsageError("select", f"names {len(sha256s)} sources, and {settings.selection} may count", "name fewer")

@@ -11,6 +11,7 @@ import pytest
 
 from harness.submission import Submission
 from harness.verdict import Outcome
+from kernelmark.course.marks import Reports
 from kernelmark.course.report import GradingResult, junit, summary, worst
 from tests.documents import items
 from tests.repository import commit, git, init
@@ -275,7 +276,16 @@ def test_hostile_text_stays_text_in_both_reports() -> None:
     assert all(line.startswith("    ") for line in quoted), "as code, and nowhere else"
 
 
-def test_where_the_summary_cannot_be_written_the_results_are_told_all_the_same(branch: Branch) -> None:
+def test_a_summary_that_cannot_be_written_is_refused_before_anything_is_graded(branch: Branch) -> None:
+    branch.hands_in(zoe=RIGHT)
+    said = branch.grade("--summary", "kernelmark.toml/summary.md")
+    assert (said.code, said.out, "kernelmark.toml/summary.md cannot be written in" in said.err) == (2, "", True)
+
+
+def test_where_the_summary_cannot_be_written_the_results_are_told_all_the_same(
+    branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Reports, "refuse_unwritable", lambda _: None)  # as if the folder had gone meanwhile
     branch.hands_in(zoe=RIGHT)
     said = branch.grade("--format", "json", "--summary", "kernelmark.toml/summary.md")
     assert (said.code, "kernelmark.toml/summary.md cannot be written (" in said.err) == (2, True)

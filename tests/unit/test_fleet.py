@@ -193,6 +193,10 @@ def test_an_answer_on_disk_is_reused_by_a_later_fleet_on_an_equal_machine(
     assert copied(reuse="disk") == [True]
     assert copied(reuse="run") == copied() == [False]
     assert copied(2, reuse="disk") == [False]
+    calibration = SimpleNamespace(model_dump_json=lambda: "another roof")
+    with monkeypatch.context() as calibrated:
+        calibrated.setattr(reuse, "stored", lambda _: [calibration])
+        assert copied(reuse="disk") == [False]
     monkeypatch.setattr(reuse, "device_name", lambda _: "another CPU")
     assert copied(reuse="disk") == [False]
     assert copied(reuse="disk") == [True]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import SandboxError
+from harness.errors import HarnessError, SandboxError
 from kernelmark.grading.fleet import judges, lines
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
 from tests.unit.conftest import Said
@@ -75,6 +75,19 @@ def test_each_line_has_one_result(run: Run, tmp_path: Path) -> None:
 def test_a_check_has_no_verdict(run: Run) -> None:
     _, [result] = run(job(1), options=("--check",))
     assert ("verdict" in result, result["check"]["outcome"]) == (False, "accepted")
+
+
+@pytest.mark.parametrize("timed", [("--effort", "quick"), ("--baseline", "eager")])
+def test_a_check_takes_no_options_of_times(run: Run, timed: tuple[str, str]) -> None:
+    said, results = run(job(1), options=("--check", *timed))
+    assert (said.code, results, "--check times nothing" in said.err) == (2, [], True)
+
+
+def test_a_full_disk_is_told_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    results = lines.ResultFile(tmp_path / "results.jsonl")
+    results._file = open("/dev/full", "ab")  # noqa: PTH123, SIM115 - the device that is always full
+    with pytest.raises(HarnessError, match=r"a result could not be written \(No space left on device\)"):
+        results.write(b"{}\n")
 
 
 def test_what_is_asked_reaches_the_workers(run: Run) -> None:

@@ -20,7 +20,7 @@ from leaderboard.record.merge import merge
 from leaderboard.record.selection import Selection, selected
 from leaderboard.record.teams import Teams
 from tests.unit.conftest import Command
-from tests.verdicts import accepted
+from tests.verdicts import accepted, failed
 
 NOW = datetime.now(UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
@@ -73,6 +73,21 @@ def test_what_is_selected_counts_once_the_problem_is_closed_and_not_before(
     (board,) = json.loads((open_problem / "site/problems/double.json").read_text())["boards"]
     assert [row["run"] for row in board["rows"]] == [BOB, MIDDLE, ZOE]
     assert command("verify").code == 0
+
+
+def test_a_run_that_was_not_accepted_is_selected_with_a_warning(
+    open_problem: Path, command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    kernel, run = Submission.of("# wrong\n", "py", author="ada", name="kernel.py"), "4" * 16
+    sha256 = load(open_problem / "problems/double").sha256
+    given = {"run": run, "created_at": NOW - DAY, "submission": kernel, "problem_sha256": sha256}
+    record(Settings.load(), kernel, failed(problem="double", protocol=PROTOCOL, **given))
+    said = command("select", run, FAST, "--author", "ada")
+    assert (said.code, said.out.split()) == (0, [run, FAST])
+    assert f"run {run} is not accepted (wrong answer)" in caplog.text
+    caplog.clear()
+    assert command("select", FAST, "--author", "ada").code == 0
+    assert caplog.text == ""
 
 
 def test_the_final_grading_takes_what_was_selected(open_problem: Path, command: Command) -> None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
-from harness.errors import KernelmarkError, UsageError
+from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.shared.document import DocumentError, parse_json
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import Message
@@ -137,9 +137,16 @@ class ResultFile:
         self._file.truncate(complete_bytes)
 
     def write(self, line: bytes) -> None:
-        """Append a result and flush it, so that it survives if this process is killed."""
-        self._file.write(line)
-        self._file.flush()
+        """Append a result and flush it, so that it survives if this process is killed.
+
+        Raises:
+            HarnessError: it could not be written, as on a full disk; the same command goes on from there.
+        """
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            raise HarnessError(f"{self._file.name}: a result could not be written ({error.strerror})") from error
 
 
 def _explained(number: int, error: DocumentError | ValidationError) -> UsageError:

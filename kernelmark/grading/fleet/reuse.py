@@ -20,6 +20,7 @@ from harness.verdict import Outcome
 from harness.wire.protocol import PROTOCOL
 from kernelmark.grading.fleet.messages import JobAnswer, Message
 from kernelmark.grading.setup import PreparedJob
+from kernelmark.project.calibrations import stored
 from kernelmark.project.choice import choose_provider, cuda_is_here, device_name, visible_gpus
 from kernelmark.project.settings import Settings
 
@@ -62,12 +63,12 @@ class Answers:
         """Store an answer. Callers store no errors: another grading might succeed. So it might after a time or memory
         limit, which a busy machine may have caused: these are not stored in the folder, for later programs.
         """
-        stored = KeptAnswer(answer=answer, device=device)
+        kept = KeptAnswer(answer=answer, device=device)
         result = answer.verdict or answer.check
         if self._kept is not None and result is not None and result.outcome not in _BY_CHANCE:
-            self._kept.put(key, stored.line())
+            self._kept.put(key, kept.line())
         with self._lock:
-            self._answers[key] = stored
+            self._answers[key] = kept
             while len(self._answers) > KEPT:
                 self._answers.popitem(last=False)
 
@@ -118,8 +119,9 @@ def machine_of(settings: Settings) -> bytes:
     devices = sorted(gpu.name for gpu in visible_gpus()) if gpus else [device_name("cpu")]
     driver = _DRIVER.read_text() if gpus and _DRIVER.exists() else ""
     sandbox = (provider.name, provider.image_digest(), toolkit(), settings.docker_binds, settings.docker_python)
+    calibrations = [calibration.model_dump_json() for calibration in stored(settings)]
     versions = (PROTOCOL, platform.python_version(), platform.release(), list(map(_version, _PACKAGES)), driver)
-    return f"{devices} {sandbox} {versions}".encode()
+    return f"{devices} {sandbox} {versions} {calibrations}".encode()
 
 
 def _version(package: str) -> str:

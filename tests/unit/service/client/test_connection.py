@@ -169,7 +169,7 @@ def tls(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     )  # fmt: skip
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - named by http.server
+        def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
             self.wfile.write(ME.model_dump_json().encode())
