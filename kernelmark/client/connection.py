@@ -30,7 +30,7 @@ T = TypeVar("T")
 Parameters = Mapping[str, str | int | float]
 
 ANSWER_BYTES = 64 << 20
-_CONNECT_S, _READ_S = 10.0, 30.0
+_CONNECT_S, _READ_S, _PATIENCE_S = 10.0, 30.0, 5.0
 _LONGEST = 1000  # characters of a server's text that are shown
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 _PASSING = (502, 503, 504)  # what a proxy says while the server starts
@@ -85,7 +85,7 @@ class Connection:
         token: str | None = None,
         *,
         ca: Path | None = None,
-        patience_s: float = 5,
+        patience_s: float | None = None,
         tolerant: bool = False,
     ) -> None:
         """
@@ -93,7 +93,7 @@ class Connection:
             origin: such as https://bench.example.org; http is for this machine only.
             token: the secret; None: requests are made as nobody.
             ca: a file of certificates in PEM, which are trusted in place of the usual ones.
-            patience_s: for how long a request that may be repeated is repeated while there is no answer.
+            patience_s: for how long a request that may be repeated is repeated while there is no answer; None: 5 s.
             tolerant: take answers with fields that this version does not know.
 
         Raises:
@@ -106,7 +106,7 @@ class Connection:
         if ca is not None and not ca.is_file():
             raise UsageError(str(ca), "is not a file of certificates", "name a file in PEM format")
         self.status = 0  # of the last answer
-        self._patience_s, self._tolerant = patience_s, tolerant
+        self._patience_s, self._tolerant = _PATIENCE_S if patience_s is None else patience_s, tolerant
         self._session = requests.Session()
         self._session.auth = _Bearer(token)  # always set, or else requests looks into ~/.netrc
         self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})

@@ -30,19 +30,21 @@ def follow(
         Refused: the server no longer shows it.
         Unreachable: there was no answer for ten minutes.
     """
-    heard = time.monotonic()
+    heard, silent = time.monotonic(), False
     while status.state not in ENDED:
-        tell(status)
+        if not silent:
+            tell(status)
         asked = time.monotonic()
         try:
             found = status_of(connection, status.run, after=status.version)
         except Unreachable as error:
             if not error.passing or time.monotonic() - heard > _GIVE_UP_S:
                 raise
+            silent = True
             tell(None)
             time.sleep(_PAUSE_S)
             continue
-        heard = time.monotonic()
+        heard, silent = time.monotonic(), False
         if found.version == status.version and heard - asked < _PAUSE_S:  # it answers at once, although nothing changed
             time.sleep(_PAUSE_S)
         status = found

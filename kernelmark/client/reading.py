@@ -1,23 +1,20 @@
-"""Reads what a server shows: one's own submissions, the queue, boards and recorded runs.
+"""Reads what a server shows: one's own submissions, the queue, and recorded runs.
 
-`kernelmark runs`, `board`, `show`, `queue`, `watch` and `cancel` call it. Trusted; what is read is checked by its
+`kernelmark runs`, `show`, `queue`, `watch` and `cancel` call it. Trusted; what is read is checked by its
 model, and its texts are made visible where they are printed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from harness.errors import HarnessError, UsageError
 from harness.verdict import Check, Verdict
 from kernelmark.client.connection import Connection, Refused, shown
 from kernelmark.service.submissions import QueueStatus, Submissions, SubmissionStatus
-
-if TYPE_CHECKING:
-    from leaderboard.standings.ranking import Table
 
 _DIGITS = 16  # of a run's id
 _LOOKED_AT = 200  # submissions, for an id of which only the first digits are given
@@ -86,19 +83,6 @@ def recorded(connection: Connection, run: str) -> Verdict:
             return verdict_of(connection, f"submissions/{run}/verdict", Verdict.from_json)
         except Refused:
             raise error from None
-
-
-def tables(connection: Connection, problem: str | None) -> list[Table]:
-    """The standings of a problem, or of all.
-
-    Raises:
-        Refused, Unreachable, HarnessError: as for `Connection.get`.
-    """
-
-    class Board(BaseModel):
-        items: tuple[Table, ...]
-
-    return [*connection.get(f"boards/{problem}" if problem else "boards", Board).items]
 
 
 def verdict_of(connection: Connection, path: str, read: Callable[[bytes], C]) -> C:

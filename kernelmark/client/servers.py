@@ -179,7 +179,7 @@ def revoke(connection: Connection) -> None:
     Raises:
         Refused, Unreachable: as for `Connection.get`.
     """
-    connection.delete("me/tokens/this")
+    connection.delete("me/tokens/current")
 
 
 def refuse_unusable(name: str, origin: str) -> None:

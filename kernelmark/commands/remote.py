@@ -96,11 +96,11 @@ def _projects_own(origin: str) -> Connection | None:
 
     if (found := servers.at(origin, servers.known())) is not None:
         return found[1].connection()
-    what = f"{origin} is named by this project, and you are not signed in there"
-    if sys.stdin.isatty() and click.confirm(f"The server {what}. Grade on this machine instead?", err=True):
+    where, what = f"server {origin}", "is named by this project, and you are not signed in there"
+    if sys.stdin.isatty() and click.confirm(f"The {where} {what}. Grade on this machine instead?", err=True):
         return None
     remedy = f"if you trust it, `kernelmark login {origin}` signs in; --here grades on this machine"
-    raise UsageError("server", what, remedy)
+    raise UsageError(where, what, remedy)
 
 
 def grade(server: Server, given: dict[str, Any], mode: Mode, form: str, local: Mapping[str, object]) -> int:
@@ -199,14 +199,15 @@ def _tell(reporter: Reporter, status: SubmissionStatus | None) -> None:
 
 def _print(status: SubmissionStatus, result: Check, table: Table | None, form: str) -> None:
     from harness.verdict import Verdict
+    from kernelmark.client.connection import shown
     from kernelmark.text import show
 
     if isinstance(result, Verdict):
         if form == "json":
             print_document("verdict", result.to_json())
         else:
-            recorded = status.mode == "submit"
-            print_lines(show.verdict(result, table, status.left, record=recorded, for_author=True))
+            recorded, left = status.mode == "submit", shown(status.left)
+            print_lines(show.verdict(result, table, left, record=recorded, for_author=True))
     elif form == "json":
         print_document("check", result.model_dump_json(exclude_none=True))
     else:
@@ -219,12 +220,12 @@ def _table(connection: Connection, status: SubmissionStatus, result: Check) -> T
 
     if status.mode != "submit" or not isinstance(result, Verdict) or result.score is None:
         return None
-    from kernelmark.client import reading
+    from kernelmark.client import boards
     from leaderboard.record.fields import TableKey
 
     author, tables = result.submission.author, list["Table"]()
     with suppress(KernelmarkError):  # the result is there, and is shown without its place
-        tables = reading.tables(connection, status.problem)
+        tables = boards.tables(connection, status.problem)
     for table in tables:
         if table.key == TableKey.of(result) and any(
             row.run == result.run or row.belongs_to(author) for row in (*table.rows, *table.set_aside)

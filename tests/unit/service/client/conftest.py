@@ -22,7 +22,7 @@ TOKEN = "kmt_" + "a" * 43
 def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the client keeps what it keeps; pauses are short."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
-    monkeypatch.setattr(connection, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(connection, "_FIRST_PAUSE_S", 0.001)
     return tmp_path / "configuration/kernelmark"
 
 

@@ -171,11 +171,11 @@ def test_what_is_no_sign_in(arguments: tuple[str, ...], run: Command) -> None:
 
 
 def test_logout_revokes_the_token_and_forgets_it_whatever_the_server_says(signed_in: Fake, run: Command) -> None:
-    signed_in.answers("DELETE me/tokens/this", b"")
+    signed_in.answers("DELETE me/tokens/current", b"")
     assert run("logout", "bench").err == "signed out of bench\n"
     assert signed_in.asked[0].headers["authorization"] == f"Bearer {TOKEN}"
     servers.keep("bench", server(signed_in.origin))
-    signed_in.answers("DELETE me/tokens/this", Refusal(401, "token", "Authorization", "is unknown", "sign in"))
+    signed_in.answers("DELETE me/tokens/current", Refusal(401, "token", "Authorization", "is unknown", "sign in"))
     run("logout", "bench")
     said = run("logout", "bench")
     assert said.code == 2, "there is no such server any more"
