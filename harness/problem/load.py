@@ -108,6 +108,16 @@ def identify(
     return with_private_cases(sha256, _private_sha256(there)) if there else sha256
 
 
+def private_sha256(directory: Path, private: Path | None, *, final: bool) -> str | None:
+    """The hash of a problem's private cases, as in a verdict, with or without the final tests; None if it has none.
+
+    Raises:
+        ProblemError: a file is unreadable.
+    """
+    there = [file for file in _read_private(real(directory).name, private) if final or not file.final]
+    return _private_sha256(there) if there else None
+
+
 def read_schedule(directory: Path) -> Schedule:
     """Read the schedule of the problem in a directory, without checking the rest of the file.
 

@@ -27,6 +27,7 @@ from kernelmark.commands import (
     remote,
     site,
     start,
+    worker,
 )  # fmt: skip
 from kernelmark.commands.boundary import BoundaryGroup
 from kernelmark.commands.help import complete
@@ -132,7 +133,7 @@ for _command in (
     *(ledger.merge_ledger, organizers.regrade, organizers.similar, problems.problems, importing.importing),
     *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
     *(profile.profile, look.runs, look.show, look.explain, site.site, start.start, doctor, cache),
-    grade_many.grade_many,
+    *(grade_many.grade_many, worker.worker),
     *(login.login, login.logout, login.list_servers, remote.watch, remote.cancel, remote.queue),
 ):
     main.add_command(_command)

@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "Train models": ("grade-many",),
     "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet", "cache"),
+    "Serve a project": ("worker",),
 }
 """Commands of `kernelmark` that are in none of them are listed last."""
 

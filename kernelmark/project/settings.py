@@ -33,6 +33,7 @@ from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"
 PREFIX = "KERNELMARK_"
+TOKEN = "KERNELMARK_TOKEN"  # of a server's worker; read by its command, not a setting
 DEBUG = "KERNELMARK_DEBUG"  # prints tracebacks of our own failures; read by the command line, not a setting
 
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/@:+-]*)?")  # without query and fragment
@@ -255,7 +256,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
-    known = [PREFIX + key.upper() for key in KEYS] + [DEBUG]
+    known = [PREFIX + key.upper() for key in KEYS] + [DEBUG, TOKEN]
     for name in environment:
         if name.upper().startswith(PREFIX) and name not in known:
             raise SettingsError("environment", f"unknown variable `{name}`", nearest(name.upper(), known))

@@ -30,6 +30,10 @@ class WorkerLost(Exception):
     """A worker ended, or its machine was lost, before it answered."""
 
 
+class WorkerAway(WorkerLost):
+    """It was lost for a reason that is no job's: it did not start, or its machine was lost."""
+
+
 class Message(BaseModel):
     """The base of all messages: immutable, and unknown keys are refused."""
 
@@ -136,6 +140,8 @@ class WorkerHandle(Protocol):
     """How many jobs it works on at a time."""
     device: str
     """The name of its device; empty before it was up for the first time."""
+    gpu: str
+    """An id of its GPU, which no other GPU of the fleet has; empty if it grades on a CPU."""
 
     def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
         """Hand over a job. The future raises `WorkerLost`, or is cancelled, if the worker is lost before it answers.

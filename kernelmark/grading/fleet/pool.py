@@ -6,12 +6,25 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 from harness.errors import HarnessError, UsageError
 from harness.judge.setup import ignore
+from harness.kinds import DeviceKind
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, OnStep, WorkerHandle
 
 _NONE_S = 600.0  # how long a job waits while no worker is there
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The devices of a pool."""
+
+    names: frozenset[str]
+    kind: DeviceKind
+    count: int
+    slots: int
+    """How many jobs they have at a time, without those whose sandboxes only start."""
 
 
 class WorkerPool:
@@ -31,6 +44,17 @@ class WorkerPool:
         """How many jobs all workers together can have at a time, those included whose sandboxes only start."""
         with self._lock:
             return sum(worker.slots + AHEAD for worker in self._workers)
+
+    @property
+    def devices(self) -> Devices | None:
+        """What it grades on now; None while all workers are lost."""
+        with self._lock:
+            workers = list(self._workers)
+        if not workers:
+            return None
+        gpus = {worker.gpu for worker in workers if worker.gpu}
+        names = frozenset(worker.device for worker in workers)
+        return Devices(names, "cuda" if gpus else "cpu", len(gpus or workers), sum(worker.slots for worker in workers))
 
     def add(self, worker: WorkerHandle) -> None:
         """Give jobs to this worker, too, which is up."""

@@ -26,6 +26,7 @@ from kernelmark.grading.fleet.messages import (
     JobProgress,
     JobRequest,
     OnStep,
+    WorkerAway,
     WorkerLost,
     WorkerReady,
 )
@@ -102,7 +103,7 @@ class WorkerProcess:
                 process = self._running()
                 self._waiting[request.run], self._watching[request.run] = answer, on_step
         except (WorkerLost, OSError) as error:
-            answer.set_exception(WorkerLost(str(error)))
+            answer.set_exception(WorkerAway(str(error)))
             return answer
         assert process.stdin is not None
         try:
@@ -191,7 +192,8 @@ class WorkerProcess:
                     waiting.set_result(reply)
         except ValidationError:  # an incomplete line: the worker was killed while it wrote
             process.kill()
-        lost = WorkerLost(f"a worker ended with status {process.wait()}")
+        kind = WorkerLost if ready.done() else WorkerAway
+        lost = kind(f"a worker ended with status {process.wait()}")
         start_timer.cancel()
         process.stdout.close()
         with suppress(BrokenPipeError):

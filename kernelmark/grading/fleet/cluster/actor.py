@@ -38,6 +38,8 @@ class WorkerState(Message):
     """The name of its device."""
     slots: int
     """How many jobs it works on at a time."""
+    gpu: str = ""
+    """Its GPU's id; empty if it grades on the CPU."""
     done: int = 0
     working: int = 0
     """Jobs that it works on."""
@@ -118,6 +120,7 @@ class MachineActor:
             WorkerState(
                 device=worker.device,
                 slots=worker.slots,
+                gpu=worker.gpu,
                 done=self._done[number],
                 working=min(worker.slots, self._in_flight[number]),
                 waiting=max(0, self._in_flight[number] - worker.slots),

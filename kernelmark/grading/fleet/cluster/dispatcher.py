@@ -33,7 +33,7 @@ from harness.judge.setup import ignore
 from harness.kinds import SandboxName
 from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, MachineState, WorkerState
 from kernelmark.grading.fleet.cluster.machine import CPU, refuse_if_open
-from kernelmark.grading.fleet.messages import JobAnswer, JobProgress, JobRequest, OnStep, WorkerLost
+from kernelmark.grading.fleet.messages import JobAnswer, JobProgress, JobRequest, OnStep, WorkerAway, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import DeviceChoice
 from kernelmark.text.terminal import warn
@@ -82,6 +82,7 @@ class MachineWorker:
     def __init__(self, cluster: Cluster, actor: Any, machine: str, number: int, state: WorkerState) -> None:
         self._cluster, self._actor, self._machine, self._number = cluster, actor, machine, number
         self.device, self.slots = state.device, state.slots
+        self.gpu = state.gpu and f"{machine} {state.gpu}"
 
     def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
         """Hand over a job."""
@@ -105,11 +106,12 @@ class MachineWorker:
             return JobAnswer.failed(request.run, HarnessError(f"an actor failed ({_last_line(error)})"))
         except RayError as error:
             self._cluster.pool.remove(self)  # at once, since the job is handed over again now
-            raise WorkerLost(f"the worker on {self._machine} was lost ({type(error).__name__})") from error
+            raise WorkerAway(f"the worker on {self._machine} was lost ({type(error).__name__})") from error
         if reply is None:
             return JobAnswer.failed(request.run, HarnessError("an actor failed (it gave no answer)"))
-        if reply.error_class == WorkerLost.__name__:
-            raise WorkerLost(f"{reply.error} on {self._machine}")
+        for lost in (WorkerLost, WorkerAway):
+            if reply.error_class == lost.__name__:
+                raise lost(f"{reply.error} on {self._machine}")
         return reply
 
 

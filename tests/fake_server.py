@@ -1,0 +1,157 @@
+"""A server that a test plays: it speaks a worker's protocol, leases what the test says, and keeps what it hears.
+
+Nothing of it is the server's own code, so that it may also say what no honest server does.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Document = dict[str, Any]
+
+
+class FakeServer:
+    """What was said to it is in `hellos`, `beats` and `answers`, each as the document that came."""
+
+    def __init__(self) -> None:
+        self.hellos: list[Document] = []
+        self.claims: list[Document] = []
+        self.beats: list[Document] = []
+        self.answers: list[Document] = []
+        self.refused_hellos: list[Document] = []
+        """Bodies of refusals, which the next hellos get."""
+        self.refused_answers: list[Document] = []
+        self.queued: list[list[Document]] = []
+        """The leases that the next claims get, one list each."""
+        self.ended: list[str] = []
+        """Leases that the next heartbeat is told to end."""
+        self.paused = ""
+        self.is_away = False
+        self.changed = threading.Condition()
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._http.daemon_threads = True
+        self._given: dict[str, list[Document]] = {}
+        self._over = False
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @contextmanager
+    def serving(self) -> Iterator[FakeServer]:
+        thread = threading.Thread(target=self._http.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield self
+        finally:
+            with self.changed:
+                self._over = True
+                self.changed.notify_all()
+            self._http.shutdown()
+            thread.join()
+            self._http.server_close()
+
+    def lease(self, *leases: Document) -> None:
+        """Give these to the next claim that finds them, at once."""
+        with self.changed:
+            self.queued.append(list(leases))
+            self.changed.notify_all()
+
+    def end(self, lease: str) -> None:
+        with self.changed:
+            self.ended.append(lease)
+            self.changed.notify_all()
+
+    def until(self, true: Callable[[], object], within_s: float = 60) -> None:
+        """Wait until this is so; it looks each time that a document has come."""
+        with self.changed:
+            assert self.changed.wait_for(true, within_s), (self.hellos, self.beats[-3:], self.answers)
+
+    def answer_to(self, lease: Document, within_s: float = 60) -> Document:
+        def found() -> list[Document]:
+            return [answer for answer in self.answers if answer["lease"] == lease["lease"]]
+
+        self.until(found, within_s)
+        return found()[0]
+
+    def _said(self, path: str, document: Document) -> tuple[int, Document]:
+        """The answer, as status and body."""
+        with self.changed:
+            if path == "worker/hello":
+                if self.refused_hellos:
+                    refusal = self.refused_hellos.pop(0)
+                    return refusal["status"], refusal
+                self._note(self.hellos, document)
+                return 200, {"name": "w1", "paused": self.paused}
+            if path == "worker/claim":
+                self._note(self.claims, document)
+                if document["claim"] not in self._given:
+                    self.changed.wait_for(lambda: self.queued or self._over, min(document["wait_s"], 5))
+                    self._given[document["claim"]] = self.queued.pop(0) if self.queued else []
+                return 200, {"leases": self._given[document["claim"]]}
+            if path == "worker/heartbeat":
+                self._note(self.beats, document)
+                self.changed.wait_for(lambda: self.ended or self._over, min(document["wait_s"], 1))
+                ended, self.ended = self.ended, []
+                return 200, {"end": ended, "paused": self.paused}
+            if path == "worker/answer":
+                if self.refused_answers:
+                    refusal = self.refused_answers.pop(0)
+                    return refusal["status"], refusal
+                self._note(self.answers, document)
+                return 200, {}
+        return 404, refusal_of(404, "no-such-route")
+
+    def _note(self, where: list[Document], document: Document) -> None:
+        where.append(document)
+        self.changed.notify_all()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if server.is_away:
+                    self.close_connection = True
+                    self.connection.close()
+                    return
+                assert self.headers["Authorization"] == "Bearer kmw_secret"
+                status, document = server._said(self.path.removeprefix("/api/v1/"), json.loads(body))
+                content = json.dumps(document).encode()
+                try:
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+                except OSError:
+                    self.close_connection = True  # the worker has gone
+
+            def log_message(self, *_: object) -> None: ...
+
+        return Handler
+
+
+def refusal_of(status: int, code: str, title: str = "is refused") -> Document:
+    """The body of a refusal."""
+    known = {"type": f"urn:kernelmark:{code}", "status": status, "title": title, "where": "the test"}
+    return {**known, "detail": f"the test {title}", "remedy": "do something else", "retry_after_s": None}
+
+
+def lease_of(source: str, number: int = 0, **task: Any) -> Document:
+    """A lease of a check of `double`, as a server sends it; the hash must be given."""
+    known = {
+        "run": f"{number:016x}", "problem": "double", "final": False, "mode": "check", "effort": "quick",
+        "name": "submission.py", "author": "ada", "language": "py", "beside": [], "alone": False,
+        "source": b64encode(source.encode()).decode(),
+    }  # fmt: skip
+    return {"lease": f"{time.monotonic_ns():032x}", "task": {**known, **task}}
