@@ -127,6 +127,8 @@ class Heartbeat(ServiceDocument):
     instance: Secret
     held: Annotated[tuple[HeldLease, ...], Field(max_length=8192)]
     wait_s: Annotated[float, Field(ge=0, le=HEARTBEAT_WAIT_S)] = 0
+    leaves: bool = False
+    """Whether the worker ends now: it holds nothing any more, and its next start may begin at once."""
 
 
 class Told(ServiceDocument):

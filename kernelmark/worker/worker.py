@@ -38,7 +38,7 @@ _GATHER_S = 0.25  # steps within this time are told together
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _MOST_PAUSE_S = 0.5, 10.0, 600.0
 _ALIVE_S = 15.0
 _NO_ACCESS = (401, 403)
-ANOTHER_LIVES = "worker-live"
+ANOTHER_LIVES = "second-worker"
 """The code of the refusal of a hello: an earlier start of this worker is not known to have ended yet."""
 
 
@@ -172,7 +172,8 @@ class Worker:
             if self._hello is not None and self._error is None:
                 for answer in self._kept.all():
                     self._post_answer(connection, answer)
-                connection.post("worker/heartbeat", Heartbeat(instance=self._instance, held=()), Told)
+                leaving = Heartbeat(instance=self._instance, held=(), leaves=True)
+                connection.post("worker/heartbeat", leaving, Told)
         self._kept.close()
 
     # The threads.

@@ -59,6 +59,9 @@ def heartbeat(connection: Connection, service: Service, worker: str, beat: Heart
         Refusal: the worker must say hello first.
     """
     workers.present(connection, service, worker, beat.instance)
+    if beat.leaves:
+        workers.gone(connection, service, worker)
+        return Told(end=())
     now, listed = service.clock.monotonic_ns(), {held.lease: held for held in beat.held}
     for grading in _held(connection, worker):
         if (held := listed.get(grading.lease)) is not None:
