@@ -17,6 +17,7 @@ from hypothesis import settings
 from harness import sandbox
 from harness.judge.timing import device_lock
 from harness.verdict import SandboxName
+from tests.forked import ForkedProcess
 
 # By default an example that takes 200 ms fails, which says something of a busy machine and nothing of the code.
 settings.register_profile("kernelmark", deadline=None)
@@ -24,6 +25,7 @@ settings.load_profile("kernelmark")
 
 _MARKED: tuple[SandboxName, ...] = ("docker", "bwrap")
 _reasons: dict[str, str | None] = {}
+sandbox._PROVIDERS["process"] = lambda _: ForkedProcess()  # for what the process of the tests grades itself
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +49,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     device_lock._DIRECTORY = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent / "unit" in item.path.parents:
+            item.add_marker("unit")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from harness.sandbox import ending
 from harness.sandbox.docker import JUDGE_LABEL
+from tests import nursery
 
 _T = TypeVar("_T")
 Found = dict[str, list[str]]
@@ -72,9 +73,11 @@ def _ours() -> set[tuple[int, str]]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            forked = path.with_name("comm").read_text().strip() == nursery.NAME
         except OSError:
             continue  # it ended in this moment
-        if sys.prefix in line and any(f"harness/{role}/__main__.py" in line for role in ("runner", "launcher")):
+        programs = [f"harness/{role}/__main__.py" for role in ("runner", "launcher")]
+        if sys.prefix in line and (forked or any(program in line for program in programs)):
             found.add((int(path.parent.name), line))
     return found
 

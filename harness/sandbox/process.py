@@ -83,20 +83,25 @@ class ProcessSandbox:
         command = inside.command(sys.executable, str(runner), str(launch.socket), variables, launch.watcher, collect)
         self._log = StartupLog()
         with self._log.writer() as output:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=home,
-                env={"PATH": variables["PATH"]},
-                start_new_session=True,
-            )
+            self._process = self._started(command, variables["PATH"], home, output)
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (inside.core_bytes(),) * 2)
         self._seen = {self._process.pid}
         self._exit: Exit | None = None
         self._closed = False
+
+    @staticmethod
+    def _started(command: list[str], path: str, home: Path, output: int) -> subprocess.Popen[bytes]:
+        """The process, in a session of its own, writing both its outputs to a descriptor."""
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=home,
+            env={"PATH": path},
+            start_new_session=True,
+        )
 
     def ended(self) -> Exit | None:
         """Checks without reaping: until `close` the process id, which is also the session's, stays ours."""

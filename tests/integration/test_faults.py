@@ -1,4 +1,4 @@
-"""The table of faults: what every kind of bad submission ends in, graded as a user would, in real sandboxes.
+"""The table of faults: what every kind of bad submission ends in, graded as a user would.
 
 `faults/expected.toml` says what is expected of each file. Every grading must end within its limit plus five seconds,
 leave nothing behind, and add exactly one line to the ledger (none for bad input).
@@ -30,6 +30,11 @@ DOCKER = {
     "sys_exit", "runs_on", "sleeps", "loop_in_build", "loop_in_call", "loop_in_import",
 }  # fmt: skip
 DOCKER_BY_DEFAULT = {"honest_py", "daemon"}
+# What the judge says of these does not depend on the sandbox; without isolation a runner is forked (tests/forked.py).
+JUDGED = {
+    "wrong_values", "last_tile_wrong", "not_written", "returned", "nan", "mixed", "raises_at_import", "no_entry",
+    "syntax_error", "no_gpu",
+}  # fmt: skip
 # Each of them ends as one that stays does, or as a runner in `test_hostile_runner`.
 FULL = {
     "sleeps", "loop_in_import", "loop_in_call", "fork_bomb", "sys_exit", "returned", "no_symbol", "compile_error_cu",
@@ -43,7 +48,8 @@ START_AND_END_S = 120
 
 def marks(name: str, sandbox: str) -> list[pytest.MarkDecorator]:
     full = name in FULL or (sandbox == "docker" and name not in DOCKER_BY_DEFAULT)
-    return [getattr(pytest.mark, sandbox), *([pytest.mark.full] if full else [])]
+    isolated = [getattr(pytest.mark, sandbox)] if sandbox != "process" else []
+    return [*isolated, *([pytest.mark.full] if full else [])]
 
 
 @pytest.fixture
@@ -68,9 +74,8 @@ def ledger(project: Path) -> list[dict[str, Any]]:
     ("name", "sandbox"),
     [
         pytest.param(n, s, marks=marks(n, s), id=f"{s}-{n}")
-        for s in ("bwrap", "docker")
         for n in EXPECTED
-        if s == "bwrap" or n in DOCKER
+        for s in (["process"] if n in JUDGED else ["bwrap"]) + ["docker"] * (n in DOCKER)
     ],
 )
 def test_fault(name: str, sandbox: str, project: Path) -> None:

@@ -23,6 +23,7 @@ from harness.verdict import Outcome
 from tests.grading import checked, graded, submission
 
 SANDBOX = provider("bwrap")  # which keeps a hostile reference from the machine
+FORKED = provider("process")  # where only what is said of a reference and of a kernel matters
 FOREIGN = Path(__file__).resolve().parents[1] / "foreign"
 
 GPU_MODE, KERNELBENCH = ((FOREIGN / form / "problem.toml").read_text() for form in ("gpu_mode", "kernelbench"))
@@ -78,7 +79,7 @@ def test_their_check_accepts_what_is_written_in_place(tmp_path: Path) -> None:
 def test_their_answer_may_have_another_dtype(tmp_path: Path) -> None:
     double = (FOREIGN / "gpu_mode/reference.py").read_text().replace("    return out\n", "    return out.double()\n")
     double = double.replace("match(ref_kernel(data)", "match(ref_kernel(data).float()")
-    verdict = checked(gpu_mode(tmp_path, double), RIGHT, "bwrap")
+    verdict = checked(gpu_mode(tmp_path, double), RIGHT)
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
 
 
@@ -110,12 +111,12 @@ def check_implementation(data, output):
     toml = GPU_MODE.replace("factor = 3.0", 'bias = "bias"').replace('{ name = "out"', bias)
     kernel = f"def custom_kernel(data):\n    x, bias = data[0], data[1]['bias']\n    return {source}\n"
     their = problem(tmp_path / "optional", toml, "gpu-mode", reference)
-    verdict = checked(their, kernel, "bwrap")
+    verdict = checked(their, kernel)
     assert [test.outcome for test in verdict.tests] == outcomes, verdict.message
 
 
 def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
-    verdict = checked(gpu_mode(tmp_path), NOTHING, "bwrap")
+    verdict = checked(gpu_mode(tmp_path), NOTHING)
     assert verdict.outcome is Outcome.WRONG_ANSWER
     assert "mismatch found: they differ" in verdict.message
 
@@ -129,7 +130,7 @@ def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_model_has_the_weights_of_the_reference(tmp_path: Path, source: str, outcome: Outcome) -> None:
-    verdict = checked(kernelbench(tmp_path), source, "bwrap")
+    verdict = checked(kernelbench(tmp_path), source)
     assert verdict.outcome is outcome, verdict.message
 
 
@@ -148,7 +149,7 @@ def test_a_tool_watches_calls_on_inputs_that_the_reference_draws(tmp_path: Path)
 
 @pytest.mark.full  # each call of a round is drawn, answered and checked by the reference
 def test_what_only_their_tolerance_accepts_is_doubted(tmp_path: Path) -> None:
-    verdict = graded(gpu_mode(tmp_path), CLOSE, "bwrap")
+    verdict = graded(gpu_mode(tmp_path), CLOSE)
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     [text] = [doubt.text for doubt in verdict.doubts if doubt.code == "beyond_budget"]
     # 0.0005 / 6 is 700 ulps of float32, and its RMS may be 16.
@@ -174,7 +175,7 @@ def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None
     given = gpu_mode(tmp_path, reference)
     given = given.model_copy(update={"limits": given.limits.model_copy(update={"build_s": 5.0, "call_s": 1.0})})
     with pytest.raises(ProblemError, match=what) as error:
-        checked(given, RIGHT, "bwrap")
+        checked(given, RIGHT, "bwrap" if name == "reads files" else "process")
     assert "\n" not in str(error.value)
     assert "reference.py" in str(error.value)
 
@@ -209,11 +210,11 @@ def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_the_lint_names_the_null_kernels_that_pass(tmp_path: Path) -> None:
-    [seeds] = examine_foreign(gpu_mode(tmp_path), SANDBOX, "cpu")
+    [seeds] = examine_foreign(gpu_mode(tmp_path), FORKED, "cpu")
     assert "drawn from 65,536 seeds alone" in seeds.what
     constant = (FOREIGN / "gpu_mode/reference.py").read_text().replace('x * config["factor"] * SCALE', "0 * x")
     (tmp_path / "constant").mkdir()
-    *findings, last = examine_foreign(gpu_mode(tmp_path / "constant", constant), SANDBOX, "cpu")
+    *findings, last = examine_foreign(gpu_mode(tmp_path / "constant", constant), FORKED, "cpu")
     assert last == seeds
     assert [finding.kernel for finding in findings] == ["all zeros", "a constant", "the result of other inputs"]
     assert {finding.cases for finding in findings} == {("larger", "plain", "shifted")}
@@ -244,14 +245,14 @@ VARIED = FIXED.replace(".manual_seed(0)", ".manual_seed(torch.initial_seed())")
 def test_inputs_that_no_seed_changes_have_no_rank(tmp_path: Path, source: str, known: bool) -> None:
     (tmp_path / "1_Fixed.py").write_text(source)
     their = problem(tmp_path / "fixed", KERNELBENCH, "kernelbench", tmp_path / "1_Fixed.py")
-    verdict = graded(their, source.replace("class Model(", "class ModelNew("), "bwrap", effort="screen")
+    verdict = graded(their, source.replace("class Model(", "class ModelNew("), effort="screen")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     told = [doubt.text for doubt in verdict.doubts if doubt.code == "known_inputs"]
     assert told == (["timed: no seed changes its inputs, or what they lead to"] if known else [])
     assert verdict.ranks is not known
     assert verdict.score is not None
     assert "beyond_budget" not in [doubt.code for doubt in verdict.doubts]
-    found = [each.what for each in examine_foreign(their, SANDBOX, "cpu") if each.level == "warning"]
+    found = [each.what for each in examine_foreign(their, FORKED, "cpu") if each.level == "warning"]
     assert bool(found) is known
 
 
@@ -263,7 +264,7 @@ def test_inputs_from_few_seeds_have_no_rank(tmp_path: Path, bits: int | None) ->
         text = (their.directory / "problem.toml").read_text()
         (their.directory / "problem.toml").write_text(text.replace("[foreign]\n", f"[foreign]\nseed_bits = {bits}\n"))
         their = load(their.directory)
-    verdict = graded(their, RIGHT, "bwrap", effort="screen")
+    verdict = graded(their, RIGHT, effort="screen")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     told = [doubt.text for doubt in verdict.doubts if doubt.code == "known_inputs"]
     few = "its inputs are drawn from 65,536 seeds alone: import the problem again, if an earlier version imported it"

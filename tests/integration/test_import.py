@@ -80,7 +80,6 @@ def custom_kernel(data):
 
 
 @pytest.mark.full
-@pytest.mark.bwrap
 @pytest.mark.parametrize(
     ("form", "folder", "name", "right", "change"),
     [
@@ -94,11 +93,11 @@ def custom_kernel(data):
 def test_an_imported_problem_is_graded(
     form: ForeignForm, folder: str, name: str, right: str, change: tuple[str, str], tmp_path: Path
 ) -> None:
-    [imported] = importer(provider("bwrap"), tmp_path).all(form, FOREIGN / folder, (name,), 1)
+    [imported] = importer(provider("process"), tmp_path).all(form, FOREIGN / folder, (name,), 1)
     assert imported.problem is not None, imported.reason
     assert change[0] in right
     for code, outcome in ((right, Outcome.ACCEPTED), (right.replace(*change), Outcome.WRONG_ANSWER)):
-        verdict = checked(imported.problem, code, "bwrap")
+        verdict = checked(imported.problem, code)
         assert verdict.outcome is outcome, verdict.message
 
 

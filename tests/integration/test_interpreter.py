@@ -194,7 +194,7 @@ def k(x, y):
 def twice(x, y):
     {body}
 """
-SHORT = {"build_s": 20.0, "call_s": 20.0}
+SHORT = {"build_s": 10.0, "call_s": 10.0}
 
 
 def checked(body: str, **limits: float) -> Check:
