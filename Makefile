@@ -11,13 +11,14 @@ extras := grade$(comma)dev$(if $(shell command -v nvidia-smi),$(comma)cuda)
 bin := .venv/bin
 ready := .venv/.ready
 pytest := $(bin)/python -m pytest -rs --durations=20
-beside := -n auto --maxprocesses 4
+# Some tests wait, for a time limit or for a process to end: one more at a time than there are processors.
+beside := -n $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4))) --dist worksteal
 grading := tests/integration tests/selftest tests/fuzz
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup submit check lint workflows unit integration test full full-unit full-gradings test-full image demo doctor schema schemas cli-reference clean
+.PHONY: help setup submit check lint workflows unit integration test full full-unit full-gradings test-full rest image demo doctor schema schemas cli-reference clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1#/p' Makefile | awk -F '#' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -66,6 +67,10 @@ full-unit: $(ready)
 full-gradings: $(ready)
 	$(pytest) $(grading) -m 'full and not gpu and not alone' $(beside) $(ARGS)
 	$(pytest) $(grading) -m 'full and not gpu and alone' $(ARGS)
+
+rest: $(ready) ## all tests but those of `unit`, in one run, as in .ci/run: they are collected once
+	$(pytest) tests/browser tests/unit $(grading) -m '(full or not unit) and not gpu and not alone' $(beside) $(ARGS)
+	$(pytest) $(grading) -m 'not gpu and alone' $(ARGS)
 
 test-full: test full ## the long ones too
 
