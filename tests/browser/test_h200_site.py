@@ -35,7 +35,7 @@ from tests.browser.test_site import (  # noqa: F401 - most of them run here too,
 pytestmark = [pytest.mark.full, pytest.mark.browser]
 
 # Both ways of timing, one and many cases, with and without baselines; every page takes Chromium half a second.
-PROBLEMS = ("attention", "layernorm", "matmul_int4", "softmax")
+PROBLEMS = ("layernorm", "matmul_int4", "softmax")
 SEALED = ("softmax",)
 LARGEST_BYTES = 300_000
 

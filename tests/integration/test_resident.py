@@ -31,6 +31,8 @@ SANDBOXES = [
     pytest.param("docker", marks=pytest.mark.docker),
     pytest.param("bwrap", marks=[pytest.mark.bwrap, pytest.mark.skipif(os.geteuid() != 0, reason="as root only")]),
 ]
+# For what the worker answers, and when it ends: what starts and ends its sandbox has no part in that.
+IN_ONE = pytest.mark.parametrize("resident", SANDBOXES[1:], indirect=True)
 IMPORT = "import torch\n"
 KERNELS = {
     "right": IMPORT + "def twice(x, y):\n    print('said')\n    torch.mul(x, 2, out=y)\n",
@@ -177,6 +179,7 @@ def document(result: Check) -> Any:
     return fields(json.loads(result.model_dump_json()))
 
 
+@IN_ONE
 @pytest.mark.parametrize("name", KERNELS)
 def test_its_checks_are_those_of_here(resident: Resident, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     resident.leave()
@@ -205,6 +208,7 @@ def test_its_verdicts_are_those_of_here(resident: Resident, monkeypatch: pytest.
     assert [step for step in steps if step.total] == [step for step in here if step.total]
 
 
+@IN_ONE
 def test_some_tests_are_run_as_here(resident: Resident) -> None:
     resident.leave()
     _, judge = resident.judge(KERNELS["right"])
@@ -224,6 +228,7 @@ def test_a_command_leaves_one_that_the_next_uses_as_if_it_were_none(resident: Re
         place.waiting(resident.where, end=True)
 
 
+@IN_ONE
 @pytest.mark.parametrize("change", ["a problem", "a setting", "the environment"])
 def test_a_change_ends_it(resident: Resident, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pid = resident.leave()
