@@ -15,13 +15,14 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.errors import HarnessError, KernelmarkError
+from harness.errors import HarnessError, KernelmarkError, UsageError
 from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.project.documents import Printed, failed, failed_by
 from kernelmark.text.terminal import print_text, unexpected
 
 INTERRUPTED, TERMINATED = 130, 143
 GRADE = ("torch", "triton", "numpy", "filelock", "docker")  # the modules of the extra `grade`
+UNIX = ("fcntl", "resource", "termios", "pwd", "grp")  # which Windows does not have
 
 
 class Boundary(click.Command):
@@ -72,9 +73,11 @@ class BoundaryGroup(Boundary, Group):
 
 def _not_installed(form: str, error: ModuleNotFoundError) -> int:
     """Commands that grade look for torch before they begin; the others import what they need when they need it."""
+    package = (error.name or "").partition(".")[0]
+    if package in UNIX:
+        return failed_by(form, UsageError("this command", "needs Linux", "with --to, a server grades your kernel"))
     from kernelmark.project.choice import missing
 
-    package = (error.name or "").partition(".")[0]
     if package not in GRADE:
         return _unexpected(form, error)
     return failed_by(form, missing(package))

@@ -110,7 +110,7 @@ def _index(root: Path) -> Index:
         machine = outside.text(Path("/etc/machine-id"), errors="replace")
     except OSError:
         machine = platform.node()
-    own = (machine, root.stat().st_dev, root.stat().st_ino, os.geteuid())
+    own = (machine, root.stat().st_dev, root.stat().st_ino, getattr(os, "geteuid", int)())
     return Index(root / ".kernelmark" / f"index-{length_prefixed_sha256(repr(own).encode())[:12]}.sqlite")
 
 
