@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,18 +160,23 @@ HOSTILE = {
     ),
     "prints": (changed("import torch", "import torch; print('x' * 10**7)"), ""),
 }
-BY_DEFAULT = {
-    "ends", "reads files", "is random", "answers itself", "floods",
+BY_DEFAULT = {"ends", "reads files", "is random", "answers itself", "floods"}
+# What the importer says of what it finds; a sandbox has no part in that.
+SAID = {
+    "imports what is not there", "does not parse", "lacks a function", "needs an argument", "takes no seed",
+    "takes no n", "is random", "changes", "holds an object", "is deep", "is large", "raises",
 }  # fmt: skip
 
 
-@pytest.mark.bwrap
-@pytest.mark.parametrize(
-    ("source", "why"),
-    [pytest.param(*HOSTILE[name], id=name, marks=() if name in BY_DEFAULT else pytest.mark.full) for name in HOSTILE],
-)
+def hostile(name: str) -> Any:
+    sandbox, isolated = ("process", []) if name in SAID else ("bwrap", [pytest.mark.bwrap])
+    marks = [*isolated, *([] if name in BY_DEFAULT else [pytest.mark.full])]
+    return pytest.param(*HOSTILE[name], sandbox, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("source", "why", "within"), map(hostile, HOSTILE))
 def test_a_hostile_reference_ends_in_one_line(
-    source: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, why: str, within: SandboxName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     less = answer._LIMITS.model_copy(update={"memory_bytes": 4 << 30})  # which is filled sooner
     monkeypatch.setattr(answer, "_LIMITS", less)
@@ -179,7 +185,7 @@ def test_a_hostile_reference_ends_in_one_line(
     (problem / "task.yml").write_text(TASK)
     (problem / "reference.py").write_text(source)
     limit_s = 8.0 if " 8 s" in why else 120.0  # which 4 GiB may take to fill on a busy machine
-    [imported] = importer(provider("bwrap"), tmp_path / "into", limit_s).all("gpu-mode", tmp_path, (), 1)
+    [imported] = importer(provider(within), tmp_path / "into", limit_s).all("gpu-mode", tmp_path, (), 1)
     assert "\n" not in imported.reason
     if why:
         assert imported.problem is None
