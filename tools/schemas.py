@@ -31,7 +31,10 @@ from kernelmark.diagnostics.doctor import Diagnostic
 from kernelmark.diagnostics.selftest import SelfTestDocument
 from kernelmark.grading.fleet.cluster.dispatcher import FleetDocument
 from kernelmark.project.documents import VERSION, ErrorDocument
+from kernelmark.record.importing import ImportedLedger
 from kernelmark.record.records import ListedProblem
+from kernelmark.server.record.boards import LedgerHead
+from kernelmark.server.record.repairing import LedgerRepair
 from kernelmark.service.submissions import QueueStatus, SubmissionStatus
 from kernelmark.text.show import ProblemNotes
 from kernelmark.text.standings import RunDocument
@@ -59,12 +62,15 @@ DOCUMENTS: dict[str, Any] = {
     "export": ExportDocument,
     "fleet": FleetDocument,
     "grade": list[GradedDocument],
+    "head": LedgerHead,
     "handins": list[HandInDocument],
+    "import-ledger": list[ImportedLedger],
     "lint": list[LintDocument],
     "moderation": Moderation,
     "problem": (Problem, ProblemNotes),
     "problems": list[ListedProblem],
     "queue": QueueStatus,
+    "repair-ledger": list[LedgerRepair],
     "runs": list[RunDocument],
     "self-test": SelfTestDocument,
     "servers": list[ServerDocument],

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from kernelmark.project.documents import print_as
 from kernelmark.text.terminal import counted, labelled, print_text, say, visible
 
 if TYPE_CHECKING:
+    from kernelmark.server.record.repairing import LedgerRepair
     from leaderboard.record.moderation import Action, Moderation, Scope
 
 
@@ -165,3 +166,65 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
 
     count = merge_files(ours, theirs, base)
     say(f"merged, {count} entries; `kernelmark board --write` updates the Markdown")
+
+
+@click.command("import-ledger")
+@click.argument("project", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@form_option
+def import_ledger(project: Path, form: str) -> int:
+    """Take in what PROJECT, another copy of this project, has recorded and this one has not, with the sources.
+
+    Lines are appended and none is rewritten, so it is for projects with a server, whose ledgers must not be merged.
+
+    Exit status: 0, or 7 if a ledger could not be taken in; the others were.
+    """
+    from kernelmark.project.project import Project
+    from kernelmark.record.importing import import_project
+
+    found = import_project(load_settings(), Project(project))
+    lines = list[str]()
+    for ledger in found:
+        counts = f"{counted(ledger.entries, 'entry', 'entries')}, {counted(len(ledger.runs), 'run')}, appended"
+        lines.append(f"{ledger.problem}: {ledger.error or (counts if ledger.entries else 'nothing is missing')}")
+    print_as(form, "import-ledger", found, map(visible, lines or [f"nothing is recorded in {project}"]))
+    return HarnessError.exit_code if any(ledger.error for ledger in found) else 0
+
+
+@click.command("repair-ledger")
+@click.option("--append", is_flag=True, help="Append what is missing, and go on with each file as it is then.")
+@form_option
+def repair_ledger(append: bool, form: str) -> int:
+    """Show how the ledgers differ from what the project's server has left, after one was lost or replaced by a copy.
+
+    The server must not run. With --append it records again in these ledgers from its next start on. What a ledger had
+    after its copy was made and the server does not keep any more is lost: a run's verdict is kept for 30 days.
+
+    Exit status: 0 if nothing is wrong or all was appended, 7 otherwise.
+    """
+    from kernelmark.project.project import Project
+    from kernelmark.server.record import repairing
+
+    settings = load_settings()
+    with repairing.stopped(Project.of(settings)) as database:
+        found = [*repairing.compare(database, settings)]
+        for ledger in found if append else ():
+            repairing.repair(database, settings, ledger)
+    lines = [line for ledger in found for line in _repair_lines(ledger, append=append)]
+    print_as(form, "repair-ledger", found, map(visible, lines or ["every ledger is as the server has left it"]))
+    whole = all(append and len(ledger.appended) == len(ledger.missing) for ledger in found)
+    return 0 if whole else HarnessError.exit_code
+
+
+def _repair_lines(ledger: LedgerRepair, *, append: bool) -> Iterator[str]:
+    if ledger.damage:
+        yield f"{ledger.problem}: {ledger.damage}"
+    for run in ledger.missing:
+        if run in ledger.appended:
+            what = "was appended"
+        elif run in ledger.lost:
+            what = "is missing, and the server does not keep its verdict any more"
+        else:
+            what = f"is missing{'; ' if run in ledger.failed else ''}{ledger.failed.get(run, '')}"
+        yield f"{ledger.problem}: run {run} {what}"
+    if not append:
+        yield f"{ledger.problem}: `kernelmark repair-ledger --append` appends what it can, and goes on with that file"

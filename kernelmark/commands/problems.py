@@ -20,7 +20,6 @@ from kernelmark.text.terminal import fail, labelled, print_lines, print_text, sa
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings
-    from kernelmark.record.records import ListedProblem
 
 
 @click.group(cls=Group)
@@ -39,7 +38,7 @@ def problems_list(form: str) -> int:
     """
     from kernelmark.project.problems import problem_directories, read_problem, refuse_without_project
     from kernelmark.record.allowance import Allowance
-    from kernelmark.record.records import places
+    from kernelmark.record.records import listed, places
     from kernelmark.text import show
 
     settings = load_settings()
@@ -55,19 +54,7 @@ def problems_list(form: str) -> int:
     except LedgerError as error:
         found, status = {}, fail(str(error), error.exit_code)
     if form == "json":
-        listed: list[ListedProblem] = [
-            {
-                "slug": p.slug,
-                "title": p.title,
-                "tags": list(p.tags),
-                "directory": str(p.directory),
-                "deadline": p.deadline.isoformat() if p.deadline else None,
-                "closes": p.closes.isoformat() if p.closes else None,
-                "places": found.get(p.slug, []),
-            }
-            for p in loaded
-        ]
-        print_document("problems", listed)
+        print_document("problems", [listed(settings, problem, found.get(problem.slug, [])) for problem in loaded])
     else:
         stands = {slug: [place.text for place in places] for slug, places in found.items()}
         if loaded or not status:

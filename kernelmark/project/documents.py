@@ -55,21 +55,24 @@ def print_as(form: str, name: str, document: object, lines: Iterable[str]) -> No
 
 
 def print_document(name: str, document: object) -> None:
-    """Print a document with the name of its schema and its version; a list is printed as its `items`.
+    """Print a document as `written`."""
+    Printed.yet = True
+    print_text(_portable(written(name, document)))
 
-    A `str` must be the text of a JSON object, and is printed on one line.
+
+def written(name: str, document: object) -> str:
+    """A document with the name of its schema and its version; a list is written as its `items`.
+
+    A `str` must be the text of a JSON object, and is written on one line.
     """
     head = {"$schema": f"docs/schemas/{name}.json", "version": VERSION}
     if isinstance(document, str):
-        text = f"{json.dumps(head)[:-1]}, {document.lstrip()[1:]}"
-    else:
-        from pydantic_core import to_jsonable_python  # which few commands need
+        return f"{json.dumps(head)[:-1]}, {document.lstrip()[1:]}"
+    from pydantic_core import to_jsonable_python  # which few commands need
 
-        plain = to_jsonable_python(document)
-        fields = plain if isinstance(plain, dict) else {"items": plain}
-        text = json.dumps({**head, **fields}, indent=2, ensure_ascii=False)
-    Printed.yet = True
-    print_text(_portable(text))
+    plain = to_jsonable_python(document)
+    fields = plain if isinstance(plain, dict) else {"items": plain}
+    return json.dumps({**head, **fields}, indent=2, ensure_ascii=False)
 
 
 def failed(form: str, status: int, code: ErrorCode, message: str, remedy: str = "") -> int:
@@ -98,13 +101,21 @@ def error_text(error: KernelmarkError) -> ErrorText:
 
 
 def _portable(text: str) -> str:
-    """JSON in which the project's paths are relative to it, and those of the user's home begin with `~`."""
+    """As `portable`, for the project around the working directory."""
     from kernelmark.project.settings import find_file
 
-    folders = list[tuple[Path, str, str]]()
-    with suppress(OSError):  # the working directory is gone
+    try:
         file = find_file(Path.cwd())
-        folders.append((file.parent if file else Path.cwd(), "", "."))
+        return portable(text, file.parent if file else Path.cwd())
+    except OSError:  # the working directory is gone
+        return portable(text, None)
+
+
+def portable(text: str, root: Path | None) -> str:
+    """JSON in which the paths of the project in `root` are relative to it, and those of the user's home begin with
+    `~`.
+    """
+    folders = [] if root is None else [(root, "", ".")]
     with suppress(RuntimeError):  # the user has no home
         folders.append((Path.home(), "~/", "~"))
     for folder, within, itself in folders:

@@ -67,7 +67,8 @@ class Publisher:
     """Publishes boards in a thread of its own, each at most once a second: a fleet records faster than that."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
+        """Those of the next board; a server replaces them when its teams change."""
         self._due, self._changed, self._closed = set[str](), threading.Condition(), False
         self._error: HarnessError | None = None
         self._thread: threading.Thread | None = None
@@ -109,7 +110,7 @@ class Publisher:
                 slugs, self._due = self._due, set()
             for slug in sorted(slugs):
                 try:
-                    publish(self._settings, slug)
+                    publish(self.settings, slug)
                 except HarnessError as error:
                     self._error = error
                 except Exception as error:  # noqa: BLE001 - a server's boards are written for as long as it runs

@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from harness.errors import HarnessError, ProblemError, UsageError
 from harness.files import outside
 from harness.files.identity import length_prefixed_sha256
+from harness.problem import Problem
 from harness.submission import Submission
 from harness.wire.protocol import PROTOCOL
 from kernelmark.project.competition import state
@@ -62,6 +63,20 @@ class ListedProblem(TypedDict):
     deadline: str | None
     closes: str | None
     places: list[BoardPlace]
+
+
+def listed(settings: Settings, problem: Problem, places: list[BoardPlace]) -> ListedProblem:
+    """A problem with its schedule, or that of the phase, and the places that somebody has on its boards."""
+    schedule = state(settings, problem.slug, datetime.now(UTC)).schedule
+    return {
+        "slug": problem.slug,
+        "title": problem.title,
+        "tags": list(problem.tags),
+        "directory": str(problem.directory),
+        "deadline": schedule.deadline.isoformat() if schedule.deadline else None,
+        "closes": schedule.closes.isoformat() if schedule.closes else None,
+        "places": places,
+    }
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:

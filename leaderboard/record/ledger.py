@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -65,13 +65,33 @@ class JsonlLedger:
             LedgerError: the verdict is of another problem, the last line is broken, the file does not begin with
                 `head`, or the line could not be written whole and durably (nothing of it is kept then).
         """
-        if f"{verdict.problem.slug}.jsonl" != self.path.name:
-            raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs in another ledger")
+        self._refuse_another_problem(verdict)
         events = [(MODERATION, remark.to_json().encode())] if remark else []
         if exempt:
             events.append((EXEMPT, Exemption.of(verdict).model_dump_json().encode()))
-        run = verdict.run if unless_run else None
-        return self._append([*events, (VERDICT, verdict.to_json().encode())], run, head)
+        documents, known = [*events, (VERDICT, verdict.to_json().encode())], list[Entry]()
+
+        def made() -> Sequence[tuple[str, bytes]]:
+            known.extend(self._of_run(verdict.run) if unless_run else [])
+            return [] if known else documents
+
+        appended = self._append(made, head)
+        return known[0] if known else appended[-1]
+
+    def take_in(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Append those entries of another ledger of this problem that are not here, in their order and in one write;
+        returns them.
+
+        Raises:
+            LedgerError: a verdict is of another problem, both have different verdicts of one run, or as for `append`.
+        """
+
+        def missing() -> Sequence[tuple[str, bytes]]:
+            with self._index.lines(self.path) as lines:
+                events = {(event.kind, event.document) for event in lines.events()}
+            return [(entry.kind, entry.document) for entry in entries if self._lacks(entry, events)]
+
+        return self._append(missing)
 
     def head(self) -> Head | None:
         """How far it goes now; None if it has no line yet.
@@ -121,7 +141,7 @@ class JsonlLedger:
         """
         if event.scope != "author" and self.find(event.run) is None:  # an author may have no run on this problem yet
             raise UsageError("run", f"no run in {self.path} is {event.run}", "the board lists the runs")
-        return self._append([(MODERATION, event.to_json().encode())])
+        return self._append(lambda: [(MODERATION, event.to_json().encode())])[-1]
 
     def select(self, selection: Selection) -> Entry:
         """Add a selection; as durable as `append`.
@@ -129,7 +149,7 @@ class JsonlLedger:
         Raises:
             LedgerError: as for `append`.
         """
-        return self._append([(SELECTION, selection.model_dump_json().encode())])
+        return self._append(lambda: [(SELECTION, selection.model_dump_json().encode())])[-1]
 
     def read(self) -> Iterator[Entry]:
         """All verdicts and events with whole documents, oldest first; iterating checks the chain and ignores an
@@ -168,35 +188,51 @@ class JsonlLedger:
         """
         return sum(1 for _ in self.entries())
 
-    def _append(
-        self, documents: Sequence[tuple[str, bytes]], unless_run: str | None = None, head: Head | None = None
-    ) -> Entry:
-        """Chain documents, each with its kind, and write them in one write; returns the last entry."""
+    def _append(self, made: Callable[[], Sequence[tuple[str, bytes]]], head: Head | None = None) -> list[Entry]:
+        """Chain documents, each with its kind, and write them in one write; returns the entries.
+
+        The documents are asked for under the lock. If there are none, nothing is written.
+        """
         if head is not None:
             self.refuse_another(head)  # otherwise locking would make a file that is gone
+        entries = list[Entry]()
         try:
             with self._locked() as file:
                 if head is not None:
                     self._refuse_another(file, head)
-                if unless_run is not None and (known := self._known(unless_run)) is not None:
-                    return known
+                if not (documents := made()):
+                    return entries
                 descriptor, size = file.fileno(), os.fstat(file.fileno()).st_size
                 last, whole = chain.last(self.path, file)
                 warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
                 lines = b""
                 for kind, document in documents:
                     last, line = encode(last, document, warnings, kind)
+                    entries.append(last)
                     lines += line
                 self._write(descriptor, lines, whole)
         except OSError as error:
             raise LedgerError(f"{self.path} cannot be appended to ({error.strerror})") from error
-        assert last is not None
-        return last
+        return entries
 
-    def _known(self, run: str) -> Entry | None:
+    def _of_run(self, run: str) -> list[Entry]:
         """The verdict of a run anywhere in the file, also one that reading leaves out."""
         with self._index.lines(self.path) as lines:
-            return next(lines.read(lines.places(run)[:1]), None)
+            return [*lines.read(lines.places(run)[:1])]
+
+    def _lacks(self, entry: Entry, events: Container[tuple[str, bytes]]) -> bool:
+        if entry.kind != VERDICT:
+            return (entry.kind, entry.document) not in events
+        verdict = entry.verdict
+        self._refuse_another_problem(verdict)
+        known = self._of_run(verdict.run)
+        if known and known[0].document != entry.document:
+            raise LedgerError(f"run {verdict.run}: {self.path} has another verdict", "one of the two was changed")
+        return not known
+
+    def _refuse_another_problem(self, verdict: Verdict) -> None:
+        if f"{verdict.problem.slug}.jsonl" != self.path.name:
+            raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs in another ledger")
 
     def _refuse_another(self, file: BinaryIO, head: Head) -> None:
         if not chain.begins_with(file, head):

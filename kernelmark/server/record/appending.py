@@ -1,0 +1,70 @@
+"""Appends what was graded to a ledger, with its source in the archive: the recorder does, and who repairs a ledger.
+
+Trusted.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from sqlalchemy import select
+
+from harness.verdict import Verdict
+from kernelmark.project.settings import Settings
+from kernelmark.record.records import ledger
+from kernelmark.server.database.tables import gradings, sources, submissions
+from kernelmark.server.record.sources import submission
+from kernelmark.server.record.stores import Recorded
+from leaderboard.record.archive import archive
+from leaderboard.record.chain import Head
+from leaderboard.record.moderation import Moderation
+
+_log = logging.getLogger("kernelmark.server.record")
+GRADED = (
+    select(
+        gradings.c.run,
+        gradings.c.problem,
+        gradings.c.job_class,
+        gradings.c.queued_ns,
+        gradings.c.answer,
+        submissions.c.name,
+        submissions.c.author,
+        submissions.c.remark,
+        sources.c.language,
+        sources.c.source,
+        sources.c.beside,
+    )
+    .join(submissions, submissions.c.run == gradings.c.submission)
+    .join(sources, sources.c.sha256 == submissions.c.source)
+)
+"""What `appended` needs of gradings."""
+
+
+def appended(settings: Settings, row: Any, head: Head | None) -> tuple[Recorded, Head | None]:
+    """Archive a source and append its verdict, unless the ledger has the run.
+
+    Args:
+        settings: with which all lines of a ledger are read.
+        row: of `GRADED`.
+        head: what the ledger must begin with, if that is known.
+
+    Returns:
+        The run as the ledger has it, and how far the ledger goes; None if it was not appended to.
+
+    Raises:
+        LedgerError: the ledger was changed, or cannot be appended to.
+        HarnessError: the source cannot be archived.
+    """
+    own = ledger(settings, row.problem)
+    if there := own.runs(row.run):
+        return Recorded.of(there[0], row.answer), None
+    archive(settings.locate("archive"), row.problem, submission(row))
+    remark = Moderation.model_validate_json(row.remark) if row.remark else None
+    if remark is not None:
+        remark = remark.model_copy(update={"run": row.run})  # a submission may be graded more than once
+    exempt = row.job_class == "regrade"
+    entry = own.append(Verdict.from_json(row.answer), remark, exempt=exempt, unless_run=True, head=head)
+    for warning in entry.warnings:
+        _log.warning("%s", warning)
+    return Recorded.of(entry, row.answer), own.head()

@@ -1,0 +1,166 @@
+"""What everybody may see of the problems and the record, as JSON: the documents of `kernelmark ... --format json`.
+
+The public routes and the recorder call it. Trusted. Nothing here reads private cases. What a frozen board hides, and
+what quotes a source that is not shown yet, is for those alone who may see it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+
+from sqlalchemy import select
+from typing_extensions import TypedDict
+
+from harness.errors import UsageError
+from harness.problem import Problem
+from harness.problem.schedule import Schedule
+from kernelmark.project.competition import state
+from kernelmark.project.documents import portable, written
+from kernelmark.project.settings import Settings
+from kernelmark.record.records import find_run, ledger, listed, places, published, tables, whole
+from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.database.tables import accounts
+from kernelmark.server.service import Service
+from kernelmark.service.refusal import Refusal
+from kernelmark.text.show import problem_document
+from leaderboard.record.entry import NO_HASH
+from leaderboard.record.teams import Teams
+from leaderboard.standings.visibility import Rule
+
+_KEPT = 64  # boards
+_made: dict[tuple[object, ...], str] = {}
+_making = Lock()
+
+
+class LedgerHead(TypedDict):
+    """The last line of a ledger: who keeps it can tell later whether the lines up to it were rewritten."""
+
+    problem: str
+    seq: int
+    sha256: str
+
+
+def settings_of(service: Service) -> Settings:
+    """The project's settings with the teams of the accounts; `[teams]` is for authors without an account."""
+    with service.database.read() as connection:
+        found = {row.name: row.team for row in connection.execute(select(accounts.c.name, accounts.c.team))}
+    teams: dict[str, tuple[str, ...]] = {}
+    for name, team in sorted(found.items()):
+        if team is not None:
+            teams[team] = (*teams.get(team, ()), name)
+    settings = published(service.project.settings)
+    for team, members in settings.teams.root.items():
+        others = tuple(member for member in members if member not in found)
+        if others:
+            teams[team] = (*teams.get(team, ()), *others)
+    return settings.model_copy(update={"teams": Teams(teams)})
+
+
+def problem_list(service: Service, principal: Principal | None) -> str:
+    """The problems that can be graded, with the places of whoever asks."""
+    settings = settings_of(service)
+    stands = places(settings.model_copy(update={"author": principal.name})) if principal else {}
+    found = [listed(settings, problem, stands.get(slug, [])) for slug, problem in service.files.known.problems.items()]
+    return portable(written("problems", found), settings.root)
+
+
+def problem(service: Service, slug: str) -> str:
+    """A problem without its hidden cases.
+
+    Raises:
+        Refusal: there is none, or it cannot be graded.
+    """
+    document = problem_document(service.files.known.problem(slug))
+    return portable(written("problem", document), service.project.root)
+
+
+def board(service: Service, slug: str | None) -> str:
+    """The standings of a problem, or of all.
+
+    Raises:
+        Refusal: there is no such problem.
+        LedgerError: a ledger is broken.
+    """
+    settings = settings_of(service)
+    slugs = sorted(path.stem for path in settings.locate("results").glob("*.jsonl"))
+    if slug is not None:
+        if slug not in slugs:
+            service.files.known.problem(slug)
+            return written("board", [])
+        slugs = [slug]
+    marks = tuple(_mark(settings, each) for each in slugs)
+    key = (settings.root, settings.teams.model_dump_json(), slug, marks)
+    with _making:
+        if key not in _made:
+            while len(_made) >= _KEPT:
+                del _made[next(iter(_made))]
+            _made[key] = written("board", tables(settings, slug))
+        return _made[key]
+
+
+def run(service: Service, name: str, principal: Principal | None) -> str:
+    """The verdict of a run. To others than its author and those who assist, it is shown as far as the board and the
+    sources are.
+
+    Raises:
+        Refusal: there is none that may be shown.
+        LedgerError: a ledger is broken.
+    """
+    settings = service.project.settings
+    unknown = Refusal(404, "no-such-run", f"run {name}", "is not one that is shown", "a board names its runs")
+    try:
+        recorded, entry = find_run(whole(settings), name)
+    except UsageError:
+        raise unknown from None
+    verdict, slug, now = entry.verdict, recorded.path.stem, datetime.now(UTC)
+    if principal is None or (verdict.submission.author != principal.name and not principal.has("assist")):
+        found = state(published(settings), slug, now)
+        if found.frozen is not None and verdict.created_at > found.frozen:
+            raise unknown
+        if _rule(service.files.known.problems.get(slug), slug, found.schedule).hidden(now):
+            verdict = verdict.model_copy(update={"log": "", "traceback": ""})  # which can quote the source
+    return written("verdict", verdict.to_json())
+
+
+def head(service: Service, slug: str) -> str:
+    """The head of a problem's ledger. Its size is left out: that of a line tells how a run ended.
+
+    Raises:
+        Refusal: there is no such problem.
+        LedgerError: the ledger is broken.
+    """
+    own = ledger(service.project.settings, slug)
+    if not own.path.exists():
+        service.files.known.problem(slug)
+    last = own.head()
+    found: LedgerHead = {
+        "problem": slug,
+        "seq": last.seq if last else 0,
+        "sha256": last.sha256 if last else NO_HASH,
+    }
+    return written("head", found)
+
+
+def _mark(settings: Settings, slug: str) -> tuple[object, ...]:
+    """Changes when a problem's standings may: with its ledger, its files, or its schedule."""
+    folder = settings.locate("problems") / slug
+    files = (settings.locate("results") / f"{slug}.jsonl", folder / "problem.toml", folder / "reference.py")
+    found = state(settings, slug, datetime.now(UTC))
+    return (slug, found.frozen, found.closed, *map(_state, files))
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    try:
+        of = file.stat()
+    except OSError:
+        return ()
+    return of.st_ino, of.st_size, of.st_mtime_ns
+
+
+def _rule(problem: Problem | None, slug: str, schedule: Schedule) -> Rule:
+    """When a problem's sources are shown; never, if it is gone."""
+    if problem is None:
+        return Rule(problem=slug)
+    return Rule(problem=slug, visibility=problem.visibility, **schedule.model_dump(include=set(Schedule.model_fields)))

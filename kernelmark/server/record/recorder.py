@@ -1,0 +1,227 @@
+"""Brings graded verdicts from the database into the ledgers: the ledger is the record. Trusted.
+
+`serve` starts one `Recorder`, a thread. For each graded submission it archives the source, appends the verdict to the
+ledger unless its run is there, and marks the grading as recorded. Each step may be made twice, so a crash at any
+point is harmless.
+
+**Two stores may disagree**, after one of them was restored from a copy. A run that the ledger has is recorded with the
+ledger's verdict, whatever the database says; another answer is kept aside. The database has the head of each ledger: a
+ledger that no longer begins so is not appended to, until `kernelmark repair-ledger` was run. All that is checked
+once before any work is given out (`ready`), and for each run again before it is appended.
+
+The end of a grading with hidden tests is shown at a multiple of five seconds. It is appended then, not before, so that
+neither a board nor the head of a ledger tells it earlier.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Connection, and_, func, or_, select, update
+
+from harness.errors import HarnessError, LedgerError
+from kernelmark.record.publishing import Publisher
+from kernelmark.record.records import ledger, ledgers, whole
+from kernelmark.server.database.tables import gradings
+from kernelmark.server.record import boards, stores
+from kernelmark.server.record.appending import GRADED, appended
+from kernelmark.server.record.stores import Recorded
+from kernelmark.server.service import Service
+from leaderboard.record.chain import Head
+
+RETRY_NS = 60 * 10**9
+"""After how long what could not be recorded is tried again, in nanoseconds."""
+_TOGETHER = 32  # gradings that are marked in one change
+_AT_ONCE = 256  # runs that the comparison of the stores marks in one change
+_log = logging.getLogger("kernelmark.server.record")
+
+
+class Recorder:
+    """Made and closed by the process that serves; any thread may call its public methods."""
+
+    def __init__(self, service: Service) -> None:
+        self.ready = threading.Event()
+        """Set once both stores were compared: before, no claim may be served."""
+        self._service, self._settings = service, whole(service.project.settings)
+        self._publisher = Publisher(boards.settings_of(service))
+        self._changed, self._due, self._closed = threading.Condition(), False, False
+        self._stopped = dict[str, str]()
+        self._tried_ns = service.clock.monotonic_ns()
+        self._busy_since_ns: int | None = None
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+
+    def start(self) -> None:
+        """Compare the stores, and then record until it is closed."""
+        self._thread.start()
+
+    def due(self) -> None:
+        """Say that something was graded."""
+        with self._changed:
+            self._due = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Record what is graded, and end. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._publisher.close()
+
+    def problems(self) -> dict[str, str]:
+        """Why nothing can be recorded at present, by the slug of the problem; under "" for all of them."""
+        found, since = dict(self._stopped), self._busy_since_ns
+        if self._thread.ident is not None and not self._thread.is_alive():
+            found[""] = "the recorder has ended"
+        elif since is not None and self._service.clock.monotonic_ns() - since > RETRY_NS:
+            found[""] = "the recorder is behind"
+        return found
+
+    def compare_stores(self) -> None:
+        """Mark every run that a ledger has, whatever its state; and stop what concerns ledgers that were changed."""
+        with self._service.database.read() as connection:
+            unrecorded = stores.unrecorded(connection)
+        for slug, runs in sorted(unrecorded.items()):
+            try:
+                found = [*stores.recorded(ledger(self._settings, slug), runs)]
+            except LedgerError as error:
+                self._stop(slug, error)
+                continue
+            for start in range(0, len(found), _AT_ONCE):
+                self._mark(found[start : start + _AT_ONCE])
+        self._check_heads()
+
+    def record_due(self, *, again: bool = False, early: bool = False) -> None:
+        """Record what is graded and whose end may be seen.
+
+        Args:
+            again: also what could not be recorded before.
+            early: also what may be seen only in some seconds: nobody is served any more.
+        """
+        if again:
+            self._stopped = {}
+            self._check_heads()
+        after: tuple[int, str] | None = None
+        while rows := self._graded(after, again=again, early=early):
+            after = rows[-1].queued_ns, rows[-1].run
+            self._record([row for row in rows if row.problem not in self._stopped])
+
+    def _run(self) -> None:
+        while not self.ready.is_set():
+            try:
+                self.compare_stores()
+                self.ready.set()
+            except Exception:  # noqa: BLE001 - this thread is the boundary; nothing is claimed until it has succeeded
+                _log.exception("the database could not be compared with the ledgers")
+                if self._wait(1.0):
+                    return
+        ended = False
+        while not ended:
+            ended = self._closed
+            now = self._busy_since_ns = self._service.clock.monotonic_ns()
+            again = now - self._tried_ns >= RETRY_NS
+            self._tried_ns = now if again else self._tried_ns
+            try:
+                self.record_due(again=again, early=ended)
+            except Exception:  # noqa: BLE001 - as above; what is left is tried at the next round
+                _log.exception("what was graded could not be recorded")
+            self._busy_since_ns = None
+            if not ended:
+                self._wait(self._seconds_until_next())
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait until something is due, and say whether it was closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._due or self._closed, seconds)
+            self._due = False
+            return self._closed
+
+    def _seconds_until_next(self) -> float:
+        """How long nothing can be recorded, unless something is graded."""
+        now, columns = self._service.clock.now_ns(), gradings.c
+        waiting = select(func.min(columns.visible_ns)).where(columns.state == "graded", columns.visible_ns > now)
+        with self._service.database.read() as connection:
+            visible_ns = connection.scalar(waiting)
+        return RETRY_NS / 1e9 if visible_ns is None else min(RETRY_NS, visible_ns - now) / 1e9
+
+    def _graded(self, after: tuple[int, str] | None, *, again: bool, early: bool) -> Sequence[Any]:
+        """The next few, in the order in which they were queued."""
+        columns, wanted = gradings.c, [gradings.c.state == "graded"]
+        if not again:
+            wanted.append(columns.stuck.is_(None))
+        if not early:
+            wanted.append(or_(columns.visible_ns.is_(None), columns.visible_ns <= self._service.clock.now_ns()))
+        if after is not None:
+            queued, run = after
+            wanted.append(or_(columns.queued_ns > queued, and_(columns.queued_ns == queued, columns.run > run)))
+        query = GRADED.where(*wanted).order_by(columns.queued_ns, columns.run).limit(_TOGETHER)
+        with self._service.database.read() as connection:
+            return connection.execute(query).all()
+
+    def _record(self, rows: Sequence[Any]) -> None:
+        made, heads = list[Recorded](), dict[str, Head]()
+        with self._service.database.read() as connection:
+            known = stores.heads_of(connection)
+        for row in rows:
+            if row.problem in self._stopped:
+                continue
+            try:
+                found, head = appended(self._settings, row, heads.get(row.problem, known.get(row.problem)))
+                made.append(found)
+                heads |= {row.problem: head} if head else {}
+            except HarnessError as error:
+                if isinstance(error, LedgerError):
+                    self._stop(row.problem, error)
+                self._set_aside(row.run, error)
+        self._mark(made, heads)
+
+    def _mark(self, made: Sequence[Recorded], heads: Mapping[str, Head] = MappingProxyType({})) -> None:
+        now = self._service.clock.now_ns()
+
+        def change(connection: Connection) -> None:
+            stores.mark(connection, now, made)
+            for slug, head in heads.items():
+                stores.remember(connection, slug, head)
+
+        self._service.database.write(change).result()
+        for run in (run for run in made if run.differs):
+            _log.error("run %s: the ledger has another verdict than the answer, which is kept aside", run.verdict.run)
+        self._service.changes.tell(*(f"run:{run.verdict.run}" for run in made), "queue")
+        self._publisher.settings = boards.settings_of(self._service)
+        for slug in {run.verdict.problem.slug for run in made}:
+            self._publisher.due(slug)
+
+    def _set_aside(self, run: str, error: HarnessError) -> None:
+        _log.error("run %s cannot be recorded: %s", run, error)
+        reason = update(gradings).where(gradings.c.run == run, gradings.c.state == "graded").values(stuck=str(error))
+
+        def change(connection: Connection) -> None:
+            connection.execute(reason)
+
+        self._service.database.write(change).result()
+
+    def _check_heads(self) -> None:
+        """Remember how far each ledger goes, and stop recording in those that do not begin as they were known to."""
+        with self._service.database.read() as connection:
+            known = stores.heads_of(connection)
+        slugs = {*known, *(own.path.stem for own in ledgers(self._settings))}
+        for slug in sorted(slugs):
+            own = ledger(self._settings, slug)
+            try:
+                if slug in known:
+                    own.refuse_another(known[slug])
+                head = own.head()
+            except LedgerError as error:
+                self._stop(slug, error)
+                continue
+            if head is not None and head != known.get(slug):
+                self._mark((), {slug: head})
+
+    def _stop(self, slug: str, error: LedgerError) -> None:
+        self._stopped = {**self._stopped, slug: str(error)}
+        _log.error("recording of %s has stopped: %s", slug, error)

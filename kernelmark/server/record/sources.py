@@ -1,0 +1,34 @@
+"""Submitted sources as the database has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Row
+
+from harness.submission import Submission
+from kernelmark.service.submissions import SourceFile
+
+_FILES = TypeAdapter(tuple[SourceFile, ...])
+
+
+def stored_files(beside: str) -> tuple[SourceFile, ...]:
+    """The files beside a source, from the column `beside`."""
+    return _FILES.validate_json(beside)
+
+
+def as_stored(files: tuple[SourceFile, ...]) -> str:
+    """The value of the column `beside`."""
+    return _FILES.dump_json(files).decode()
+
+
+def submission(row: Row[Any]) -> Submission:
+    """What was submitted, from a row with `name`, `author`, `language`, `source` and `beside`."""
+    return Submission(
+        name=row.name,
+        author=row.author,
+        language=row.language,
+        source=row.source,
+        beside=tuple((file.name, file.content) for file in stored_files(row.beside)),
+    )

@@ -1,0 +1,114 @@
+"""What the database knows of the ledgers: which runs they have, and how far each went when it was last appended to.
+
+The recorder and `kernelmark repair-ledger` call it. Trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from harness.verdict import Verdict
+from kernelmark.server.database.tables import aside, gradings, heads
+from kernelmark.server.record.answers import score_s
+from leaderboard.record.chain import Head
+from leaderboard.record.entry import Entry
+from leaderboard.record.ledger import JsonlLedger
+
+_ASKED = 1000  # runs that a ledger is asked for at a time
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run that a ledger has, and what a worker has answered, if the database has that."""
+
+    verdict: Verdict
+    document: str
+    answer: str | None
+
+    @classmethod
+    def of(cls, entry: Entry, answer: str | None) -> Recorded:
+        """
+        Raises:
+            LedgerError: the verdict is of a version that this one cannot read.
+        """
+        return cls(entry.verdict, entry.document.decode(), answer)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the answer is another verdict than the ledger's."""
+        return self.answer not in (None, self.document)
+
+
+def unrecorded(connection: Connection) -> dict[str, dict[str, str | None]]:
+    """The runs of submissions to be recorded that are not marked so, with their answers, by problem."""
+    columns, found = gradings.c, dict[str, dict[str, str | None]]()
+    query = select(columns.problem, columns.run, columns.answer)
+    for slug, run, answer in connection.execute(query.where(columns.mode == "submit", columns.state != "recorded")):
+        found.setdefault(slug, {})[run] = answer
+    return found
+
+
+def marked(connection: Connection) -> dict[str, dict[str, str | None]]:
+    """The runs that are marked as recorded, oldest first, with their verdicts as far as they are kept, by problem."""
+    columns, found = gradings.c, dict[str, dict[str, str | None]]()
+    query = select(columns.problem, columns.run, columns.answer).where(columns.state == "recorded")
+    for slug, run, answer in connection.execute(query.order_by(columns.cursor)):
+        found.setdefault(slug, {})[run] = answer
+    return found
+
+
+def recorded(ledger: JsonlLedger, runs: Mapping[str, str | None]) -> Iterator[Recorded]:
+    """Those of some runs that a ledger has; the values are their answers in the database.
+
+    Raises:
+        LedgerError: while iterating: its chain is broken, or as `Recorded.of`.
+    """
+    wanted = list(runs)
+    for start in range(0, len(wanted), _ASKED):
+        with ledger.lines() as lines:
+            verdicts = lines.of_runs(wanted[start : start + _ASKED])
+            for verdict, entry in zip(verdicts, lines.read(verdicts), strict=True):
+                yield Recorded.of(entry, runs[verdict.run])
+
+
+def heads_of(connection: Connection) -> dict[str, Head]:
+    """How far each ledger went when it was last appended to, by problem."""
+    return {row.problem: Head(row.bytes, row.seq, row.sha256) for row in connection.execute(select(heads))}
+
+
+def mark(connection: Connection, now_ns: int, found: Iterable[Recorded]) -> None:
+    """Mark runs as recorded with the ledger's verdicts, and keep aside the answers that differ."""
+    columns = gradings.c
+    next_cursor = select(func.coalesce(func.max(columns.cursor), 0) + 1).scalar_subquery()
+    for run in found:
+        verdict = run.verdict
+        if run.differs:
+            why = "the ledger has another verdict of this run"
+            connection.execute(insert(aside).values(run=verdict.run, at_ns=now_ns, why=why, answer=run.answer))
+        score = score_s(verdict)
+        values = {
+            "outcome": verdict.outcome.value,
+            "score_s": None if score is None else repr(score),
+            "state": "recorded",
+            "version": columns.version + 1,
+            "answer": run.document,
+            "device_ns": verdict.duration_ns,
+            "charged": True,
+            "error": None,
+            "error_class": None,
+            "stuck": None,
+            "ended_ns": func.coalesce(columns.ended_ns, now_ns),
+            "visible_ns": func.coalesce(columns.visible_ns, now_ns),
+            "cursor": func.coalesce(columns.cursor, next_cursor),
+        }
+        connection.execute(update(gradings).where(columns.run == verdict.run).values(values))
+
+
+def remember(connection: Connection, slug: str, head: Head | None) -> None:
+    """Remember how far a ledger goes now; None: it is gone, or was never begun."""
+    connection.execute(delete(heads).where(heads.c.problem == slug))
+    if head is not None:
+        connection.execute(insert(heads).values(problem=slug, bytes=head.bytes, seq=head.seq, sha256=head.sha256))

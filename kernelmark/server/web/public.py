@@ -1,0 +1,77 @@
+"""The public routes: problems, boards, recorded runs and the heads of ledgers. `create_app` includes them.
+
+Who asks with a token sees their own runs, too, and those who assist see all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.record import boards
+from kernelmark.server.service import Service
+from kernelmark.server.web.defence import visitor
+from kernelmark.service.submissions import Run, Slug
+
+_DOCUMENT: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The document that the command prints.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    },
+    304: {"description": "It has not changed."},
+}
+router = APIRouter(tags=["public"])
+Visitor = Annotated[Principal | None, Depends(visitor)]
+
+
+@router.get("/problems", responses=_DOCUMENT, response_class=Response)
+async def problems(request: Request, principal: Visitor) -> Response:
+    """The problems, as `kernelmark problems list --format json`, with the places of whoever asks."""
+    return await _document(request, principal, lambda service: boards.problem_list(service, principal))
+
+
+@router.get("/problems/{slug}", responses=_DOCUMENT, response_class=Response)
+async def problem(request: Request, slug: Slug) -> Response:
+    """A problem, as `kernelmark problems show SLUG --format json`."""
+    return await _document(request, None, lambda service: boards.problem(service, slug))
+
+
+@router.get("/boards", responses=_DOCUMENT, response_class=Response)
+async def all_boards(request: Request) -> Response:
+    """The standings of all problems, as `kernelmark board --format json`."""
+    return await _document(request, None, lambda service: boards.board(service, None))
+
+
+@router.get("/boards/{slug}", responses=_DOCUMENT, response_class=Response)
+async def board(request: Request, slug: Slug) -> Response:
+    """The standings of a problem, as `kernelmark board SLUG --format json`."""
+    return await _document(request, None, lambda service: boards.board(service, slug))
+
+
+@router.get("/runs/{run}", responses=_DOCUMENT, response_class=Response)
+async def recorded_run(request: Request, run: Run, principal: Visitor) -> Response:
+    """A recorded run, as `kernelmark show RUN --format json`."""
+    return await _document(request, principal, lambda service: boards.run(service, run, principal))
+
+
+@router.get("/ledgers/{slug}/head", responses=_DOCUMENT, response_class=Response)
+async def head(request: Request, slug: Slug) -> Response:
+    """The number and the hash of a ledger's last line: who keeps them can tell later whether it was rewritten."""
+    return await _document(request, None, lambda service: boards.head(service, slug))
+
+
+async def _document(request: Request, principal: Principal | None, make: Callable[[Service], str]) -> Response:
+    """A document that is sent if it has changed; with a token it is for whoever asks alone."""
+    service: Service = request.app.state.service
+    body = (await asyncio.to_thread(make, service)).encode()
+    headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"'}
+    headers["Cache-Control"] = "no-cache" if principal is None else "private, no-store"
+    if headers["ETag"] in request.headers.get("if-none-match", "").split(", "):
+        return Response(status_code=304, headers=headers)
+    return Response(body, 200, headers, "application/json")
