@@ -150,7 +150,7 @@ def _request(server: Server, given: dict[str, Any], mode: Mode) -> SubmissionReq
                 "source": b64encode(submission.source),
                 "beside": [{"name": name, "content": b64encode(content)} for name, content in submission.beside],
                 "mode": mode,
-                "effort": given.get("effort") or load_settings(problem).effort,
+                "effort": given.get("effort") or "default",  # the settings here say nothing about a server
                 "pool": server.pool,
                 "again": server.again,
             }
