@@ -33,6 +33,10 @@ class FakeServer:
         self.ended: list[str] = []
         """Leases that the next heartbeat is told to end."""
         self.paused = ""
+        self.raw: dict[str, bytes] = {}
+        """Bodies by path, which are answered in place of a document."""
+        self.redirects, self.redirected = "", 0
+        """Where all requests are redirected, and how many were."""
         self.is_away = False
         self.changed = threading.Condition()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -93,7 +97,7 @@ class FakeServer:
             if path == "worker/claim":
                 self._note(self.claims, document)
                 if document["claim"] not in self._given:
-                    self.changed.wait_for(lambda: self.queued or self._over, min(document["wait_s"], 5))
+                    self.changed.wait_for(lambda: self.queued or self._over, min(document["wait_s"], 1))
                     self._given[document["claim"]] = self.queued.pop(0) if self.queued else []
                 return 200, {"leases": self._given[document["claim"]]}
             if path == "worker/heartbeat":
@@ -126,8 +130,16 @@ class FakeServer:
                     self.connection.close()
                     return
                 assert self.headers["Authorization"] == "Bearer kmw_secret"
-                status, document = server._said(self.path.removeprefix("/api/v1/"), json.loads(body))
-                content = json.dumps(document).encode()
+                path = self.path.removeprefix("/api/v1/")
+                if server.redirects:
+                    server.redirected += 1
+                    self.send_response(307)
+                    self.send_header("Location", server.redirects + self.path)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                status, document = server._said(path, json.loads(body))
+                content = server.raw.get(path, json.dumps(document).encode())
                 try:
                     self.send_response(status)
                     self.send_header("Content-Length", str(len(content)))
@@ -147,11 +159,11 @@ def refusal_of(status: int, code: str, title: str = "is refused") -> Document:
     return {**known, "detail": f"the test {title}", "remedy": "do something else", "retry_after_s": None}
 
 
-def lease_of(source: str, number: int = 0, **task: Any) -> Document:
+def lease_of(text: str, number: int = 0, **task: Any) -> Document:
     """A lease of a check of `double`, as a server sends it; the hash must be given."""
     known = {
         "run": f"{number:016x}", "problem": "double", "final": False, "mode": "check", "effort": "quick",
         "name": "submission.py", "author": "ada", "language": "py", "beside": [], "alone": False,
-        "source": b64encode(source.encode()).decode(),
+        "source": b64encode(text.encode()).decode(),
     }  # fmt: skip
     return {"lease": f"{time.monotonic_ns():032x}", "task": {**known, **task}}

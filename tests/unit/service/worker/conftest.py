@@ -88,7 +88,7 @@ def started(server: FakeServer, competition: Path, monkeypatch: pytest.MonkeyPat
 def lease(competition: Path) -> Callable[..., Document]:
     """A lease of a task for `double` as it is here."""
 
-    def lease(source: str = "# right\n", number: int = 1, **task: Any) -> Document:
-        return lease_of(source, number, **{"problem_sha256": identify(competition / "problems/double"), **task})
+    def lease(text: str = "# right\n", number: int = 1, **task: Any) -> Document:
+        return lease_of(text, number, **{"problem_sha256": identify(competition / "problems/double"), **task})
 
     return lease
