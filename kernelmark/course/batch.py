@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.errors import HarnessError
 from harness.submission import language_of
 from kernelmark.course import moments, report
 from kernelmark.course import roster as rosters
@@ -78,7 +77,7 @@ class CourseBatch(NamedTuple):
     def grade(self, terms: Terms, reports: Reports, jobs: int | None, form: str) -> int:
         """Grade all of them, print each in the given form and write the reports; returns the exit status."""
         every = [
-            GradingResult(asked.path, HarnessError.exit_code, "not graded: the command was interrupted before its turn")
+            GradingResult(asked.path, report.INTERRUPTED, "the command was interrupted before its turn")
             for asked in self.asked
         ]
 

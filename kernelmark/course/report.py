@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from leaderboard.standings.ranking import Table
 
 
+INTERRUPTED = 130
+"""The exit status of a submission whose turn never came, since its command was interrupted; as shells have it."""
 _UNSUPPORTED = Outcome.UNSUPPORTED.exit_code
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -68,12 +70,12 @@ class GradingResult:
         """The outcome's name; without a verdict, whether that is our fault."""
         if self.verdict is not None:
             return self.verdict.outcome.value.replace("_", " ")
-        return "not graded" if self.code == UsageError.exit_code else "our fault"
+        return "our fault" if self.code == HarnessError.exit_code else "not graded"
 
     @property
     def errored(self) -> bool:
         """Whether grading or recording it ended in an error: no outcome has these exit statuses."""
-        return self.code in (UsageError.exit_code, HarnessError.exit_code)
+        return self.code in (UsageError.exit_code, HarnessError.exit_code, INTERRUPTED)
 
     @property
     def lost(self) -> bool:

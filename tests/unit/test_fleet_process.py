@@ -71,6 +71,13 @@ def started(tmp_path: Path) -> Iterator[Started]:
     assert open_files().total() == before
 
 
+def test_a_program_that_cannot_be_started_is_our_failure(tmp_path: Path) -> None:
+    worker = WorkerProcess(tmp_path, 2, os.environ, program=[str(tmp_path / "absent")])
+    with pytest.raises(HarnessError, match=r"a worker could not be started \(No such file or directory\)"):
+        worker.start()
+    worker.close()
+
+
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[threading.Timer]:
     """The timers of the workers that are started, each of which would kill its worker."""

@@ -154,10 +154,13 @@ class WorkerProcess:
             self._ready = Future()
             if self._known is not None:
                 self._known.mkdir(mode=0o700, exist_ok=True)
-            # A process group of its own: Ctrl-C reaches the dispatcher alone, which decides when the workers end.
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment, process_group=0
-            )
+            pipe = subprocess.PIPE
+            try:  # A process group of its own: Ctrl-C reaches the dispatcher alone, which decides when the workers end.
+                self._process = subprocess.Popen(
+                    self._command, stdin=pipe, stdout=pipe, env=self._environment, process_group=0
+                )
+            except OSError as error:
+                raise HarnessError(f"a worker could not be started ({error.strerror})") from error
             self._reader = threading.Thread(target=self._read, args=(self._process, self._ready), daemon=True)
             self._reader.start()
         return self._process
