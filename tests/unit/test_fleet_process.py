@@ -18,7 +18,7 @@ from harness.judge import Progress
 from harness.submission import Submission
 from harness.verdict import Stage
 from kernelmark.grading.fleet import process
-from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerLost
+from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerAway, WorkerLost
 from kernelmark.grading.fleet.process import WorkerProcess
 from tests import workers
 from tests.open_files import open_files
@@ -169,7 +169,9 @@ def test_jobs_handed_over_while_workers_die_end_all_the_same(started: Started, t
     dies = "answer()\nif int(run, 16) % 7 == 0: os._exit(1)"
     with ThreadPoolExecutor(4) as pool:
         ended = list(pool.map(lambda run: soon(worker.submit(request(dies, run)).exception), runs(120)))
-    assert {type(answer) for answer in ended} == {type(None), WorkerLost}
+    assert {type(answer) for answer in ended} <= {type(None), WorkerLost, WorkerAway}
+    assert any(answer is None for answer in ended)
+    assert any(isinstance(answer, WorkerLost) for answer in ended)
     assert len(pids(tmp_path)) > 3
 
 
@@ -267,7 +269,9 @@ def test_closing_beside_threads_that_hand_over(started: Started, tmp_path: Path)
         until(lambda: len(ended) >= 50)
         soon(worker.close)
     assert len(ended) == 800
-    assert {type(answer) for answer in ended} == {type(None), WorkerLost}
+    assert {type(answer) for answer in ended} <= {type(None), WorkerLost, WorkerAway}
+    assert any(answer is None for answer in ended)
+    assert any(isinstance(answer, WorkerLost) for answer in ended)
     assert len(pids(tmp_path)) == 1, "a closed worker does not start again"
 
 
