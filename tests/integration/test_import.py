@@ -174,7 +174,7 @@ def hostile(name: str) -> Any:
     return pytest.param(*HOSTILE[name], sandbox, id=name, marks=marks)
 
 
-@pytest.mark.parametrize(("source", "why", "within"), map(hostile, HOSTILE))
+@pytest.mark.parametrize(("source", "why", "within"), [hostile(name) for name in HOSTILE])
 def test_a_hostile_reference_ends_in_one_line(
     source: str, why: str, within: SandboxName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
