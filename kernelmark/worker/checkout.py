@@ -10,14 +10,18 @@ from pathlib import Path, PurePath
 
 from harness.errors import KernelmarkError, UsageError
 from harness.files.identity import with_private_cases
-from harness.kinds import DeviceKind, SandboxName
+from harness.kinds import DeviceKind, Effort, SandboxName
 from harness.problem.load import identify, private_sha256
 from harness.submission import Submission
 from kernelmark.grading.fleet.messages import JobRequest
 from kernelmark.project.problems import private_folder, problem_directories
 from kernelmark.project.settings import Settings
+from kernelmark.service.submissions import Mode
 from kernelmark.service.work import ProblemHashes, Task
 from kernelmark.text.terminal import warn
+
+_EFFORTS: dict[Mode, Effort] = {"check": "default", "screen": "screen"}
+"""Of the modes that have but one."""
 
 
 class TaskRefused(Exception):
@@ -75,7 +79,7 @@ class Checkout:
             problem_sha256=_whole(hashes, final=task.final),
             final=task.final,
             submission=_submission(task),
-            effort="default" if task.mode == "check" else task.effort,
+            effort=_EFFORTS.get(task.mode, task.effort),
             baselines=() if task.mode == "check" else self.settings.baselines,
             device=device,
             sandbox=sandbox,

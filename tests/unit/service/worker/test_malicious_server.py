@@ -102,7 +102,7 @@ def test_final_tests_in_another_mode_than_submit_are_asked_for_in_vain(
 ) -> None:
     """Whether they are due is the server's to say, but hidden tests, which they are, run in a submission only."""
     started(worker := FakeWorker())
-    server.lease(given := lease(number=1, mode=mode, final=True, effort="screen" if mode == "screen" else "quick"))
+    server.lease(given := lease(number=1, mode=mode, final=True))
     server.answer_to(given)
     server.lease(twin := lease("# twin\n", number=2, mode="submit", final=True))
     server.answer_to(twin)

@@ -37,13 +37,12 @@ def kept(competition: Path, suffix: str = "json") -> list[Path]:
 def test_a_task_is_graded_as_its_mode_says_and_answered_with_the_document(
     server: FakeServer, started: Started, lease: Lease, mode: str, timed: bool, hidden: bool
 ) -> None:
-    effort = "screen" if mode == "screen" else "thorough"
     started(worker := FakeWorker())
-    server.lease(given := lease(mode=mode, effort=effort, name="mine.py"))
+    server.lease(given := lease(mode=mode, effort="thorough", name="mine.py"))
     answer = server.answer_to(given)
     [asked] = worker.handed
     assert (asked.timed, asked.hidden, asked.run) == (timed, hidden, given["task"]["run"])
-    assert asked.effort == (effort if timed else "default")
+    assert asked.effort == {"check": "default", "screen": "screen"}.get(mode, "thorough")
     assert (asked.submission.name, asked.submission.author) == ("mine.py", "ada")
     assert (asked.device, asked.sandbox, asked.baselines) == ("cpu", "bwrap", ("auto",) if timed else ())
     if timed:
