@@ -111,6 +111,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "cache": ("kernelmark cache", "kernelmark cache --empty"),
     "doctor": ("kernelmark doctor", "kernelmark doctor -v", "kernelmark doctor --end-resident"),
     "fleet": ("kernelmark fleet start", "kernelmark fleet status"),
+    "worker": (
+        "kernelmark worker --to https://bench.example.org --token-file worker.token",
+        "kernelmark worker --to https://bench.example.org --token-file worker.token --fleet fleet.address",
+    ),
     "fleet join": ("kernelmark fleet join fleet.address",),
 }
 """By path; the example of any other command is the command itself."""

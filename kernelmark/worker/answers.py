@@ -14,7 +14,7 @@ from tempfile import NamedTemporaryFile
 
 from pydantic import ValidationError
 
-from harness.errors import HarnessError, KernelmarkError, SandboxError, UsageError
+from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.files import outside
 from kernelmark.grading.fleet.messages import JobAnswer, WorkerAway, WorkerLost
 from kernelmark.service.work import ANSWER_BYTES, Answer, Fault, Lease, TaskError
@@ -43,7 +43,10 @@ def answer_of(lease: Lease, instance: str, answer: JobAnswer) -> Answer:
 
 
 def failed(lease: Lease, instance: str, error: KernelmarkError | WorkerLost, fault: Fault | None = None) -> Answer:
-    """The answer to a lease whose task has no result; `fault` None: as follows from the error."""
+    """The answer to a lease whose task has no result; `fault` None: as follows from the error.
+
+    `worker` does not follow from any: the server gives such a task to this worker only after its checkout has changed.
+    """
     where = error.where if isinstance(error, UsageError) else ""
     what, remedy = (error.what, error.remedy) if isinstance(error, UsageError | HarnessError) else (str(error), "")
     said = TaskError(
@@ -57,10 +60,8 @@ def failed(lease: Lease, instance: str, error: KernelmarkError | WorkerLost, fau
 
 
 def _fault(error: KernelmarkError | WorkerLost) -> Fault:
-    if isinstance(error, WorkerLost):
-        return "worker" if isinstance(error, WorkerAway) else "judge-lost"
-    if isinstance(error, SandboxError):  # which failed before the submission was in it
-        return "worker"
+    if isinstance(error, WorkerLost) and not isinstance(error, WorkerAway):
+        return "judge-lost"
     return "usage" if isinstance(error, UsageError) else "harness"
 
 

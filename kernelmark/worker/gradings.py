@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 
 from harness.errors import HarnessError, ProblemError, UsageError
 from harness.judge import Progress
@@ -15,7 +16,7 @@ from kernelmark.grading.fleet.judges import Judges
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, OnStep, WorkerAway, WorkerLost
 from kernelmark.grading.fleet.pool import Devices
 from kernelmark.service.submissions import StageProgress
-from kernelmark.service.work import Answer, Fault, Lease
+from kernelmark.service.work import Answer, Lease
 from kernelmark.text.terminal import say, unexpected, warn
 from kernelmark.worker.answers import KeptAnswers, answer_of, failed
 from kernelmark.worker.checkout import Checkout, TaskRefused
@@ -23,6 +24,7 @@ from kernelmark.worker.fitness import Fitness
 from kernelmark.worker.holding import Held, Holding
 
 _TRY_AGAIN_S = 300.0  # after its own kernel has failed
+_MACHINES = 3  # to so many, one after the other, a task is given whose machine is lost
 _FULL_S = 10.0  # until an answer is written again, where the disk was full
 
 
@@ -136,17 +138,23 @@ class Gradings:
             self.holding.step(held, progress)
 
         try:
-            judged = self._judged(request, step, held)
+            judged = self._judged_somewhere(request, step, held)
         except (HarnessError, WorkerLost) as error:
-            fault: Fault = "judge-lost" if type(error) is WorkerLost else "worker"
-            self.fitness.ended(task, fault)
-            return failed(lease, self._instance, error, fault)
-        failure = judged.failure()
-        if isinstance(failure, ProblemError) and self._checkout.has_changed(task, request):
-            return failed(lease, self._instance, failure, "worker")
-        answer = answer_of(lease, self._instance, judged)
+            answer = failed(lease, self._instance, error)
+        else:
+            failure = judged.failure()
+            if isinstance(failure, ProblemError) and self._checkout.has_changed(task, request):
+                return failed(lease, self._instance, failure, "worker")
+            answer = answer_of(lease, self._instance, judged)
         self.fitness.ended(task, None if answer.error is None else answer.error.fault)
         return answer
+
+    def _judged_somewhere(self, request: JobRequest, on_step: OnStep, held: Held) -> JobAnswer:
+        """What a judge answers, another one if a machine of the fleet was lost; raises as `_judged`."""
+        for _ in range(_MACHINES - 1):
+            with suppress(WorkerAway):
+                return self._judged(request, on_step, held)
+        return self._judged(request, on_step, held)
 
     def _judged(self, request: JobRequest, on_step: OnStep = ignore, held: Held | None = None) -> JobAnswer:
         """What a judge answers.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ from kernelmark.worker.checkout import Checkout
 from kernelmark.worker.gradings import Gradings
 
 _REREAD_S = 60.0
+_LEAST_S = 1.0
 _GATHER_S = 0.25  # steps within this time are told together
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _MOST_PAUSE_S = 0.5, 10.0, 600.0
 _ALIVE_S = 15.0
@@ -215,6 +217,7 @@ class Worker:
         if self._claim is None:
             return
         try:
+            begun = time.monotonic()
             leases = connection.post("worker/claim", self._claim, Leases, wait_s=CLAIM_WAIT_S)
         except Unreachable:
             raise  # the same claim is made again, and gets the same leases
@@ -225,6 +228,8 @@ class Worker:
         self._answers_again()
         for lease in leases.leases[:claimed]:
             self._gradings.begin(lease)
+        if not leases.leases:
+            self._not_too_often(begun)
 
     def _free(self) -> int:
         """Wait until there is room; 0: the worker is ending."""
@@ -238,7 +243,11 @@ class Worker:
     def _listens(self, connection: Connection) -> None:
         """Ask what has been cancelled; the server answers when something is, or after ten seconds."""
         beat = Heartbeat(instance=self._instance, held=self._holding.all(), wait_s=HEARTBEAT_WAIT_S)
-        self._heed(connection.post("worker/heartbeat", beat, Told, wait_s=HEARTBEAT_WAIT_S))
+        begun = time.monotonic()
+        told = connection.post("worker/heartbeat", beat, Told, wait_s=HEARTBEAT_WAIT_S)
+        self._heed(told)
+        if not told.end:
+            self._not_too_often(begun)
 
     def _reports(self, connection: Connection) -> None:
         """Tell how far gradings are, soon after each change."""
@@ -295,6 +304,10 @@ class Worker:
     def _graded(self) -> None:
         self._to_send.set()
         self._wake.set()
+
+    def _not_too_often(self, begun: float) -> None:
+        """Wait a moment if a server that should have waited did not."""
+        self._over.wait(max(0.0, begun + _LEAST_S - time.monotonic()))
 
     def _pause(self, why: str) -> None:
         if why != self._paused:

@@ -74,6 +74,7 @@ def started(server: FakeServer, competition: Path, monkeypatch: pytest.MonkeyPat
     made: list[Running] = []
     monkeypatch.setattr(module, "_ALIVE_S", 0.1)
     monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(module, "_LEAST_S", 0.02)
 
     def start(*workers: FakeWorker) -> Running:
         made.append(Running(server.origin, competition, FakeJudges(*(workers or (FakeWorker(),)))))

@@ -178,9 +178,9 @@ def test_a_run_that_comes_again_waits_until_its_ended_grading_has_ended(
         (ProblemError("double", "fails in a hidden test"), "usage"),
         (DeviceError("the driver failed"), "harness"),
         (HarnessError("it ended"), "harness"),
-        (SandboxError("bwrap did not start"), "worker"),
+        (SandboxError("bwrap did not start"), "harness"),
         (WorkerLost("a worker ended with status -11"), "judge-lost"),
-        (WorkerAway("a worker ended with status 1"), "worker"),
+        (WorkerAway("a worker ended with status 1"), "harness"),
     ],
 )
 def test_an_error_says_whose_it_is(
@@ -193,6 +193,19 @@ def test_an_error_says_whose_it_is(
     assert (said["fault"], said["error_class"]) == (fault, type(error).__name__)
     assert said["what"] in str(error)
     assert said["where"] == (error.where if isinstance(error, UsageError) else "")
+
+
+def test_a_task_whose_machine_is_lost_is_given_to_another(server: FakeServer, started: Started, lease: Lease) -> None:
+    tried: list[str] = []
+
+    def act(request: JobRequest) -> JobAnswer | WorkerLost:
+        tried.append(request.run)
+        return answered(request) if len(tried) > 2 else WorkerAway("its machine was switched off")
+
+    started(FakeWorker(act))
+    server.lease(given := lease())
+    assert "check" in server.answer_to(given)
+    assert len(tried) == 3
 
 
 def test_a_problem_that_changes_after_it_was_claimed_is_the_workers_fault(
