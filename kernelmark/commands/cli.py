@@ -25,6 +25,7 @@ from kernelmark.commands import (
     problems,
     profile,
     remote,
+    serve,
     site,
     start,
     worker,
@@ -143,6 +144,7 @@ for _command in (
     *(profile.profile, look.runs, look.show, look.explain, site.site, start.start, doctor, cache),
     *(grade_many.grade_many, worker.worker),
     *(login.login, login.logout, login.list_servers, remote.watch, remote.cancel, remote.queue),
+    serve.serve,
 ):
     main.add_command(_command)
 complete(main)

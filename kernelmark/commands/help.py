@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "repair-ledger",
         "import",
     ),
+    "Run a server": ("serve",),
     "Train models": ("grade-many",),
     "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet", "cache"),
     "Serve a project": ("worker",),
@@ -110,6 +111,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "cache": ("kernelmark cache", "kernelmark cache --empty"),
     "doctor": ("kernelmark doctor", "kernelmark doctor -v", "kernelmark doctor --end-resident"),
+    "serve": (
+        "kernelmark serve",
+        "kernelmark serve --no-grading --listen 10.0.0.5:8080 --behind-proxy 10.0.0.2",
+    ),
     "fleet": ("kernelmark fleet start", "kernelmark fleet status"),
     "worker": (
         "kernelmark worker --to https://bench.example.org --token-file worker.token",

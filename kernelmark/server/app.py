@@ -5,22 +5,30 @@ from __future__ import annotations
 from fastapi import APIRouter, FastAPI
 
 from kernelmark import __version__
+from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
-from kernelmark.server.web import account, errors, organizers
+from kernelmark.server.web import account, errors, health, organizers, public, submissions, work
 from kernelmark.server.web.defence import API, Defence
 
-ROUTERS: tuple[APIRouter, ...] = (account.router, organizers.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    account.router,
+    organizers.router,
+    public.router,
+    submissions.router,
+    work.router,
+)
 """Of the API."""
 
 
-def create_app(service: Service) -> FastAPI:
-    """The application of one server; the parts of `service` are running already."""
+def create_app(service: Service, recorder: Recorder) -> FastAPI:
+    """The application of one server, whose parts run already."""
     app = FastAPI(title="kernelmark", version=__version__, openapi_url="/openapi.json", docs_url=None, redoc_url=None)
-    app.state.service = service
+    app.state.service, app.state.recorder = service, recorder
     app.add_middleware(Defence, service=service)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router, prefix=API, responses=errors.RESPONSES)
     app.include_router(account.page)
-    errors.describe(app)
+    app.include_router(health.router)
+    errors.describe(app, submissions.DOCUMENTS)
     return app

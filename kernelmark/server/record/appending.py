@@ -10,15 +10,16 @@ from typing import Any
 
 from sqlalchemy import select
 
+from harness.shared.document import parse_json
 from harness.verdict import Verdict
 from kernelmark.project.settings import Settings
+from kernelmark.record.lateness import Remark
 from kernelmark.record.records import ledger
 from kernelmark.server.database.tables import gradings, sources, submissions
 from kernelmark.server.record.sources import submission
 from kernelmark.server.record.stores import Recorded
 from leaderboard.record.archive import archive
 from leaderboard.record.chain import Head
-from leaderboard.record.moderation import Moderation
 
 _log = logging.getLogger("kernelmark.server.record")
 GRADED = (
@@ -60,9 +61,7 @@ def appended(settings: Settings, row: Any, head: Head | None) -> tuple[Recorded,
     if there := own.runs(row.run):
         return Recorded.of(there[0], row.answer), None
     archive(settings.locate("archive"), row.problem, submission(row))
-    remark = Moderation.model_validate_json(row.remark) if row.remark else None
-    if remark is not None:
-        remark = remark.model_copy(update={"run": row.run})  # a submission may be graded more than once
+    remark = Remark(**parse_json(row.remark)).event(row.run) if row.remark else None
     exempt = row.job_class == "regrade"
     entry = own.append(Verdict.from_json(row.answer), remark, exempt=exempt, unless_run=True, head=head)
     for warning in entry.warnings:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -55,15 +56,18 @@ def install(app: FastAPI) -> None:
         return answer(unexpected(error))
 
 
-def describe(app: FastAPI) -> None:
-    """Name the document of errors in the app's OpenAPI document, to which `RESPONSES` refer."""
+def describe(app: FastAPI, documents: Sequence[type[BaseModel]]) -> None:
+    """Add documents to the app's OpenAPI document to which routes refer only by name, and that of errors."""
     make = app.openapi
 
     def described() -> dict[str, Any]:
-        document = make()
-        schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        schemas["RefusalDocument"] = RefusalDocument.model_json_schema()
-        return document
+        openapi = make()
+        schemas = openapi.setdefault("components", {}).setdefault("schemas", {})
+        every: list[type[BaseModel]] = [RefusalDocument, *documents]
+        for document in every:
+            schema = document.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= {**schema.pop("$defs", {}), document.__name__: schema, **schemas}
+        return openapi
 
     app.openapi = described  # type: ignore[method-assign]  # as FastAPI's manual does
 

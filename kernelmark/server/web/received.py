@@ -24,7 +24,8 @@ PARTS = MAX_BESIDE + 2
 LINES = 256
 """Submissions in one request at most."""
 _NAME = 128  # characters of a file's name
-_FIELDS = tuple(name for name in SubmissionRequest.model_fields if name not in ("source", "beside"))
+FIELDS = tuple(name for name in SubmissionRequest.model_fields if name not in ("source", "beside"))
+"""Of a form, besides its files."""
 _MAGIC = (
     (0, b"PK\x03\x04", "zip"),
     (0, b"PK\x05\x06", "zip"),
@@ -114,8 +115,8 @@ async def _of_form(given: FormData) -> SubmissionRequest:
             if name not in files:
                 raise Refusal(422, "form", shown, "is no file of a submission", "name files `file` and `with`")
             files[name].append((_name(value.filename or ""), await value.read()))
-        elif name not in _FIELDS:
-            raise Refusal(422, "form", shown, "is no field of a submission", f"use {', '.join(_FIELDS)}")
+        elif name not in FIELDS:
+            raise Refusal(422, "form", shown, "is no field of a submission", f"use {', '.join(FIELDS)}")
         elif name in fields:
             raise Refusal(422, "form", shown, "is given twice", "give it once")
         else:

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from kernelmark.server.accounts import invitations
 from kernelmark.server.app import create_app
 from kernelmark.server.database import tables
+from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from tests.service_fixtures import make_token, make_worker_token
 
@@ -22,7 +23,7 @@ SHA = "a" * 64
 
 @pytest.fixture
 def client(service: Service) -> Iterator[TestClient]:
-    with TestClient(create_app(service), base_url=service.url) as client:
+    with TestClient(create_app(service, Recorder(service)), base_url=service.url) as client:
         yield client
 
 

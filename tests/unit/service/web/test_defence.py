@@ -17,6 +17,7 @@ from starlette.types import Message
 
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.app import create_app
+from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.server.web.defence import (
     API,
@@ -40,7 +41,7 @@ class Number(BaseModel):
 
 def app_of(service: Service) -> FastAPI:
     """The application with routes that say what reached them."""
-    app = create_app(service)
+    app = create_app(service, Recorder(service))
     routes = app.router.routes
     routes.clear()
 

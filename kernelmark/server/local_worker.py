@@ -1,0 +1,106 @@
+"""The worker that `kernelmark serve` starts for the devices of its own machine, as a child. Trusted.
+
+The server imports nothing of it: it is the command `kernelmark worker` in the project's folder. Its token goes to it
+by its standard input, whose end is also the end of the worker, however the server ends.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import subprocess
+import sys
+import threading
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection
+
+from kernelmark.server.accounts import tokens
+from kernelmark.server.database import tables
+from kernelmark.server.service import Service
+from kernelmark.text.terminal import say
+
+NAME = "local"
+_AGAIN_S = (1.0, 5.0, 30.0, 60.0)  # between starts of a worker that ends by itself
+_END_S = 20.0  # until a worker whose input has ended is killed
+_DAYS = 3650  # the token is revoked when the server ends
+_POLL_S = 0.5
+_USAGE = 2  # the exit status of a command that somebody must put right
+_CODE = "from kernelmark.commands.scripts import main; main()"
+_LABEL = "the worker that `kernelmark serve` starts"
+_OWN = tables.tokens.c.kind == "worker", tables.tokens.c.worker == NAME, tables.tokens.c.label == _LABEL
+_log = logging.getLogger("kernelmark.server")
+
+
+class LocalWorker:
+    """Runs from `with` to its end; started again if it ends before."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="local worker", daemon=True)
+
+    def __enter__(self) -> Self:
+        if importlib.util.find_spec("torch") is None:
+            say("this machine does not grade: that needs `pip install 'kernelmark[grade]'`; other workers may connect")
+        else:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._revoke()
+
+    def _run(self) -> None:
+        for number in range(sys.maxsize):
+            status = self._once()
+            if self._ending.is_set():
+                return
+            if status == _USAGE:
+                _log.error("the worker of this machine cannot start; what it says is above")
+                return
+            pause_s = _AGAIN_S[min(number, len(_AGAIN_S) - 1)]
+            _log.error(
+                "the worker of this machine ended with status %s; it is started again in %.0f s", status, pause_s
+            )
+            if self._ending.wait(pause_s):
+                return
+
+    def _once(self) -> int:
+        """Start it, wait until it or the server ends, and return its status."""
+        command = [sys.executable, "-c", _CODE, "worker", "--to", f"http://{self._service.local}", "--token-file", "-"]
+        folder = self._service.project.root
+        with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=folder, start_new_session=True) as child:
+            assert child.stdin is not None
+            try:
+                child.stdin.write(self._token().encode() + b"\n")
+                child.stdin.flush()
+            except BrokenPipeError:  # it has ended already, and said why
+                return child.wait()
+            while child.poll() is None and not self._ending.wait(_POLL_S):
+                pass
+            child.stdin.close()
+            try:
+                return child.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                return child.wait()
+
+    def _token(self) -> str:
+        """A new token, in place of the one before."""
+        now_ns = self._service.clock.now_ns()
+
+        def made(connection: Connection) -> str:
+            tokens.revoke(connection, now_ns, *_OWN)
+            return tokens.make(connection, now_ns, "worker", worker=NAME, label=_LABEL, days=_DAYS)
+
+        return self._service.database.write(made).result()
+
+    def _revoke(self) -> None:
+        now_ns = self._service.clock.now_ns()
+        self._service.database.write(lambda connection: tokens.revoke(connection, now_ns, *_OWN)).result()

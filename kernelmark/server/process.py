@@ -1,0 +1,214 @@
+"""The process that serves a project: what it refuses to begin, what it starts, in which order, and how it ends.
+
+`kernelmark serve` calls `serve`. At SIGTERM or Ctrl-C it takes no more requests, answers those under way, records what
+was graded, and ends; a second signal ends it at once. What a `kill -9` leaves is taken up at the next start.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import logging.handlers
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from harness.errors import UsageError
+from kernelmark.project.project import Project
+from kernelmark.server.accounts import invitations
+from kernelmark.server.app import create_app
+from kernelmark.server.database import migrations
+from kernelmark.server.database.database import Database
+from kernelmark.server.local_worker import LocalWorker
+from kernelmark.server.lock import DATABASE, refuse_tracked_archive, served
+from kernelmark.server.queue.sweeper import Sweeper
+from kernelmark.server.record.recorder import Recorder
+from kernelmark.server.service import Service
+from kernelmark.server.web.defence import access
+from kernelmark.text.terminal import say, warn
+
+LOG = "log.jsonl"
+_LOG_DAYS = 14
+_DRAIN_S = 30  # for requests under way
+_KEEP_ALIVE_S = 75
+_WAITING = 1024  # connections that are not accepted yet
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a server listens, and through what it is reached."""
+
+    host: str
+    port: int
+    proxy: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Host and port, as a URL has them."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def listening(address: str, proxy: str | None, public_url: str | None) -> Listening:
+    """Where to listen, from what the command line says.
+
+    Raises:
+        UsageError: the address is malformed, or others could reach the server without encryption.
+    """
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        number, ip = int(port), ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        raise UsageError("--listen", f"{address!r} is not IP:PORT", "give it such as 127.0.0.1:8080") from None
+    if not 0 <= number <= 65535:
+        raise UsageError("--listen", f"has the port {number}", "give one up to 65535, or 0 for any that is free")
+    if proxy is None:
+        if not ip.is_loopback:
+            what = f"{host} can be reached from other machines, and what is said there would not be encrypted"
+            raise UsageError("--listen", what, "put a proxy with HTTPS before it, and name it: --behind-proxy IP")
+        return Listening(str(ip), number)
+    try:
+        peer = str(ipaddress.ip_address(proxy))
+    except ValueError:
+        raise UsageError("--behind-proxy", f"{proxy!r} is not an IP address", "give that of the proxy") from None
+    if public_url is None:
+        remedy = 'add `url = "https://..."` to [server] in kernelmark.toml'
+        raise UsageError("--behind-proxy", "needs the address at which the proxy is reached", remedy)
+    return Listening(str(ip), number, peer)
+
+
+def serve(project: Project, place: Listening, *, grading: bool) -> None:
+    """Serve a project until a signal ends it.
+
+    Args:
+        grading: whether to start a worker for this machine's devices.
+
+    Raises:
+        UsageError: it cannot be served so.
+    """
+    if not refuse_tracked_archive(project):
+        warn("git does not ignore the archive of sources: keep it out of commits until the problems have closed")
+    with ExitStack() as stack:
+        listener = stack.enter_context(_bound(place))
+        place = Listening(place.host, listener.getsockname()[1], place.proxy)
+        url = str(project.settings.server.url) if place.proxy else f"http://{place.address}"
+        folder = stack.enter_context(served(project, url))
+        stack.enter_context(_logging(folder / LOG))
+        migrations.upgrade(folder / DATABASE)
+        database = Database(folder / DATABASE)
+        stack.callback(database.close)
+        service = Service(project, database, url=url, local=place.address, proxy=place.proxy)
+        sweeper, recorder = Sweeper(service), Recorder(service)
+        sweeper.prepare()
+        stack.callback(recorder.close)
+        recorder.start()
+        stack.callback(sweeper.close)
+        sweeper.start()
+        server = _Server(service, create_app(service, recorder))
+        _say_where(service)
+        if grading:
+            stack.enter_context(LocalWorker(service))
+        server.run([listener])
+        say("ending: what was graded is recorded first")
+
+
+class _Server(uvicorn.Server):
+    """Ends as its signals say, and wakes those who wait first, so that they are answered."""
+
+    def __init__(self, service: Service, app: object) -> None:
+        self._service = service
+        super().__init__(
+            uvicorn.Config(
+                app,  # type: ignore[arg-type]  # any ASGI application
+                http="h11",
+                loop="asyncio",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # the defence reads them, from the one proxy
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_graceful_shutdown=_DRAIN_S,
+            )
+        )
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Called by uvicorn at SIGTERM and Ctrl-C."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        self._service.changes.close()
+
+
+def _say_where(service: Service) -> None:
+    """Say where it serves, and while there is no organizer, how to become it."""
+    now_ns = service.clock.now_ns()
+    say(f"serving {service.project.root} at {service.url} (end with Ctrl-C)")
+    secret = service.database.write(lambda connection: invitations.first(connection, now_ns)).result()
+    if secret is not None:
+        say("there is no organizer yet: become it within a day, with")
+        say(f"  kernelmark login '{service.url}/join#{secret}'")
+
+
+@contextmanager
+def _bound(place: Listening) -> Iterator[socket.socket]:
+    listener = socket.socket(socket.AF_INET6 if ":" in place.host else socket.AF_INET)
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((place.host, place.port))
+        except OSError as error:
+            what = f"{place.address} cannot be used ({error.strerror})"
+            raise UsageError("--listen", what, "name another") from error
+        listener.listen(_WAITING)
+        yield listener
+
+
+@contextmanager
+def _logging(file: Path) -> Iterator[None]:
+    """Write what happens to a file, as lines of JSON that are kept for 14 days; and warnings to stderr, too."""
+    lines = logging.handlers.TimedRotatingFileHandler(file, when="midnight", utc=True, backupCount=_LOG_DAYS)
+    lines.setFormatter(_Json())
+    shown = logging.StreamHandler()
+    shown.setLevel(logging.WARNING)
+    shown.setFormatter(_OneLine())
+    log, before = logging.getLogger("kernelmark"), access.propagate
+    log.addHandler(lines)
+    log.addHandler(shown)
+    access.addHandler(lines)
+    access.propagate, access.level = False, logging.INFO
+    try:
+        yield
+    finally:
+        for handler, logger in ((lines, log), (shown, log), (lines, access)):
+            logger.removeHandler(handler)
+        access.propagate, access.level = before, logging.NOTSET
+        lines.close()
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name == access.name:
+            return record.getMessage()
+        line: dict[str, object] = {
+            "at_ns": round(record.created * 1e9),
+            "level": record.levelname,
+            "what": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        error = record.exc_info[1] if record.exc_info else None
+        why = f" ({type(error).__name__}: {error}; the log has the traceback)" if error else ""
+        text = record.getMessage() + why
+        return " ".join(ascii(text)[1:-1].split()) if not text.isprintable() else text

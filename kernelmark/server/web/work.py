@@ -1,0 +1,83 @@
+"""The routes of workers: hello, claim, heartbeat and answer. A worker's token can do nothing else.
+
+Claims and heartbeats wait in the event loop. Nothing is given out before the recorder has compared the two stores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+
+from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.changes import wait
+from kernelmark.server.queue import leases, workers
+from kernelmark.server.record.answers import take_answer
+from kernelmark.server.record.recorder import Recorder
+from kernelmark.server.service import Service
+from kernelmark.server.web.asking import changed, seen
+from kernelmark.server.web.defence import require
+from kernelmark.service.refusal import Refusal
+from kernelmark.service.work import Acknowledged, Answer, Claim, Heartbeat, Leases, Told, WorkerHello, WorkerWelcome
+
+router = APIRouter(prefix="/worker", tags=["workers"])
+Working = Annotated[Principal, Depends(require("work"))]
+
+
+@router.post("/hello")
+async def hello(request: Request, principal: Working, said: WorkerHello) -> WorkerWelcome:
+    """The first message of a worker after each start, and again whenever something of it changes."""
+    service: Service = request.app.state.service
+    return await changed(service, lambda connection: workers.hello(connection, service, _name(principal), said))
+
+
+@router.post("/claim")
+async def claim(request: Request, principal: Working, asked: Claim) -> Leases:
+    """Ask for work; the answer comes once there is some, or when the time is over."""
+    service: Service = request.app.state.service
+    recorder: Recorder = request.app.state.recorder
+    if not recorder.ready.is_set():
+        what = "is still comparing its database with the ledgers"
+        raise Refusal(503, "starting", "the server", what, "claim again in a moment", retry_after_s=1)
+    end = asyncio.get_running_loop().time() + asked.wait_s
+    while True:
+        change = service.changes.subscribe("queue")
+        try:
+            if await request.is_disconnected():  # what it got would be lost until its next heartbeat
+                return Leases(leases=())
+            got = await changed(service, lambda connection: leases.claim(connection, service, _name(principal), asked))
+            left_s = end - asyncio.get_running_loop().time()
+            if got.leases or left_s <= 0 or service.changes.closed or not await wait(change, left_s):
+                return got
+        finally:
+            change.cancel()
+
+
+@router.post("/heartbeat")
+async def heartbeat(request: Request, principal: Working, beat: Heartbeat) -> Told:
+    """Report what is held. The answer comes when a lease has ended, or when the time that it may take is over."""
+    service: Service = request.app.state.service
+    name, held = _name(principal), [one.lease for one in beat.held]
+    change = service.changes.subscribe(f"worker:{name}")
+    try:
+        told = await changed(service, lambda connection: leases.heartbeat(connection, service, name, beat))
+        if not told.end and beat.wait_s and await wait(change, beat.wait_s):
+            told = await seen(service, lambda connection: leases.told(connection, name, held))
+        return told
+    finally:
+        change.cancel()
+
+
+@router.post("/answer")
+async def answer(request: Request, principal: Working, given: Answer) -> Acknowledged:
+    """Answer a lease. Once it is acknowledged the worker may forget it; the same answer again is acknowledged again."""
+    service: Service = request.app.state.service
+    recorder: Recorder = request.app.state.recorder
+    taken = await asyncio.to_thread(take_answer, service, recorder, _name(principal), given)
+    return Acknowledged(run=await asyncio.wrap_future(taken))
+
+
+def _name(principal: Principal) -> str:
+    assert principal.worker is not None  # of whoever has the scope `work`
+    return principal.worker
