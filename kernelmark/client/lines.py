@@ -28,7 +28,7 @@ def received(status: SubmissionStatus, *, new: bool) -> str:
     text = f"{'submitted' if new else 'the same was submitted before,'} at {when}{late}; run {status.run}"
     if not new:
         return f"{text}; --again grades it once more"
-    return f"{text}; {shown(status.left)}" if status.left else text
+    return f"{text}; left today: {shown(status.left)}" if status.left else text
 
 
 def waiting(status: SubmissionStatus) -> str:

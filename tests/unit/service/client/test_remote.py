@@ -61,9 +61,9 @@ def board(verdict: Verdict) -> dict[str, Any]:
 
 def ends_as(fake: Fake, verdict: Verdict, *, mode: str = "submit", state: str = "recorded") -> None:
     """A submission that waits, is graded, and ends with this verdict."""
-    fake.answers("POST submissions", status(mode=mode, before=3, expected_s=40.2, left="7 of 20 are left"), status=202)
+    fake.answers("POST submissions", status(mode=mode, before=3, expected_s=40.2, left="7 of 20 gradings"), status=202)
     step = StageProgress(stage=Stage.TEST, done=11, total=20, label="rows=256")
-    ended = status(state, 4, mode=mode, outcome=verdict.outcome, left="7 of 20 gradings are left today")
+    ended = status(state, 4, mode=mode, outcome=verdict.outcome, left="6 of 20 gradings")
     fake.answers(f"GET {EVENT}", status("leased", 2, mode=mode), status("leased", 3, mode=mode, progress=step), ended)
     document = as_check(verdict).model_dump_json(exclude_none=True) if mode == "check" else verdict.to_json()
     fake.answers(f"GET {EVENT}/verdict", document.encode())
@@ -83,12 +83,12 @@ def test_a_submission_is_sent_followed_and_shown(signed_in: Fake, run: Command, 
     }  # fmt: skip
     assert [each["name"] for each in sent.document["beside"]] == ["tile.py"]
     assert sent.headers["authorization"] == f"Bearer {TOKEN}"
-    assert f"on time; run {RUN}; 7 of 20 are left" in said.err
+    assert f"on time; run {RUN}; left today: 7 of 20 gradings\n" in said.err
     assert "waiting: 3 before yours on NVIDIA H200, about 40 s\n" in said.err
     assert "test: 20 cases\n" in said.err
     assert said.out.startswith("accepted: 57.3 µs")
     assert "rank 1 of 1 on NVIDIA H200" in said.out
-    assert "7 of 20 gradings are left today" in said.out
+    assert "left today  6 of 20 gradings" in said.out
     assert [asked.parameters for asked in signed_in.of(f"GET {EVENT}")] == [
         {"after": str(version), "wait_s": "20.0"} for version in (1, 2, 3)
     ]
