@@ -14,7 +14,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from harness.errors import HarnessError, SubmissionError, UsageError, nearest
 from harness.kinds import Effort
@@ -26,10 +26,9 @@ from kernelmark.record.lateness import Remark, remark_on
 from kernelmark.server.accounts.accounts import owner_of
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.database import after_commit
-from kernelmark.server.database.tables import accounts, facts, gradings, sources, submissions, workers
+from kernelmark.server.database.tables import accounts, brakes, facts, gradings, sources, submissions, workers
 from kernelmark.server.queue import limits
 from kernelmark.server.queue.known import DAY_NS, limit_ns, moment
-from kernelmark.server.queue.leases import paused
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import JobClass, Mode, SubmissionRequest
@@ -42,6 +41,52 @@ _MOST_QUEUED_BYTES = 2 << 30
 _LEAST_FREE_BYTES = 2 << 30
 _USUAL_OF = 5
 _LOG = logging.getLogger("kernelmark.server")
+
+# Statements are made once: to make one takes longer than to execute it.
+_ACCOUNT = (
+    select(accounts, brakes.c.why.label("paused"))
+    .outerjoin(brakes, brakes.c.subject == accounts.c.name)
+    .where(accounts.c.id == bindparam("account"))
+)
+_BEFORE = select(submissions.c.run, submissions.c.request_sha256).where(
+    submissions.c.account == bindparam("account"), submissions.c.idempotency_key == bindparam("key")
+)
+_NEWEST_RECEIPT = select(facts.c.value).where(facts.c.key == "received")
+_POOLS = select(workers.c.pool, workers.c.device).where(workers.c.pool.is_not(None))
+_NEWEST_LIKE = (
+    select(gradings.c.device_ns, submissions.c.effort, sources.c.language)
+    .join(submissions, submissions.c.run == gradings.c.submission)
+    .join(sources, sources.c.sha256 == submissions.c.source)
+    .where(
+        gradings.c.problem == bindparam("problem"),
+        gradings.c.pool == bindparam("pool"),
+        gradings.c.mode == bindparam("mode"),
+        gradings.c.outcome == "accepted",
+        gradings.c.device_ns > 0,
+    )
+    .order_by(gradings.c.ended_ns.desc())
+    .limit(4 * _USUAL_OF)
+)
+_SAME = (
+    select(submissions.c.run)
+    .join(gradings, gradings.c.run == submissions.c.run)
+    .where(
+        submissions.c.account == bindparam("account"),
+        submissions.c.source == bindparam("source"),
+        submissions.c.received_ns > bindparam("since"),
+        submissions.c.problem == bindparam("problem"),
+        submissions.c.mode == bindparam("mode"),
+        submissions.c.pool == bindparam("pool"),
+        submissions.c.effort == bindparam("effort"),
+        gradings.c.problem_sha256 == bindparam("problem_sha256"),
+        gradings.c.final == bindparam("final"),
+        gradings.c.state.not_in(("cancelled", "failed")),
+    )
+    .order_by(submissions.c.received_ns.desc())
+    .limit(1)
+)
+_KEEP_SOURCE = sources.update().where(sources.c.sha256 == bindparam("submission"))
+_KEEP_RECEIPT = facts.update().where(facts.c.key == "received")
 
 
 def admit(
@@ -65,19 +110,15 @@ def admit(
         Refusal: a rule is not met; nothing has changed then.
     """
     account = _account(connection, principal, request)
-    columns = submissions.c
-    before = connection.execute(
-        select(columns.run, columns.request_sha256).where(
-            columns.account == account.id, columns.idempotency_key == idempotency_key
-        )
-    ).one_or_none()
+    key = {"account": account.id, "key": idempotency_key}
+    before = connection.execute(_BEFORE, key).one_or_none()
     if before is not None:
         if before.request_sha256 != request_sha256:
             what = "was used for another request"
             raise Refusal(409, "key-used", "Idempotency-Key", what, "draw a new key for each submission")
         return before.run, False
-    if (why := paused(connection, account.name)) is not None:
-        what = f"submissions of {account.name} are paused: {why}"
+    if account.paused is not None:
+        what = f"submissions of {account.name} are paused: {account.paused}"
         raise Refusal(403, "paused", "account", what, "ask the organizers")
     job = _Job.of(connection, service, principal, account, request, name)
     if not request.again and (run := _same(connection, job)) is not None:
@@ -127,7 +168,7 @@ class _Job(NamedTuple):
         """
         settings, problem = service.project.settings, service.files.known.problem(request.problem)
         submission = _submission(request, account.name, name)
-        newest = connection.scalar(select(facts.c.value).where(facts.c.key == _NEWEST))
+        newest = connection.scalar(_NEWEST_RECEIPT)
         received_ns = max(service.clock.now_ns(), int(newest or 0) + 1)
         received = moment(received_ns)
         schedule = schedule_of(settings, problem, received)
@@ -162,9 +203,6 @@ class _Job(NamedTuple):
         )
 
 
-_NEWEST = "received"  # the fact that has the newest receipt
-
-
 def _account(connection: Connection, principal: Principal, request: SubmissionRequest) -> Row[Any]:
     """The account that submits.
 
@@ -178,7 +216,7 @@ def _account(connection: Connection, principal: Principal, request: SubmissionRe
     if request.mode == "submit" and request.effort == "screen":
         what = "times one benchmark case, and so cannot rank"
         raise Refusal(422, "effort", "effort screen", what, "use the mode screen, or the effort quick")
-    return connection.execute(select(accounts).where(accounts.c.id == principal.account_id)).one()
+    return connection.execute(_ACCOUNT, {"account": principal.account_id}).one()
 
 
 def _submission(request: SubmissionRequest, author: str, name: str) -> Submission:
@@ -198,7 +236,7 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest) 
     Raises:
         Refusal: there is none of this name, or none at all; or its device does not run this language.
     """
-    seen = {row.pool: row.device for row in connection.execute(select(workers).where(workers.c.pool.is_not(None)))}
+    seen = {row.pool: row.device for row in connection.execute(_POOLS)}
     pools = service.project.settings.server.pools or sorted(seen)
     pool = request.pool or next(iter(pools), None)
     if pool is None:
@@ -217,16 +255,7 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest) 
 
 def _expected_ns(connection: Connection, problem: Problem, pool: str, mode: Mode, effort: Effort, language: str) -> int:
     """How long such a grading usually takes: the median of the newest; the problem's limits if there are none."""
-    columns = gradings.c
-    newest = connection.execute(
-        select(columns.device_ns, submissions.c.effort, sources.c.language)
-        .join(submissions, submissions.c.run == columns.submission)
-        .join(sources, sources.c.sha256 == submissions.c.source)
-        .where(columns.problem == problem.slug, columns.pool == pool, columns.mode == mode)
-        .where(columns.outcome == "accepted", columns.device_ns > 0)
-        .order_by(columns.ended_ns.desc())
-        .limit(4 * _USUAL_OF)
-    ).all()
+    newest = connection.execute(_NEWEST_LIKE, {"problem": problem.slug, "pool": pool, "mode": mode}).all()
     alike = [row.device_ns for row in newest if (row.effort, row.language) == (effort, language)]
     took = alike or [row.device_ns for row in newest]
     return round(median(took[:_USUAL_OF])) if took else limit_ns(problem, mode)
@@ -234,24 +263,19 @@ def _expected_ns(connection: Connection, problem: Problem, pool: str, mode: Mode
 
 def _same(connection: Connection, job: _Job) -> str | None:
     """The account's newest run of a day that graded the same in the same way, or will."""
-    columns, grading = submissions.c, gradings.c
     return connection.scalar(
-        select(columns.run)
-        .join(gradings, grading.run == columns.run)
-        .where(
-            columns.account == job.account,
-            columns.source == job.submission.sha256,
-            columns.received_ns > job.received_ns - DAY_NS,
-            columns.problem == job.problem.slug,
-            columns.mode == job.mode,
-            columns.pool == job.pool,
-            columns.effort == job.effort,
-            grading.problem_sha256 == job.problem.sha256,
-            grading.final == job.final,
-            grading.state.not_in(("cancelled", "failed")),
-        )
-        .order_by(columns.received_ns.desc())
-        .limit(1)
+        _SAME,
+        {
+            "account": job.account,
+            "source": job.submission.sha256,
+            "since": job.received_ns - DAY_NS,
+            "problem": job.problem.slug,
+            "mode": job.mode,
+            "pool": job.pool,
+            "effort": job.effort,
+            "problem_sha256": job.problem.sha256,
+            "final": job.final,
+        },
     )
 
 
@@ -287,45 +311,39 @@ def _insert(
     _keep_source(connection, job)
     remark = None if job.remark is None else json.dumps(asdict(job.remark))
     common = {
-        "account": job.account, "owner": job.owner, "problem": job.problem.slug, "mode": job.mode, "pool": job.pool,
-        "job_class": job.job_class,
+        "run": run, "account": job.account, "owner": job.owner, "problem": job.problem.slug, "mode": job.mode,
+        "pool": job.pool, "job_class": job.job_class,
     }  # fmt: skip
-    connection.execute(
-        submissions.insert().values(
-            **common,
-            run=run,
-            idempotency_key=idempotency_key,
-            request_sha256=request_sha256,
-            author=job.submission.author,
-            name=job.submission.name,
-            source=job.submission.sha256,
-            effort=job.effort,
-            batch=request.batch,
-            received_ns=job.received_ns,
-            on_time=job.on_time,
-            remark=remark,
-        )
-    )
-    connection.execute(
-        gradings.insert().values(
-            **common,
-            run=run,
-            submission=run,
-            state="queued",
-            version=1,
-            problem_sha256=job.problem.sha256,
-            final=job.final,
-            share=job.share,
-            position=job.received_ns,
-            expected_ns=job.expected_ns,
-            queued_ns=job.received_ns,
-            tries=0,
-            leases=0,
-        )
-    )
+    submission = {
+        "idempotency_key": idempotency_key,
+        "request_sha256": request_sha256,
+        "author": job.submission.author,
+        "name": job.submission.name,
+        "source": job.submission.sha256,
+        "effort": job.effort,
+        "batch": request.batch,
+        "received_ns": job.received_ns,
+        "on_time": job.on_time,
+        "remark": remark,
+    }
+    connection.execute(submissions.insert(), common | submission)
+    grading = {
+        "submission": run,
+        "state": "queued",
+        "version": 1,
+        "problem_sha256": job.problem.sha256,
+        "final": job.final,
+        "share": job.share,
+        "position": job.received_ns,
+        "expected_ns": job.expected_ns,
+        "queued_ns": job.received_ns,
+        "tries": 0,
+        "leases": 0,
+    }
+    connection.execute(gradings.insert(), common | grading)
     newest = {"value": str(job.received_ns)}
-    if not connection.execute(facts.update().where(facts.c.key == _NEWEST).values(**newest)).rowcount:
-        connection.execute(facts.insert().values(key=_NEWEST, **newest))
+    if not connection.execute(_KEEP_RECEIPT, newest).rowcount:
+        connection.execute(facts.insert(), {"key": "received", **newest})
     return run
 
 
@@ -339,6 +357,6 @@ def _keep_source(connection: Connection, job: _Job) -> None:
         "bytes": submission.size_bytes,
         "last_needed_ns": job.received_ns,
     }
-    same = sources.c.sha256 == submission.sha256  # it may have been dropped since
-    if not connection.execute(sources.update().where(same).values(**values)).rowcount:
-        connection.execute(sources.insert().values(sha256=submission.sha256, **values))
+    # Its content, too: it may have been dropped since.
+    if not connection.execute(_KEEP_SOURCE, {"submission": submission.sha256, **values}).rowcount:
+        connection.execute(sources.insert(), {"sha256": submission.sha256, **values})

@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 import secrets
 from base64 import b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from kernelmark.server.database.database import after_commit
-from kernelmark.server.database.tables import accounts, brakes, gradings, sources, submissions
+from kernelmark.server.database.tables import brakes, gradings, sources, submissions
 from kernelmark.server.database.tables import workers as worker_rows
 from kernelmark.server.queue import endings, shares, workers
 from kernelmark.server.queue.known import Known, limit_ns, step_ns
 from kernelmark.server.queue.order import Head, choose, take
-from kernelmark.server.queue.workers import Version
+from kernelmark.server.queue.waiting import AnyRow, Waiting
 from kernelmark.server.service import Service
 from kernelmark.service.work import LEASE_S, Claim, Heartbeat, HeldLease, Lease, Leases, Task, Told
 
@@ -31,6 +31,23 @@ _UNLISTED_NS = 5 * 10**9
 _FOREVER_NS = 3600 * 10**9
 """What a problem may take of which the server has no file any more."""
 
+_of_worker = (gradings.c.worker == bindparam("worker")) & (gradings.c.state == "leased")
+_HELD = select(gradings).where(_of_worker)
+_OPEN_CLAIMS = select(gradings.c.run, gradings.c.claim).where(_of_worker)
+_OPEN_CLAIMS = _OPEN_CLAIMS.order_by(gradings.c.granted_ns, gradings.c.position)
+_PAUSED = select(brakes.c.why).where(brakes.c.subject == bindparam("account"))
+_LEASE = (
+    gradings.update()
+    .where(gradings.c.run == bindparam("leased"))
+    .values(state="leased", version=gradings.c.version + 1, leases=gradings.c.leases + 1)
+)
+_GIVEN = (
+    select(gradings, submissions.c.effort, submissions.c.name, submissions.c.author, sources)
+    .join(submissions, submissions.c.run == gradings.c.submission)
+    .join(sources, sources.c.sha256 == submissions.c.source)
+    .where(gradings.c.run.in_(bindparam("runs", expanding=True)))
+)
+
 
 def claim(connection: Connection, service: Service, worker: str, asked: Claim) -> Leases:
     """Give a worker as many of the jobs that are next as it takes; the same claim again gets the same leases.
@@ -39,11 +56,7 @@ def claim(connection: Connection, service: Service, worker: str, asked: Claim) -
         Refusal: the worker must say hello first.
     """
     row = workers.present(connection, service, worker, asked.instance)
-    held = connection.execute(
-        select(gradings.c.run, gradings.c.claim)
-        .where(gradings.c.worker == worker, gradings.c.state == "leased")
-        .order_by(gradings.c.granted_ns, gradings.c.position)
-    ).all()
+    held = connection.execute(_OPEN_CLAIMS, {"worker": worker}).all()
     if before := [lease.run for lease in held if lease.claim == asked.claim]:
         return _leases(connection, before)
     free = min(asked.free, row.slots + 1 - len(held))
@@ -80,7 +93,7 @@ def told(connection: Connection, worker: str, leases: Sequence[str]) -> Told:
 
 def paused(connection: Connection, account: str = "") -> str | None:
     """Why the whole queue is paused, or the submissions of one account; None: it is not."""
-    return connection.scalar(select(brakes.c.why).where(brakes.c.subject == account))
+    return connection.scalar(_PAUSED, {"account": account})
 
 
 def begin_anew(connection: Connection, service: Service) -> None:
@@ -105,123 +118,48 @@ def end_overdue(connection: Connection, service: Service) -> None:
 
 def _grant(connection: Connection, service: Service, worker: Row[Any], claim: str, free: int) -> list[str]:
     """Lease what is next to a worker, and return the runs."""
-    has, barred = workers.versions(connection, worker), _barred(connection)
-    heads = _heads(connection, worker, has, barred)
+    waiting = Waiting(connection, worker)
+    heads = waiting.heads()
     if not heads:
         return []
     times = shares.load(connection, worker.pool)
     taken, runs = list[Head](), list[str]()
     while len(runs) < free and (head := choose(times, heads.values())) is not None:
-        job = _job(connection, worker.pool, head)
+        job = waiting.job(head)
         take(times, head, job.expected_ns, {other.job_class for other in heads.values()})
         _lease(connection, service, worker, claim, job)
         taken.append(head)
         runs.append(job.run)
-        key = head.job_class, head.share
-        del heads[key]
-        heads |= _heads(connection, worker, has, barred, key)
+        del heads[head.job_class, head.share]
+        heads |= waiting.heads((head.job_class, head.share))
     shares.save(connection, worker.pool, times, taken)
     after_commit(connection, lambda: service.changes.tell("queue", *(f"run:{run}" for run in runs)))
     return runs
 
 
-_Heads = dict[tuple[str, str], Head]
-
-
-def _heads(
-    connection: Connection,
-    worker: Row[Any],
-    has: Collection[Version],
-    barred: Collection[int],
-    of: tuple[str, str] | None = None,
-) -> _Heads:
-    """The oldest job of each class and share, or of one, that a worker may grade."""
-    columns = gradings.c
-    kind = columns.job_class, columns.share, columns.problem, columns.problem_sha256, columns.final
-    waits = [columns.state == "queued", columns.pool == worker.pool]
-    if of is not None:
-        waits += [columns.job_class == of[0], columns.share == of[1]]
-    if barred:
-        waits.append(columns.account.not_in(barred))
-    usual = select(*kind, func.min(columns.position).label("position"))
-    usual = usual.where(*waits, columns.choosy.is_(False)).group_by(*kind)
-    choosy = select(*kind, columns.position, columns.workers_failed, columns.refused_by)
-    choosy = choosy.where(*waits, columns.choosy.is_(True))
-    found: _Heads = {}
-    takeable = [row for row in connection.execute(choosy) if _may_take(connection, worker, row)]
-    for row in (*connection.execute(usual), *takeable):
-        key = row.job_class, row.share
-        if Version(row.problem, row.problem_sha256, bool(row.final)) not in has:
-            continue
-        if key not in found or row.position < found[key].position:
-            found[key] = Head(row.job_class, row.share, row.position)
-    return found
-
-
-def _may_take(connection: Connection, worker: Row[Any], job: Row[*tuple[Any, ...]]) -> bool:
-    """Whether a job that some could not grade may go to this worker: not to one of those while there is another."""
-    failed, refused = json.loads(job.workers_failed), json.loads(job.refused_by)
-    if worker.name in refused:
-        return False
-    if worker.name not in failed:
-        return True
-    others = select(worker_rows.c.name).where(
-        worker_rows.c.pool == worker.pool,
-        worker_rows.c.paused == "",
-        worker_rows.c.alive_ns >= worker.alive_ns - workers.ALIVE_NS,
-        worker_rows.c.name.not_in([*failed, *refused]),
-    )
-    return connection.execute(others).first() is None
-
-
-def _barred(connection: Connection) -> list[int]:
-    """The accounts whose submissions are not graded at present."""
-    named = select(accounts.c.id).join(brakes, brakes.c.subject == accounts.c.name)
-    return list(connection.scalars(named))
-
-
-def _job(connection: Connection, pool: str, head: Head) -> Row[*tuple[Any, ...]]:
-    columns = gradings.c
-    return connection.execute(
-        select(columns.run, columns.expected_ns, columns.problem, columns.mode).where(
-            columns.state == "queued",
-            columns.pool == pool,
-            columns.choosy.in_((False, True)),
-            columns.job_class == head.job_class,
-            columns.share == head.share,
-            columns.position == head.position,
-        )
-    ).one()
-
-
-def _lease(connection: Connection, service: Service, worker: Row[Any], claim: str, job: Row[*tuple[Any, ...]]) -> None:
+def _lease(connection: Connection, service: Service, worker: Row[Any], claim: str, job: AnyRow) -> None:
     now = service.clock.monotonic_ns()
-    connection.execute(
-        gradings.update()
-        .where(gradings.c.run == job.run)
-        .values(
-            state="leased",
-            version=gradings.c.version + 1,
-            leases=gradings.c.leases + 1,
-            lease=secrets.token_hex(16),
-            claim=claim,
-            worker=worker.name,
-            instance=worker.instance,
-            leased_ns=service.clock.now_ns(),
-            granted_ns=now,
-            **_times(service.files.known, job, now, began=False),
-        )
-    )
+    lease = {
+        "leased": job.run,
+        "lease": secrets.token_hex(16),
+        "claim": claim,
+        "worker": worker.name,
+        "instance": worker.instance,
+        "leased_ns": service.clock.now_ns(),
+        "granted_ns": now,
+        **_times(service.files.known, job, now, began=False),
+    }
+    connection.execute(_LEASE, lease)
 
 
-def _times(known: Known, job: Row[*tuple[Any, ...]], now: int, *, began: bool) -> dict[str, int]:
+def _times(known: Known, job: AnyRow, now: int, *, began: bool) -> dict[str, int]:
     """Until when a lease counts. One that waits in its worker for another to end may take as much longer."""
     own = _limit_ns(known, job)
     before = 0 if began else max((limit_ns(problem, "submit") for problem in known.problems.values()), default=own)
     return {"leased_until_ns": now + _LEASE_NS, "hard_end_ns": now + 2 * (own + before)}
 
 
-def _limit_ns(known: Known, job: Row[*tuple[Any, ...]]) -> int:
+def _limit_ns(known: Known, job: AnyRow) -> int:
     problem = known.problems.get(job.problem)
     return _FOREVER_NS if problem is None else limit_ns(problem, job.mode)
 
@@ -247,21 +185,14 @@ def _renew(connection: Connection, service: Service, grading: Row[Any], held: He
 
 
 def _held(connection: Connection, worker: str) -> list[Row[Any]]:
-    leased = select(gradings).where(gradings.c.worker == worker, gradings.c.state == "leased")
-    return list(connection.execute(leased))
+    return list(connection.execute(_HELD, {"worker": worker}))
 
 
 def _leases(connection: Connection, runs: Sequence[str]) -> Leases:
     """The tasks of leased runs, in this order."""
     if not runs:
         return Leases(leases=())
-    given = (
-        select(gradings, submissions.c.effort, submissions.c.name, submissions.c.author, sources)
-        .join(submissions, submissions.c.run == gradings.c.submission)
-        .join(sources, sources.c.sha256 == submissions.c.source)
-        .where(gradings.c.run.in_(runs))
-    )
-    by_run = {row.run: row for row in connection.execute(given)}
+    by_run = {row.run: row for row in connection.execute(_GIVEN, {"runs": list(runs)})}
     return Leases(leases=tuple(Lease(lease=by_run[run].lease, task=_task(by_run[run])) for run in runs))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, func, select
+from sqlalchemy import Connection, Row, bindparam, case, func, select
 
 from kernelmark.project.phases import DailyLimits
 from kernelmark.project.settings import Settings
@@ -26,6 +26,26 @@ PUBLIC = DailyLimits(gradings_a_day=30, checks_a_day=60, device_seconds_a_day=60
 """What counts on a server beyond this machine where the project sets no limit."""
 _MOST_FAILED = 5
 _QUEUE_RETRY_S = 30
+
+_since = gradings.c.queued_ns > bindparam("since")
+_shown = (gradings.c.visible_ns <= bindparam("now")) & gradings.c.device_ns.is_not(None)
+_USED = (
+    select(
+        *(gradings.c.run, gradings.c.state, gradings.c.charged, gradings.c.mode, gradings.c.queued_ns),
+        case((_shown, gradings.c.device_ns), else_=gradings.c.expected_ns).label("took_ns"),
+    )
+    .where(
+        ((gradings.c.owner == bindparam("owner")) & _since)
+        | (gradings.c.account.in_(bindparam("members", expanding=True)) & _since),
+        gradings.c.job_class != "regrade",
+    )
+    .order_by(gradings.c.queued_ns)
+)
+_OPEN = (
+    select(func.count())
+    .select_from(gradings)
+    .where(gradings.c.owner == bindparam("owner"), gradings.c.state.in_(("queued", "leased")))
+)
 
 
 def limits_at(settings: Settings, now_ns: int) -> DailyLimits:
@@ -81,18 +101,12 @@ def _used(
     connection: Connection, service: Service, account: Row[Any], owner: str, now_ns: int
 ) -> tuple[list[Use], list[Use]]:
     """What counts for an account and its team, oldest first, and what of it has failed by our fault."""
-    since, columns = now_ns - DAY_NS, gradings.c
+    since = now_ns - DAY_NS
     members = {account.id: account.name}
     if account.team is not None:
         members |= dict(_members(connection, account.team, since))
-    mine = (columns.owner == owner) & (columns.queued_ns > since)
-    members_own = columns.account.in_(list(members)) & (columns.queued_ns > since)
-    shown = (columns.visible_ns <= service.clock.now_ns()) & columns.device_ns.is_not(None)
-    took = case((shown, columns.device_ns), else_=columns.expected_ns).label("took_ns")
-    kept = columns.run, columns.state, columns.charged, columns.mode, columns.queued_ns, took
-    found = connection.execute(
-        select(*kept).where(mine | members_own, columns.job_class != "regrade").order_by(columns.queued_ns)
-    )
+    of_both = {"owner": owner, "members": list(members), "since": since, "now": service.clock.now_ns()}
+    found = connection.execute(_USED, of_both)
     used, failed = list[Use](), list[Use]()
     for row in found:
         use = Use(account.name, moment(row.queued_ns), row.took_ns, row.mode == "check", row.run)
@@ -120,8 +134,7 @@ def _members(connection: Connection, team: str, since_ns: int) -> list[tuple[int
 def _refuse_full_queue(connection: Connection, limits: DailyLimits, owner: str, who: str) -> None:
     if limits.queued_at_once is None:
         return
-    waiting = (gradings.c.owner == owner) & gradings.c.state.in_(("queued", "leased"))
-    number = connection.scalar(select(func.count()).select_from(gradings).where(waiting)) or 0
+    number = connection.scalar(_OPEN, {"owner": owner}) or 0
     if number >= limits.queued_at_once:
         what = f"has {number} of {limits.queued_at_once} submissions in the queue"
         remedy = "submit again when one of them has ended"

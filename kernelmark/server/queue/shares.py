@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from kernelmark.server.database.tables import shares
 from kernelmark.server.queue.order import COST, Head, Shares
 from kernelmark.service.submissions import JobClass
 
+_LOAD = select(shares).where(shares.c.pool == bindparam("pool"))
+_UPDATE = shares.update().where(
+    shares.c.pool == bindparam("of"),
+    shares.c.job_class == bindparam("of_class"),
+    shares.c.owner == bindparam("of_owner"),
+)
+_CORRECT = _UPDATE.values(virtual_ns=shares.c.virtual_ns + bindparam("more_ns"))
+
 
 def load(connection: Connection, pool: str) -> Shares:
     """The virtual times of a pool."""
     found = Shares()
-    for row in connection.execute(select(shares).where(shares.c.pool == pool)):
+    for row in connection.execute(_LOAD, {"pool": pool}):
         if not row.job_class:
             found.present_ns, found.people_next = row.present_ns, bool(row.virtual_ns)
         elif not row.owner:
@@ -38,11 +46,8 @@ def save(connection: Connection, pool: str, now: Shares, taken: Iterable[Head]) 
 def correct(connection: Connection, pool: str, job_class: JobClass, share: str, more_ns: int) -> None:
     """Put right what a job was expected to take, by how much more it took; less than zero: it took less."""
     for owner, nanoseconds in (("", more_ns * COST[job_class]), (share, more_ns)):
-        connection.execute(
-            shares.update()
-            .where(shares.c.pool == pool, shares.c.job_class == job_class, shares.c.owner == owner)
-            .values(virtual_ns=shares.c.virtual_ns + nanoseconds)
-        )
+        of = {"of": pool, "of_class": job_class, "of_owner": owner}
+        connection.execute(_CORRECT, {**of, "more_ns": nanoseconds})
 
 
 def forget_the_idle(connection: Connection) -> None:
@@ -56,8 +61,6 @@ def forget_the_idle(connection: Connection) -> None:
 
 
 def _write(connection: Connection, pool: str, job_class: str, owner: str, virtual_ns: int, present_ns: int) -> None:
-    key = {"pool": pool, "job_class": job_class, "owner": owner}
     values = {"virtual_ns": virtual_ns, "present_ns": present_ns}
-    same = [getattr(shares.c, name) == value for name, value in key.items()]
-    if not connection.execute(shares.update().where(*same).values(**values)).rowcount:
-        connection.execute(shares.insert().values(**key, **values))
+    if not connection.execute(_UPDATE, {"of": pool, "of_class": job_class, "of_owner": owner, **values}).rowcount:
+        connection.execute(shares.insert(), {"pool": pool, "job_class": job_class, "owner": owner, **values})

@@ -14,6 +14,7 @@ from kernelmark.server.queue import leases, limits, shares, workers
 from kernelmark.server.queue.known import moment
 from kernelmark.server.queue.order import Job, ends, in_order
 from kernelmark.server.queue.places import Place, Queue
+from kernelmark.server.queue.waiting import AnyRow
 from kernelmark.server.queue.workers import Version
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
@@ -141,7 +142,7 @@ def _expected_s(service: Service, row: Row[Any], state: State, place: Place | No
     return None
 
 
-def _remaining_ns(service: Service, row: Row[*tuple[Any, ...]]) -> int:
+def _remaining_ns(service: Service, row: AnyRow) -> int:
     """How long a leased grading still takes."""
     used_ns = 0 if row.started_ns is None else service.clock.monotonic_ns() - row.started_ns
     return int(max(0, row.expected_ns - used_ns))
