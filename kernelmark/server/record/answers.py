@@ -6,10 +6,11 @@ acknowledgement may send the same answer again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
@@ -27,9 +28,6 @@ from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import Answer
 
-if TYPE_CHECKING:
-    from kernelmark.server.record.recorder import Recorder
-
 
 @dataclass(frozen=True)
 class ReadAnswer:
@@ -40,8 +38,11 @@ class ReadAnswer:
     timing: Timing | None
 
 
-def take_answer(service: Service, recorder: Recorder, worker: str, answer: Answer) -> Future[str]:
+def take_answer(service: Service, due: Callable[[], None], worker: str, answer: Answer) -> Future[str]:
     """Take an answer of the worker of this name; callable in any thread but the event loop's, since it reads files.
+
+    Args:
+        due: wakes the recorder.
 
     Returns:
         The run, once its new state is durable; then the recorder is woken. The future raises the refusals of
@@ -53,7 +54,7 @@ def take_answer(service: Service, recorder: Recorder, worker: str, answer: Answe
     found = read_answer(service, answer)
     result = service.database.write(lambda connection: accept_answer(connection, service, worker, answer, found))
 
-    result.add_done_callback(lambda _: recorder.due())
+    result.add_done_callback(lambda _: due())
     return result
 
 

@@ -74,7 +74,7 @@ async def answer(request: Request, principal: Working, given: Answer) -> Acknowl
     """Answer a lease. Once it is acknowledged the worker may forget it; the same answer again is acknowledged again."""
     service: Service = request.app.state.service
     recorder: Recorder = request.app.state.recorder
-    taken = await asyncio.to_thread(take_answer, service, recorder, _name(principal), given)
+    taken = await asyncio.to_thread(take_answer, service, recorder.due, _name(principal), given)
     return Acknowledged(run=await asyncio.wrap_future(taken))
 
 

@@ -279,7 +279,7 @@ def test_who_waits_is_told_after_the_commit(stored: Stored, monkeypatch: pytest.
         told.extend((topic, stored.row(RUN).state) for topic in topics)
 
     monkeypatch.setattr(stored.service.changes, "tell", tell)
-    assert take_answer(stored.service, recorder, "gpu1", answer(verdict.to_json())).result() == RUN
+    assert take_answer(stored.service, recorder.due, "gpu1", answer(verdict.to_json())).result() == RUN
     stored.close()
     assert (f"run:{RUN}", "graded") in told
     assert {state for _, state in told} == {"graded"}
