@@ -19,8 +19,10 @@ from kernelmark.project.problems import identity
 from kernelmark.project.project import Project
 from kernelmark.record.records import ledger, whole
 from kernelmark.server.clock import Clock
-from kernelmark.server.database.database import Database, engine_of
-from kernelmark.server.database.tables import accounts, gradings, metadata, sources, submissions, workers
+from kernelmark.server.database import migrations
+from kernelmark.server.database.database import Database
+from kernelmark.server.database.tables import accounts, gradings, sources, submissions, workers
+from kernelmark.server.lock import DATABASE, FOLDER
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.record.sources import as_stored
 from kernelmark.server.service import Service
@@ -49,20 +51,24 @@ class StillClock(Clock):
 class Stored:
     """A service on a temporary project, and its database to put rows into."""
 
-    def __init__(self, root: Path, settings: str = "", problems: tuple[str, ...] = ("vector_add", "softmax")) -> None:
+    def __init__(
+        self,
+        root: Path,
+        settings: str = "",
+        problems: tuple[str, ...] = ("vector_add", "softmax"),
+    ) -> None:
         self.root, self.clock = root, StillClock()
-        for slug in problems:
+        for slug in problems:  # none: a copy of a project, which has them
             shutil.copytree(ROOT / "problems" / slug, root / "problems" / slug)
+        root.mkdir(exist_ok=True)
         (root / "kernelmark.toml").write_text(settings)
-        (root / ".kernelmark").mkdir()
-        self.file = root / ".kernelmark/served.db"
+        self.file = root / FOLDER / DATABASE
+        self.file.parent.mkdir(parents=True)
         self.open()
 
     def open(self) -> None:
         """Begin as a server does, also after the files were exchanged."""
-        engine = engine_of(self.file)
-        metadata.create_all(engine)
-        engine.dispose()
+        migrations.upgrade(self.file)
         self.service = Service(Project(self.root), Database(self.file), clock=self.clock)
         self.service.files.refresh(self.service.database)
         self.settings = self.service.project.settings
@@ -102,6 +108,7 @@ class Stored:
         self.service.database.write(change).result()
 
     def submission(self, author: str = "ada", number: int = 0, name: str = "kernel.py") -> Submission:
+        """A source of its own for each number."""
         return Submission(name=name, author=author, language="py", source=f"# {number}\n".encode(), beside=())
 
     def verdict(self, submitted: Submission, run: str, slug: str = "vector_add", **other: Any) -> Verdict:
@@ -153,9 +160,11 @@ class Stored:
 
         self.service.database.write(change).result()
 
-    def graded(self, number: int = 0, run: str | None = None, slug: str = "vector_add", **values: Any) -> Verdict:
+    def graded(
+        self, number: int = 0, run: str | None = None, slug: str = "vector_add", author: str = "ada", **values: Any
+    ) -> Verdict:
         """A graded submission that is not recorded yet; its verdict."""
-        run, submitted = run or f"{number + 1:016x}", self.submission(number=number)
+        run, submitted = run or f"{number + 1:016x}", self.submission(author, number)
         verdict = self.verdict(submitted, run, slug)
         self.add(run, "graded", submitted, verdict.to_json(), problem=slug, **values)
         return verdict
