@@ -36,7 +36,7 @@ from kernelmark.record.records import ListedProblem
 from kernelmark.server.record.boards import LedgerHead
 from kernelmark.server.record.repairing import LedgerRepair
 from kernelmark.service.submissions import QueueStatus, SubmissionStatus
-from kernelmark.text.show import ProblemNotes
+from kernelmark.text.problem import ProblemNotes
 from kernelmark.text.standings import RunDocument
 from kernelmark.text.words import Word
 from leaderboard.record.inspection import Inspection

@@ -76,12 +76,11 @@ def problems_show(problem: str, form: str) -> None:
     from kernelmark.authoring.sheet import sheet
     from kernelmark.project.problems import find_problem
     from kernelmark.text import problem as text
-    from kernelmark.text import show
 
     settings = load_settings(problem)
     asked = find_problem(settings, problem)
     if form == "json":
-        print_document("problem", show.problem_document(asked))
+        print_document("problem", text.document(asked))
     else:
         found = sheet(settings, asked)
         now, columns = datetime.now(UTC), min(text.WIDTH, width(sys.stdout))

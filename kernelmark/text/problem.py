@@ -8,7 +8,9 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
+
+from typing_extensions import TypedDict
 
 from kernelmark.text.terminal import INDENT, Line, counted, labelled, visible
 from leaderboard.text.units import duration
@@ -188,3 +190,22 @@ def _of_outputs(spec: Problem) -> str:
         elif own.off_by:
             lines.append(f"; `{name}` may be off by {own.off_by}{most}")
     return "".join(lines)
+
+
+class ProblemNotes(TypedDict):
+    """What is printed with a problem for programs."""
+
+    decided_by: str
+    hidden_tests: int
+    private_tests: NotRequired[int]
+
+
+def document(spec: Problem) -> dict[str, Any]:
+    """The same for programs: the parsed `problem.toml` and what decides; hidden cases are counted but left out."""
+    shown = [case for case in spec.tests if not case.hidden]
+    left_out = {"tests": tuple(shown), "private": None}
+    document = spec.model_copy(update=left_out).model_dump(mode="json", exclude_none=True)
+    notes: ProblemNotes = {"decided_by": spec.decided_by, "hidden_tests": len(spec.tests) - len(shown)}
+    if spec.private:
+        notes["private_tests"] = spec.private.cases
+    return {**document, **notes}

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NotRequired
-
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING
 
 from harness.verdict import Outcome, Verdict
 from kernelmark.text import findings, standings, times
@@ -178,25 +176,6 @@ def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now
         stands = (f"you are {visible(place)}" for place in places.get(problem.slug, ()))
         below = [", ".join(problem.tags), open_now(problem, now) if problem.deadline else "", *stands]
         yield from (Line(" " * (width + 2) + line, "dim") for line in below if line)
-
-
-class ProblemNotes(TypedDict):
-    """What is printed with a problem for programs."""
-
-    decided_by: str
-    hidden_tests: int
-    private_tests: NotRequired[int]
-
-
-def problem_document(spec: Problem) -> dict[str, Any]:
-    """The same for programs: the parsed `problem.toml` and what decides; hidden cases are counted but left out."""
-    shown = [case for case in spec.tests if not case.hidden]
-    left_out = {"tests": tuple(shown), "private": None}
-    document = spec.model_copy(update=left_out).model_dump(mode="json", exclude_none=True)
-    notes: ProblemNotes = {"decided_by": spec.decided_by, "hidden_tests": len(spec.tests) - len(shown)}
-    if spec.private:
-        notes["private_tests"] = spec.private.cases
-    return {**document, **notes}
 
 
 def calibration(measured: Calibration, path: Path) -> Iterator[str]:

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
 from leaderboard.record import chain
-from leaderboard.record.chain import Head
+from leaderboard.record.chain import Head, LinePlace
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, SELECTION, VERDICT, Entry, encode
 from leaderboard.record.fields import Facts, after
@@ -59,7 +59,8 @@ class JsonlLedger:
         `<slug>.jsonl.torn`; the entry's `warnings` say so.
 
         With `unless_run`, a run that the ledger has is not added again: its verdict there is returned, which may be
-        another one. That is looked up, and `head` is compared with the file, under the lock of the append.
+        another one. The file must begin with `head`, if that is given, and only the lines after it are searched for the
+        run. Both are done under the lock of the append.
 
         Raises:
             LedgerError: the verdict is of another problem, the last line is broken, the file does not begin with
@@ -72,7 +73,7 @@ class JsonlLedger:
         documents, known = [*events, (VERDICT, verdict.to_json().encode())], list[Entry]()
 
         def made() -> Sequence[tuple[str, bytes]]:
-            known.extend(self._of_run(verdict.run) if unless_run else [])
+            known.extend(self._of_run(verdict.run, head) if unless_run else [])
             return [] if known else documents
 
         appended = self._append(made, head)
@@ -215,10 +216,14 @@ class JsonlLedger:
             raise LedgerError(f"{self.path} cannot be appended to ({error.strerror})") from error
         return entries
 
-    def _of_run(self, run: str) -> list[Entry]:
-        """The verdict of a run anywhere in the file, also one that reading leaves out."""
-        with self._index.lines(self.path) as lines:
-            return [*lines.read(lines.places(run)[:1])]
+    def _of_run(self, run: str, after: Head | None = None) -> list[Entry]:
+        """The verdict of a run anywhere in the file, or after a head; also one that reading leaves out."""
+        if after is None:
+            with self._index.lines(self.path) as lines:
+                return [*lines.read(lines.places(run)[:1])]
+        with chain.opened(self.path) as file:
+            added = chain.walk(self.path, file, LinePlace(after.seq, 0, after.bytes), after.sha256)
+            return [entry for entry, _ in added if entry.kind == VERDICT and entry.verdict.run == run]
 
     def _lacks(self, entry: Entry, events: Container[tuple[str, bytes]]) -> bool:
         if entry.kind != VERDICT:

@@ -488,7 +488,7 @@ def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, to
     found = written(tmp_path, TOML + toml, reference)
     whole = text(problem.lines(found)).replace("\n" + " " * 14, " ").split("\n")
     assert lines_of(whole, "tolerance") == [f"tolerance   {told}"]
-    assert show.problem_document(found)["decided_by"] == decider
+    assert problem.document(found)["decided_by"] == decider
 
 
 @pytest.mark.parametrize(

@@ -48,18 +48,16 @@ def appended(settings: Settings, row: Any, head: Head | None) -> tuple[Recorded,
     Args:
         settings: with which all lines of a ledger are read.
         row: of `GRADED`.
-        head: what the ledger must begin with, if that is known.
+        head: up to where the ledger is known not to have the run; None: it is searched as a whole.
 
     Returns:
-        The run as the ledger has it, and how far the ledger goes; None if it was not appended to.
+        The run as the ledger has it, and how far the ledger goes.
 
     Raises:
         LedgerError: the ledger was changed, or cannot be appended to.
         HarnessError: the source cannot be archived.
     """
     own = ledger(settings, row.problem)
-    if there := own.runs(row.run):
-        return Recorded.of(there[0], row.answer), None
     archive(settings.locate("archive"), row.problem, submission(row))
     remark = Remark(**parse_json(row.remark)).event(row.run) if row.remark else None
     exempt = row.job_class == "regrade"

@@ -24,7 +24,7 @@ from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.tables import accounts
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
-from kernelmark.text.show import problem_document
+from kernelmark.text import problem as text
 from leaderboard.record.entry import NO_HASH
 from leaderboard.record.teams import Teams
 from leaderboard.standings.visibility import Rule
@@ -72,7 +72,7 @@ def problem(service: Service, slug: str) -> str:
     Raises:
         Refusal: there is none, or it cannot be graded.
     """
-    document = problem_document(service.files.known.problem(slug))
+    document = text.document(service.files.known.problem(slug))
     return portable(written("problem", document), service.project.root)
 
 

@@ -50,6 +50,8 @@ class Recorder:
         self._publisher = Publisher(boards.settings_of(service))
         self._changed, self._due, self._closed = threading.Condition(), False, False
         self._stopped = dict[str, str]()
+        self._searched = dict[str, Head]()
+        """Up to where ledgers were searched for every run that is not recorded yet; new runs are drawn at random."""
         self._tried_ns = service.clock.monotonic_ns()
         self._busy_since_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -164,21 +166,43 @@ class Recorder:
             return connection.execute(query).all()
 
     def _record(self, rows: Sequence[Any]) -> None:
-        made, heads = list[Recorded](), dict[str, Head]()
         with self._service.database.read() as connection:
             known = stores.heads_of(connection)
-        for row in rows:
-            if row.problem in self._stopped:
-                continue
-            try:
-                found, head = appended(self._settings, row, heads.get(row.problem, known.get(row.problem)))
-                made.append(found)
-                heads |= {row.problem: head} if head else {}
-            except HarnessError as error:
-                if isinstance(error, LedgerError):
-                    self._stop(row.problem, error)
-                self._set_aside(row.run, error)
+        made, heads = list[Recorded](), dict[str, Head]()
+        for slug in dict.fromkeys(row.problem for row in rows):
+            some = [row for row in rows if row.problem == slug]
+            self._record_in(slug, some, known.get(slug), made, heads)
         self._mark(made, heads)
+
+    def _record_in(
+        self, slug: str, rows: Sequence[Any], known: Head | None, made: list[Recorded], heads: dict[str, Head]
+    ) -> None:
+        """Record gradings in one ledger; adds what it has then, and how far it goes."""
+        own, left, head = ledger(self._settings, slug), [*rows], self._searched.pop(slug, None)
+        try:
+            if head is None:
+                head = own.head()
+                there = {run.run: run for run in stores.recorded(own, {row.run: row.answer for row in rows})}
+                made += there.values()
+                left = [row for row in rows if row.run not in there]
+                if known is not None:
+                    own.refuse_another(known)
+            while left:
+                try:
+                    run, head = appended(self._settings, left[0], head)
+                    made.append(run)
+                except LedgerError:
+                    raise
+                except HarnessError as error:
+                    self._set_aside(left[0].run, error)
+                del left[0]
+        except LedgerError as error:
+            self._stop(slug, error)
+            if left:
+                self._set_aside(left[0].run, error)
+            return
+        if head is not None:
+            heads[slug] = self._searched[slug] = head
 
     def _mark(self, made: Sequence[Recorded], heads: Mapping[str, Head] = MappingProxyType({})) -> None:
         now = self._service.clock.now_ns()
@@ -190,10 +214,11 @@ class Recorder:
 
         self._service.database.write(change).result()
         for run in (run for run in made if run.differs):
-            _log.error("run %s: the ledger has another verdict than the answer, which is kept aside", run.verdict.run)
-        self._service.changes.tell(*(f"run:{run.verdict.run}" for run in made), "queue")
-        self._publisher.settings = boards.settings_of(self._service)
-        for slug in {run.verdict.problem.slug for run in made}:
+            _log.error("run %s: the ledger has another verdict than the answer, which is kept aside", run.run)
+        self._service.changes.tell(*(f"run:{run.run}" for run in made), "queue")
+        if heads:
+            self._publisher.settings = boards.settings_of(self._service)
+        for slug in heads:
             self._publisher.due(slug)
 
     def _set_aside(self, run: str, error: HarnessError) -> None:

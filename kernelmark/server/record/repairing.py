@@ -71,7 +71,7 @@ def compare(database: Database, settings: Settings) -> Iterator[LedgerRepair]:
         except LedgerError as error:
             damage = error.what
         try:
-            there = {run.verdict.run for run in stores.recorded(own, runs)}
+            there = {run.run for run in stores.recorded(own, runs)}
         except LedgerError as error:
             yield LedgerRepair(slug, str(error))
             continue

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from harness.verdict import Verdict
+from harness.verdict import Outcome
 from kernelmark.server.database.tables import aside, gradings, heads
 from kernelmark.server.record.answers import score_s
 from leaderboard.record.chain import Head
@@ -24,9 +24,13 @@ _ASKED = 1000  # runs that a ledger is asked for at a time
 class Recorded:
     """A run that a ledger has, and what a worker has answered, if the database has that."""
 
-    verdict: Verdict
+    run: str
     document: str
+    """The ledger's verdict."""
     answer: str | None
+    outcome: Outcome
+    score_s: float | None
+    device_ns: int
 
     @classmethod
     def of(cls, entry: Entry, answer: str | None) -> Recorded:
@@ -34,7 +38,9 @@ class Recorded:
         Raises:
             LedgerError: the verdict is of a version that this one cannot read.
         """
-        return cls(entry.verdict, entry.document.decode(), answer)
+        found = entry.verdict
+        document = entry.document.decode()
+        return cls(found.run, document, answer, found.outcome, score_s(found), found.duration_ns)
 
     @property
     def differs(self) -> bool:
@@ -64,14 +70,16 @@ def recorded(ledger: JsonlLedger, runs: Mapping[str, str | None]) -> Iterator[Re
     """Those of some runs that a ledger has; the values are their answers in the database.
 
     Raises:
-        LedgerError: while iterating: its chain is broken, or as `Recorded.of`.
+        LedgerError: while iterating: its chain is broken.
     """
     wanted = list(runs)
     for start in range(0, len(wanted), _ASKED):
         with ledger.lines() as lines:
             verdicts = lines.of_runs(wanted[start : start + _ASKED])
-            for verdict, entry in zip(verdicts, lines.read(verdicts), strict=True):
-                yield Recorded.of(entry, runs[verdict.run])
+            for found, entry in zip(verdicts, lines.read(verdicts), strict=True):
+                score = None if found.median_ns is None else found.median_ns / 1e9
+                document, answer = entry.document.decode(), runs[found.run]
+                yield Recorded(found.run, document, answer, found.outcome, score, found.duration_ns)
 
 
 def heads_of(connection: Connection) -> dict[str, Head]:
@@ -84,19 +92,17 @@ def mark(connection: Connection, now_ns: int, found: Iterable[Recorded]) -> None
     columns = gradings.c
     next_cursor = select(func.coalesce(func.max(columns.cursor), 0) + 1).scalar_subquery()
     for run in found:
-        verdict = run.verdict
         if run.differs:
             why = "the ledger has another verdict of this run"
-            connection.execute(insert(aside).values(run=verdict.run, at_ns=now_ns, why=why, answer=run.answer))
-        score = score_s(verdict)
+            connection.execute(insert(aside).values(run=run.run, at_ns=now_ns, why=why, answer=run.answer))
         values = {
-            "outcome": verdict.outcome.value,
-            "score_s": None if score is None else repr(score),
             "state": "recorded",
             "version": columns.version + 1,
             "answer": run.document,
-            "device_ns": verdict.duration_ns,
-            "charged": True,
+            "outcome": run.outcome.value,
+            "score_s": None if run.score_s is None else repr(run.score_s),
+            "device_ns": run.device_ns,
+            "charged": columns.job_class != "regrade",
             "error": None,
             "error_class": None,
             "stuck": None,
@@ -104,7 +110,7 @@ def mark(connection: Connection, now_ns: int, found: Iterable[Recorded]) -> None
             "visible_ns": func.coalesce(columns.visible_ns, now_ns),
             "cursor": func.coalesce(columns.cursor, next_cursor),
         }
-        connection.execute(update(gradings).where(columns.run == verdict.run).values(values))
+        connection.execute(update(gradings).where(columns.run == run.run).values(values))
 
 
 def remember(connection: Connection, slug: str, head: Head | None) -> None:

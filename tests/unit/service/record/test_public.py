@@ -15,10 +15,11 @@ from sqlalchemy import insert
 from starlette.testclient import TestClient
 
 from kernelmark.server.accounts import tokens
-from kernelmark.server.accounts.principal import OWN_SCOPES
+from kernelmark.server.accounts.principal import SCOPES
 from kernelmark.server.app import create_app
 from kernelmark.server.database.tables import accounts, facts
 from kernelmark.server.record.recorder import Recorder
+from kernelmark.service.accounts import Role
 from tests.documents import valid
 from tests.service_fixtures import PROBLEM
 from tests.unit.conftest import Command
@@ -60,16 +61,15 @@ def course(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Course]:
         yield Course(stored, "a" * 16, "b" * 16)
 
 
-def client(stored: Stored, name: str | None = None, role: str = "participant") -> TestClient:
+def client(stored: Stored, name: str | None = None, role: Role = "participant") -> TestClient:
     """Who asks: nobody, or somebody with a token."""
     headers = {}
     if name is not None:
         fields = {"name": name, "folded": name, "role": role, "state": "active", "created_ns": NOW_NS}
-        scopes = OWN_SCOPES | ({"assist"} if role != "participant" else set())
 
         def change(connection: Any) -> str:
             account = connection.execute(insert(accounts).values(**fields)).inserted_primary_key[0]
-            return tokens.make(connection, NOW_NS, "client", account=account, scopes=scopes)
+            return tokens.make(connection, NOW_NS, "client", account=account, scopes=SCOPES[role])
 
         headers = {"Authorization": f"Bearer {stored.service.database.write(change).result()}"}
     app = create_app(stored.service, Recorder(stored.service))
@@ -114,7 +114,8 @@ def test_once_it_is_closed_all_but_hidden_sizes_is_shown(course: Course, who: st
 
 
 def test_ones_own_runs_and_those_who_assist_see_all_of_them(course: Course) -> None:
-    for name, role in (("ada", "participant"), ("eve", "assistant")):
+    roles: dict[str, Role] = {"ada": "participant", "eve": "assistant"}
+    for name, role in roles.items():
         answer = client(course.stored, name, role).get(f"/api/v1/runs/{course.frozen}")
         assert (answer.status_code, answer.headers["cache-control"]) == (200, "private, no-store")
         assert SECRET_SOURCE in answer.text

@@ -244,10 +244,11 @@ def test_a_ledger_says_what_is_there_under_the_lock_of_the_append(stored: Stored
     assert head is not None
     assert (head.seq, head.sha256, head.bytes) == (1, first.hash, ledger.path.stat().st_size)
     other = verdict.model_copy(update={"log": "another story"})
-    assert ledger.append(other, unless_run=True, head=head).document == verdict.to_json().encode()
+    assert ledger.append(other, unless_run=True).document == verdict.to_json().encode()
     assert ledger.head() == head
     later = verdict.model_copy(update={"run": "c" * 16, "created_at": verdict.created_at + timedelta(seconds=1)})
     ledger.append(later, unless_run=True, head=head)
+    assert ledger.append(later, unless_run=True, head=head).seq == 2  # found after the head
     ledger.refuse_another(head)
     ledger.path.write_bytes(ledger.path.read_bytes()[:-1])
     ledger.refuse_another(head)  # the unfinished line is after it
