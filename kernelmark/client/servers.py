@@ -134,7 +134,9 @@ def chosen(given: str | None, project: str | None) -> Connection:
     servers = known()
     if given is None and project is None and len(servers) != 1:
         what = "you are signed in to several" if servers else "you are signed in to none"
-        raise UsageError("server", what, f"name one: {', '.join(servers)}" if servers else "`kernelmark login ADDRESS`")
+        raise UsageError(
+            "server", what, f"name one: {', '.join(servers)}" if servers else "`kernelmark login ADDRESS` signs in"
+        )
     return connection(given or project or next(iter(servers)))
 
 

@@ -36,6 +36,7 @@ from kernelmark.service.submissions import (
     NamedText,
     QueueStatus,
     Result,
+    Slug,
     SourceDocument,
     SubmissionRequest,
     Submissions,
@@ -153,12 +154,15 @@ async def own(
     principal: Reading,
     last: Annotated[int, Query(ge=1, le=500)] = 20,
     open: Annotated[bool, Query()] = False,  # noqa: A002 - as the address has it
+    problem: Slug | None = None,
 ) -> Submissions:
-    """The newest submissions of one's account, or team."""
+    """The newest submissions of one's account, or team; on one problem, if it is named."""
     service: Service = request.app.state.service
 
     def look(connection: Connection) -> Submissions:
         mine = select(submissions.c.run).where(_mine(principal)).order_by(submissions.c.received_ns.desc()).limit(last)
+        if problem is not None:
+            mine = mine.where(submissions.c.problem == problem)
         if open:
             mine = mine.join(gradings, gradings.c.run == submissions.c.run).where(gradings.c.state.not_in(ENDED))
         return Submissions(items=tuple(_statuses(connection, service, connection.scalars(mine).all())))

@@ -1,0 +1,108 @@
+"""The commands of the client against the server's own application, over HTTP on this machine."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from kernelmark.client import servers
+from kernelmark.client.connection import Connection, Refused
+from kernelmark.server.accounts import invitations
+from kernelmark.server.app import create_app
+from kernelmark.server.record.recorder import Recorder
+from kernelmark.server.service import Service
+from tests.documents import items, valid
+from tests.service_fixtures import clock, service
+from tests.unit.conftest import Command
+from tests.unit.service.queue.queueing import POOL, Worker
+
+__all__ = ["clock", "service"]
+SUBMIT = ("submit", "twice", "kernel.py", "--to", "bench", "--no-wait")
+
+
+@pytest.fixture
+def live(service: Service) -> Iterator[Service]:
+    """A service whose application listens at its address."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        live = replace(service, url=f"http://{address}", local=address)
+        live.files.refresh(live.database)
+        recorder = Recorder(live)
+        recorder.ready.set()
+        config = uvicorn.Config(create_app(live, recorder), log_config=None, lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield live
+        live.changes.close()
+        server.should_exit = True
+        thread.join()
+        recorder.close()
+
+
+@pytest.fixture
+def bench(live: Service, run: Command, project: Path) -> Command:
+    """The command line of the first organizer, who is signed in to `bench`."""
+    now_ns, origin = live.clock.now_ns(), live.url
+    secret = live.database.write(lambda connection: invitations.first(connection, now_ns)).result()
+    (project / "kernel.py").write_text("def twice(x, out): out.copy_(x + x)\n")
+    without = run("login", f"{origin}/join#{secret}")
+    assert (without.code, "--name is missing" in without.err) == (2, True), without.err
+    said = run("login", f"{origin}/join#{secret}", "--name", "grace", "--as", "bench")
+    assert said.code == 0, said.err
+    assert run("login", f"{origin}/join#{secret}", "--name", "eve").code == 2, "a link is used once"
+    return run
+
+
+def test_from_signing_in_to_signing_out(bench: Command, live: Service) -> None:
+    Worker(live).hello()
+    sent = bench(*SUBMIT)
+    assert sent.code == 10, sent.err
+    run = sent.out.strip()
+    again = bench(*SUBMIT)
+    assert (again.code, again.out.strip()) == (10, run)
+    assert f"run {run}; --again grades it once more" in again.err
+    anew = bench(*SUBMIT, "--again").out.strip()
+    assert anew != run
+    assert f"1 before yours on {POOL}" in bench("queue").out
+    assert [each["run"] for each in items(bench("runs", "--from", "bench", "--format", "json").out)] == [anew, run]
+    assert items(bench("runs", "softmax", "--from", "bench", "--format", "json").out) == []
+    assert valid(bench("cancel", run[:9], "--format", "json").out)["state"] == "cancelled"
+    cancelled = bench("watch", run)
+    assert (cancelled.code, f"run {run} was cancelled; submit it again" in cancelled.err) == (2, True)
+    token = servers.known()["bench"].token
+    assert bench("logout", "bench").err == "signed out of bench\n"
+    with Connection(live.url, token) as left, pytest.raises(Refused) as refused:
+        servers.me(left)
+    assert refused.value.status == 401
+
+
+def test_what_the_server_refuses_is_said_in_one_line(bench: Command, live: Service) -> None:
+    Worker(live).hello()
+    for arguments, said in (
+        (("submit", "none", "kernel.py"), "none"),
+        (("submit", "twice", "kernel.py", "--device-name", "a toaster"), "a toaster"),
+        (("watch", "0" * 16), "0" * 16),
+        (("cancel", "0" * 16), "0" * 16),
+        (("show", "0" * 16, "--from", "bench"), "0" * 16),
+        (("board", "none", "--from", "bench"), "none"),
+    ):
+        more = ("--to", "bench") if arguments[0] == "submit" else ()
+        done = bench(*arguments, *more, "--format", "json")
+        error = json.loads(done.out)["error"]
+        assert (done.code, error["code"], said in error["message"], bool(error["remedy"])) == (2, "usage", True, True)
+        assert done.err.count("\n") == 1
+
+
+def test_a_board_is_read_by_nobody_in_particular(bench: Command, live: Service) -> None:
+    bench("logout", "bench")
+    assert items(bench("board", "--from", live.url, "--format", "json").out) == []
