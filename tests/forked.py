@@ -34,10 +34,10 @@ _forking = threading.Lock()
 
 
 class ForkedProcess(Process):
-    """The sandbox `process`, where runners and importers are forked; one that is watched is started as usual."""
+    """The sandbox `process`, whose runners and importers are forked, but for a GPU or a watcher."""
 
     def launch(self, launch: Launch) -> ProcessSandbox:
-        if launch.watcher is not None or launch.program is not None or launch.role == "launcher":
+        if launch.device != "cpu" or launch.watcher or launch.program or launch.role == "launcher":
             return super().launch(launch)
         return _ForkedSandbox(launch, Path(tempfile.mkdtemp(prefix="kernelmark-")))
 
