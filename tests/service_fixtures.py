@@ -5,20 +5,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvicorn
 from sqlalchemy import Connection, select
 
 from kernelmark.project.project import Project
 from kernelmark.server.accounts import accounts, tokens
 from kernelmark.server.accounts.names import Recorded
 from kernelmark.server.accounts.principal import SCOPES, Principal
+from kernelmark.server.app import create_app
 from kernelmark.server.clock import Clock
 from kernelmark.server.database import migrations, tables
 from kernelmark.server.database.database import Database
+from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.service.accounts import Role
 
@@ -124,3 +132,20 @@ def make_principal(
 ) -> Principal:
     """An account with a token of all scopes of its role."""
     return principal_of(service, make_token(service, name, role, team))
+
+
+@contextmanager
+def serving(service: Service, **more: Any) -> Iterator[str]:
+    """Serve the routes on a port of this machine, in a thread; yields the origin."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        local = f"127.0.0.1:{listening.getsockname()[1]}"
+        served = replace(service, url=f"http://{local}", local=local, **more)
+        app = create_app(served, Recorder(served))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
+        thread.start()
+        try:
+            yield f"http://{local}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -35,6 +35,8 @@ from kernelmark.record.importing import ImportedLedger
 from kernelmark.record.records import ListedProblem
 from kernelmark.server.record.boards import LedgerHead
 from kernelmark.server.record.repairing import LedgerRepair
+from kernelmark.service.accounts import NewToken, Tokens
+from kernelmark.service.organizing import Accounts, Audit, Brakes, Invitations, NewInvitations, Pins, Workers
 from kernelmark.service.submissions import QueueStatus, SubmissionStatus
 from kernelmark.text.problem import ProblemNotes
 from kernelmark.text.standings import RunDocument
@@ -48,7 +50,10 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 
 DOCUMENTS: dict[str, Any] = {
+    "accounts": Accounts,
+    "acts": Audit,
     "audit": list[AuditDocument],
+    "brakes": Brakes,
     "board": list[Table],
     "cache": CacheDocument,
     "calibration": Calibration,
@@ -65,8 +70,11 @@ DOCUMENTS: dict[str, Any] = {
     "head": LedgerHead,
     "handins": list[HandInDocument],
     "import-ledger": list[ImportedLedger],
+    "invitations": Invitations,
     "lint": list[LintDocument],
+    "new-invitations": NewInvitations,
     "moderation": Moderation,
+    "pins": Pins,
     "problem": (Problem, ProblemNotes),
     "problems": list[ListedProblem],
     "queue": QueueStatus,
@@ -77,8 +85,11 @@ DOCUMENTS: dict[str, Any] = {
     "similar": list[Pair],
     "submission": SubmissionStatus,
     "submissions": list[SubmissionStatus],
+    "token": NewToken,
+    "tokens": Tokens,
     "verdict": Verdict,
     "verify": list[Inspection],
+    "workers": Workers,
 }
 """The type of each document, by its name; a list is printed as its `items`, and two as one with the fields of both."""
 

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from harness.errors import HarnessError
 from kernelmark import __version__
 from kernelmark.commands import (
+    accounts,
     audit,
     compare,
     debug,
@@ -29,6 +30,7 @@ from kernelmark.commands import (
     site,
     start,
     worker,
+    workers,
 )  # fmt: skip
 from kernelmark.commands.boundary import BoundaryGroup
 from kernelmark.commands.help import complete
@@ -143,8 +145,11 @@ for _command in (
     *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
     *(profile.profile, look.runs, look.show, look.explain, site.site, start.start, doctor, cache),
     *(grade_many.grade_many, worker.worker),
+    *(accounts.accounts, accounts.invitations, accounts.tokens, workers.workers),
     *(login.login, login.logout, login.list_servers, remote.watch, remote.cancel, remote.queue),
     serve.serve,
 ):
     main.add_command(_command)
+for _command in (workers.pause, workers.resume, workers.again):
+    remote.queue.add_command(_command)
 complete(main)

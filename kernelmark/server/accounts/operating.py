@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select
 
 from harness.submission import AUTHOR
+from kernelmark.project.competition import schedule_of
 from kernelmark.server.accounts import accounts, audit, tokens
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import moment
 from kernelmark.server.database import tables
+from kernelmark.server.queue import endings, status
+from kernelmark.server.queue import workers as working
+from kernelmark.server.service import Service
 from kernelmark.service.organizing import BrakeRow, Brakes, Pin, PinRow, Pins, WorkerRow, Workers
 from kernelmark.service.refusal import Refusal
+from kernelmark.service.submissions import SubmissionStatus
 from kernelmark.service.work import ProblemHashes
 
 EVERYBODY = ""
@@ -39,27 +44,29 @@ def make_worker_token(connection: Connection, now_ns: int, by: Principal, name: 
     return tokens.make(connection, now_ns, "worker", worker=name, days=days, label=name)
 
 
-def revoke_worker(connection: Connection, now_ns: int, by: Principal, name: str) -> None:
-    """End all tokens of a worker.
+def revoke_worker(connection: Connection, service: Service, by: Principal, name: str) -> None:
+    """End all tokens of a worker; what it was grading is queued again.
 
     Raises:
         Refusal: there is no such worker.
     """
     _worker(connection, name)
+    now_ns = service.clock.now_ns()
     ended = tokens.revoke(connection, now_ns, tables.tokens.c.worker == name)
+    working.gone(connection, service, name)
     audit.note(connection, now_ns, by, "workers revoke", name, {"tokens": ended})
 
 
-def resume_worker(connection: Connection, now_ns: int, by: Principal, name: str) -> None:
+def resume_worker(connection: Connection, service: Service, by: Principal, name: str) -> None:
     """Give a worker work again that was paused for its faults, which are forgotten.
 
     Raises:
         Refusal: there is no such worker.
     """
     row = _worker(connection, name)
-    audit.note(connection, now_ns, by, "workers resume", name, {"old": row.paused, "faults": json.loads(row.faults)})
-    forgotten = update(tables.workers).where(tables.workers.c.name == name).values(paused="", faults="[]")
-    connection.execute(forgotten)
+    old = {"old": row.paused, "faults": json.loads(row.faults)}
+    audit.note(connection, service.clock.now_ns(), by, "workers resume", name, old)
+    working.resume(connection, service, name)
 
 
 def workers(connection: Connection, now_ns: int) -> Workers:
@@ -157,6 +164,25 @@ def brakes(connection: Connection) -> Brakes:
     return Brakes(
         items=tuple(BrakeRow(account=row.subject or None, by=row.by, why=row.why, at=moment(row.at_ns)) for row in rows)
     )
+
+
+def grade_again(connection: Connection, service: Service, by: Principal, run: str) -> SubmissionStatus:
+    """Queue a grading that has failed once more, with the final tests if its problem is closed by now.
+
+    Raises:
+        Refusal: there is no such run, it has not failed, or it is one's own or of one's team.
+    """
+    gradings = tables.gradings
+    row = connection.execute(select(gradings).where(gradings.c.run == run)).one_or_none()
+    if row is None:
+        raise Refusal(404, "no-such-run", f"run {run}", "does not exist", "give the id as the server shows it")
+    accounts.refuse_own_run(connection, by, row.account, row.owner)
+    now_ns = service.clock.now_ns()
+    problem = service.files.known.problem(row.problem)
+    closed = schedule_of(service.project.settings, problem, moment(now_ns)).closed(moment(now_ns))
+    endings.again(connection, service, run, final=closed, problem_sha256=problem.sha256)
+    audit.note(connection, now_ns, by, "gradings again", run, {"old": row.error_class, "final": closed})
+    return status.status(connection, service, run)
 
 
 def _release(connection: Connection, subject: str) -> str | None:

@@ -6,7 +6,6 @@ portable (SQLAlchemy Core).
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -64,19 +63,6 @@ class Database:
             finally:
                 connection.rollback()
                 connection.exec_driver_sql("PRAGMA query_only = OFF")
-
-    async def look(self, question: Callable[[Connection], T]) -> T:
-        """For routes: the answer to a question, in a thread, on a connection as `read` gives it."""
-
-        def answer() -> T:
-            with self.read() as connection:
-                return question(connection)
-
-        return await asyncio.to_thread(answer)
-
-    async def change(self, change: Callable[[Connection], T]) -> T:
-        """For routes: the result of a change, once it is durable; see `write`."""
-        return await asyncio.wrap_future(self.write(change))
 
     def close(self) -> None:
         """Make the changes that wait, and close. Idempotent."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from kernelmark.server.accounts import audit
 from kernelmark.server.accounts.accounts import owner_of
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.database import after_commit
@@ -179,6 +180,8 @@ def cancel(connection: Connection, service: Service, run: str, principal: Princi
         return
     if grading.state not in ("queued", "leased"):
         raise Refusal(409, "run-ended", f"run {run}", "has been graded", "nothing is left to cancel")
+    if not own:
+        audit.note(connection, service.clock.now_ns(), principal, "gradings cancel", run, {"old": grading.state})
     stop(connection, service, grading)
 
 

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from kernelmark.server.accounts import invitations, listing, names, tokens
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.service import Service
+from kernelmark.server.web.asking import changed, seen
 from kernelmark.server.web.defence import require
 from kernelmark.service.accounts import InvitationAcceptance, Me, NewToken, SignedIn, TokenOrder, Tokens
 
@@ -36,14 +37,14 @@ It can be used once. You choose a name, which is shown on the board and recorded
 async def me(request: Request, principal: Member) -> Me:
     """Whose the token is."""
     service: Service = request.app.state.service
-    return await service.database.look(lambda c: listing.me(c, principal))
+    return await seen(service, lambda c: listing.me(c, principal))
 
 
 @router.get("/me/tokens")
 async def own_tokens(request: Request, principal: Member) -> Tokens:
     """The account's tokens that still count, without their secrets."""
     service: Service = request.app.state.service
-    return await service.database.look(lambda c: listing.own_tokens(c, principal, service.clock.now_ns()))
+    return await seen(service, lambda c: listing.own_tokens(c, principal, service.clock.now_ns()))
 
 
 @router.post("/me/tokens", status_code=201)
@@ -51,18 +52,18 @@ async def make_token(request: Request, principal: Member, order: TokenOrder) -> 
     """Make a token that may do less. One that was made so makes no others."""
     service: Service = request.app.state.service
     now_ns = service.clock.now_ns()
-    return await service.database.change(lambda c: tokens.delegate(c, now_ns, principal, order))
+    return await changed(service, lambda c: tokens.delegate(c, now_ns, principal, order))
 
 
 @router.delete("/me/tokens/{token}", status_code=204)
 async def revoke_token(
-    request: Request, principal: Member, token: Annotated[str, Path(pattern=r"^(current|[0-9]{1,18})$")]
+    request: Request, principal: Member, token: Annotated[str, Path(pattern=r"^(this|[0-9]{1,18})$")]
 ) -> Response:
-    """Revoke a token of the account, and those that were made with it; `current`: the one that asks."""
+    """Revoke a token of the account, and those that were made with it; `this`: the one that asks."""
     service: Service = request.app.state.service
     now_ns = service.clock.now_ns()
-    which = principal.token if token == "current" else int(token)
-    await service.database.change(lambda c: tokens.give_up(c, now_ns, principal, which))
+    which = principal.token if token == "this" else int(token)
+    await changed(service, lambda c: tokens.give_up(c, now_ns, principal, which))
     return Response(status_code=204)
 
 
@@ -79,7 +80,7 @@ async def accept(request: Request, acceptance: InvitationAcceptance) -> SignedIn
         assert principal is not None
         return SignedIn(token=made.secret, me=listing.me(connection, principal))
 
-    return await service.database.change(change)
+    return await changed(service, change)
 
 
 @page.get("/join", include_in_schema=False)

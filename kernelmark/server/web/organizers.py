@@ -1,6 +1,6 @@
-"""Routes of organizers: accounts, invitations, workers, pins, brakes and the audit. `create_app` includes them.
+"""Routes of organizers: accounts, invitations, workers, gradings, pins, brakes, the audit. `create_app` includes them.
 
-Each needs the scope `organize`, and each act is audited in the change that makes it.
+Each needs the scope `organize` (`gradings`: `assist`), and each act is audited in the change that makes it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
+from harness.verdict import RUN_ID
 from kernelmark.server.accounts import accounts, invitations, listing, names, operating, tokens
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import moment
 from kernelmark.server.service import Service
+from kernelmark.server.web.asking import changed, seen
 from kernelmark.server.web.defence import require
 from kernelmark.service.accounts import NewToken
 from kernelmark.service.organizing import (
@@ -35,10 +37,12 @@ from kernelmark.service.organizing import (
     Workers,
 )
 from kernelmark.service.refusal import Refusal
+from kernelmark.service.submissions import SubmissionStatus
 
 router = APIRouter(tags=["organizers"])
 
 Organizer = Annotated[Principal, Depends(require("organize"))]
+Assistant = Annotated[Principal, Depends(require("assist"))]
 Named = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Id = Annotated[int, Path(ge=1, lt=1 << 62)]
 
@@ -46,7 +50,7 @@ Id = Annotated[int, Path(ge=1, lt=1 << 62)]
 @router.get("/accounts")
 async def all_accounts(request: Request, _: Organizer) -> Accounts:
     """All accounts."""
-    return await _service(request).database.look(listing.all_accounts)
+    return await seen(_service(request), listing.all_accounts)
 
 
 @router.patch("/accounts/{name}")
@@ -62,7 +66,7 @@ async def change_account(request: Request, by: Organizer, name: Named, asked: Ac
         )  # fmt: skip
         return listing.all_accounts(connection)
 
-    return await service.database.change(change)
+    return await changed(service, change)
 
 
 @router.post("/accounts/{name}/link")
@@ -75,7 +79,7 @@ async def link_account(request: Request, by: Organizer, name: Named, asked: Acco
         accounts.link(connection, now_ns, by, name, asked.author, among)
         return listing.all_accounts(connection)
 
-    return await service.database.change(change)
+    return await changed(service, change)
 
 
 @router.delete("/accounts/{name}/tokens", status_code=204)
@@ -83,7 +87,7 @@ async def sign_out_account(request: Request, by: Organizer, name: Named) -> Resp
     """End all tokens of an account."""
     service = _service(request)
     now_ns = service.clock.now_ns()
-    await service.database.change(lambda c: accounts.sign_out(c, now_ns, by, name))
+    await changed(service, lambda c: accounts.sign_out(c, now_ns, by, name))
     return Response(status_code=204)
 
 
@@ -91,7 +95,7 @@ async def sign_out_account(request: Request, by: Organizer, name: Named) -> Resp
 async def all_invitations(request: Request, _: Organizer) -> Invitations:
     """All invitations, newest first, without their links."""
     service = _service(request)
-    return await service.database.look(lambda c: listing.invitations(c, service.clock.now_ns()))
+    return await seen(service, lambda c: listing.invitations(c, service.clock.now_ns()))
 
 
 @router.post("/invitations", status_code=201)
@@ -119,7 +123,7 @@ async def make_invitations(request: Request, by: Organizer, order: InvitationOrd
             )
         )
 
-    return await service.database.change(change)
+    return await changed(service, change)
 
 
 @router.delete("/invitations/{invitation}", status_code=204)
@@ -127,7 +131,7 @@ async def revoke_invitation(request: Request, by: Organizer, invitation: Id) -> 
     """Revoke an invitation that was not used."""
     service = _service(request)
     now_ns = service.clock.now_ns()
-    await service.database.change(lambda c: invitations.revoke(c, now_ns, by, invitation))
+    await changed(service, lambda c: invitations.revoke(c, now_ns, by, invitation))
     return Response(status_code=204)
 
 
@@ -135,7 +139,7 @@ async def revoke_invitation(request: Request, by: Organizer, invitation: Id) -> 
 async def all_workers(request: Request, _: Organizer) -> Workers:
     """All workers."""
     service = _service(request)
-    return await service.database.look(lambda c: operating.workers(c, service.clock.now_ns()))
+    return await seen(service, lambda c: operating.workers(c, service.clock.now_ns()))
 
 
 @router.post("/workers/{name}", status_code=201)
@@ -148,32 +152,41 @@ async def make_worker_token(request: Request, by: Organizer, name: Named, order:
         secret = operating.make_worker_token(connection, now_ns, by, name, order.days)
         return NewToken(token=secret, ends=moment(tokens.ends_ns(connection, secret)))
 
-    return await service.database.change(change)
+    return await changed(service, change)
 
 
 @router.delete("/workers/{name}", status_code=204)
 async def revoke_worker(request: Request, by: Organizer, name: Named) -> Response:
-    """End all tokens of a worker; what it was grading goes back to the queue when its leases end."""
+    """End all tokens of a worker; what it was grading is queued again."""
     service = _service(request)
-    now_ns = service.clock.now_ns()
-    await service.database.change(lambda c: operating.revoke_worker(c, now_ns, by, name))
+    await changed(service, lambda c: operating.revoke_worker(c, service, by, name))
     return Response(status_code=204)
 
 
-@router.post("/workers/{name}/resume", status_code=204)
-async def resume_worker(request: Request, by: Organizer, name: Named) -> Response:
-    """Give a paused worker work again."""
+@router.post("/workers/{name}/resume")
+async def resume_worker(request: Request, by: Organizer, name: Named) -> Workers:
+    """Give a paused worker work again; the answer has all workers."""
     service = _service(request)
     now_ns = service.clock.now_ns()
-    await service.database.change(lambda c: operating.resume_worker(c, now_ns, by, name))
-    service.changes.tell("queue", f"worker:{name}")
-    return Response(status_code=204)
+
+    def change(connection: Connection) -> Workers:
+        operating.resume_worker(connection, service, by, name)
+        return operating.workers(connection, now_ns)
+
+    return await changed(service, change)
+
+
+@router.post("/gradings/{run}/again")
+async def grade_again(request: Request, by: Assistant, run: Annotated[str, Path(pattern=RUN_ID)]) -> SubmissionStatus:
+    """Queue a grading that has failed once more; nobody does it for their own runs or their team's."""
+    service = _service(request)
+    return await changed(service, lambda c: operating.grade_again(c, service, by, run))
 
 
 @router.get("/pins")
 async def all_pins(request: Request, _: Organizer) -> Pins:
     """The hashes of private cases that organizers have confirmed, and those that workers have."""
-    return await _service(request).database.look(operating.pins)
+    return await seen(_service(request), operating.pins)
 
 
 @router.put("/pins")
@@ -189,7 +202,7 @@ async def pin(request: Request, by: Organizer, wanted: Pin) -> Pins:
         operating.pin(connection, now_ns, by, wanted)
         return operating.pins(connection)
 
-    pins = await service.database.change(change)
+    pins = await changed(service, change)
     service.changes.tell("queue")
     return pins
 
@@ -197,7 +210,7 @@ async def pin(request: Request, by: Organizer, wanted: Pin) -> Pins:
 @router.get("/brakes")
 async def all_brakes(request: Request, _: Organizer) -> Brakes:
     """Everything that is paused."""
-    return await _service(request).database.look(operating.brakes)
+    return await seen(_service(request), operating.brakes)
 
 
 @router.put("/brakes")
@@ -210,7 +223,7 @@ async def pause(request: Request, by: Organizer, order: BrakeOrder) -> Brakes:
         operating.pause(connection, now_ns, by, order.account, order.why)
         return operating.brakes(connection)
 
-    brakes = await service.database.change(change)
+    brakes = await changed(service, change)
     service.changes.tell("queue")
     return brakes
 
@@ -222,7 +235,7 @@ async def resume(
     """Have what was paused graded again, of an account or of everybody."""
     service = _service(request)
     now_ns = service.clock.now_ns()
-    await service.database.change(lambda c: operating.resume(c, now_ns, by, account))
+    await changed(service, lambda c: operating.resume(c, now_ns, by, account))
     service.changes.tell("queue")
     return Response(status_code=204)
 
@@ -235,7 +248,7 @@ async def acts(
     last: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Audit:
     """What organizers and assistants did, newest first."""
-    return await _service(request).database.look(lambda c: listing.acts(c, before, last))
+    return await seen(_service(request), lambda c: listing.acts(c, before, last))
 
 
 def _service(request: Request) -> Service:

@@ -13,9 +13,11 @@ from starlette.testclient import TestClient
 from kernelmark.server.accounts import invitations
 from kernelmark.server.app import create_app
 from kernelmark.server.database import tables
+from kernelmark.server.queue import endings
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
-from tests.service_fixtures import make_token, make_worker_token
+from tests.service_fixtures import make_principal, make_token, make_worker_token
+from tests.unit.service.queue.queueing import Worker, submit
 
 API = "/api/v1"
 SHA = "a" * 64
@@ -86,8 +88,8 @@ def test_every_act_of_an_organizer_is_noted_and_no_secret_with_it(client: TestCl
         ("queue resume", ""),
     ]
     assert {row.account for row in noted} == {"org"}
-    secrets = [made[0]["link"].partition("#")[2], made[1]["token"]]
-    assert all(secret[:4] in ("kmi_", "kmw_") and secret not in str(noted) for secret in secrets)
+    shown = [made[0]["link"].partition("#")[2], made[1]["token"]]
+    assert all(secret[:4] in ("kmi_", "kmw_") and secret not in str(noted) for secret in shown)
 
 
 def test_somebody_comes_in_submits_a_token_to_a_script_and_leaves(client: TestClient, service: Service) -> None:
@@ -116,7 +118,7 @@ def test_somebody_comes_in_submits_a_token_to_a_script_and_leaves(client: TestCl
     assert rows[1]["parent"] == rows[0]["id"]
     assert "kmt_" not in str(rows)
     assert _ask(client, script, "GET", "me").status_code == 200
-    assert _ask(client, token, "DELETE", "me/tokens/current").status_code == 204
+    assert _ask(client, token, "DELETE", "me/tokens/this").status_code == 204
     assert _ask(client, token, "GET", "me").status_code == 401
     assert _ask(client, script, "GET", "me").status_code == 401, "it was made with the one that was revoked"
     again = _ask(client, None, "POST", "invitations/accept", {"secret": secret, "name": "bob"})
@@ -143,7 +145,7 @@ def test_a_token_that_was_handed_on_revokes_itself_alone(client: TestClient, ser
     assert _ask(client, bob, "DELETE", "me/tokens/1").status_code == 404
     assert _ask(client, ada, "DELETE", "me/tokens/4").status_code == 204
     assert _ask(client, other, "GET", "me").status_code == 401
-    assert _ask(client, script, "DELETE", "me/tokens/current").status_code == 204
+    assert _ask(client, script, "DELETE", "me/tokens/this").status_code == 204
     assert _ask(client, ada, "GET", "me").status_code == 200
 
 
@@ -195,7 +197,7 @@ def test_a_paused_worker_is_resumed_and_its_faults_are_forgotten(client: TestCli
     paused = tables.workers.insert().values(name="gpu1", paused="three faults", faults='["account:ada"]')
     service.database.write(lambda c: c.execute(paused)).result()
     assert _ask(client, org, "GET", "workers").json()["items"][0]["paused"] == "three faults"
-    assert _ask(client, org, "POST", "workers/gpu1/resume").status_code == 204
+    assert _ask(client, org, "POST", "workers/gpu1/resume").status_code == 200
     assert _ask(client, org, "GET", "workers").json()["items"][0]["paused"] == ""
     assert json.loads(_noted(service)[0].details) == {"old": "three faults", "faults": ["account:ada"]}
 
@@ -242,3 +244,32 @@ def _ask(client: TestClient, secret: str | None, method: str, path: str, body: d
 def _noted(service: Service) -> list[Any]:
     with service.database.read() as connection:
         return list(connection.execute(tables.audit.select()).all())
+
+
+def test_a_failed_run_is_graded_again_by_staff_but_not_by_its_own_team(client: TestClient, service: Service) -> None:
+    service.files.refresh(service.database)
+    Worker(service).hello()
+    ada = make_principal(service, "ada", team="red")
+    run = submit(service, ada)
+    mate, tina = make_token(service, "mate", "assistant", "red"), make_token(service, "tina", "assistant")
+    ask = ("POST", f"gradings/{run}/again")
+    assert _ask(client, tina, *ask).json()["type"] == "urn:kernelmark:run-not-failed"
+    failed = update(tables.gradings).values(state="failed", error_class="SandboxError")
+    service.database.write(lambda c: c.execute(failed)).result()
+    assert _ask(client, mate, *ask).json()["type"] == "urn:kernelmark:own-run"
+    assert _ask(client, make_token(service, "ada"), *ask).status_code == 403
+    assert _ask(client, tina, *ask).json()["state"] == "queued"
+    [noted] = _noted(service)
+    assert (noted.account, noted.action, noted.subject) == ("tina", "gradings again", run)
+    assert json.loads(noted.details) == {"old": "SandboxError", "final": False}
+    assert _ask(client, tina, "POST", "gradings/0123456789abcdef/again").status_code == 404
+
+
+def test_a_run_of_somebody_else_that_an_organizer_cancels_is_noted(service: Service) -> None:
+    service.files.refresh(service.database)
+    Worker(service).hello()
+    ada, org = make_principal(service, "ada"), make_principal(service, "org", "organizer")
+    for by, noted in ((ada, []), (org, ["gradings cancel"])):
+        run = submit(service, ada)
+        service.database.write(lambda c, run=run, by=by: endings.cancel(c, service, run, by)).result()
+        assert [row.action for row in _noted(service)] == noted
