@@ -42,6 +42,8 @@ _ALIVE_S = 15.0
 _NO_ACCESS = (401, 403)
 ANOTHER_LIVES = "second-worker"
 """The code of the refusal of a hello: an earlier start of this worker is not known to have ended yet."""
+HELLO_FIRST = "hello-first"
+"""The code of the refusal of anything else: the server does not know this start."""
 
 
 class Worker:
@@ -66,7 +68,7 @@ class Worker:
         self._claim: Claim | None = None
         self._hello: WorkerHello | None = None
         self._told_steps, self._paused = 0, ""
-        self._is_forgotten = self._is_away = False
+        self._is_forgotten = self._is_away = self._is_told = False
 
     def run(self) -> None:
         """Grade until `stop` is called.
@@ -83,8 +85,10 @@ class Worker:
                 for answer in self._kept.all():  # before the server gives its job to others
                     with suppress(Refused, HarnessError):
                         self._post_answer(connection, answer)
+                pause_s = _FIRST_PAUSE_S
                 while not self._over.is_set() and not self._greeted(connection):
-                    self._over.wait(_ALIVE_S)
+                    self._over.wait(pause_s)
+                    pause_s = min(2 * pause_s, _ALIVE_S)
                 for thread in threads:
                     thread.start()
                 while not self._over.is_set():
@@ -139,9 +143,11 @@ class Worker:
             self._no_answer(error)
             return False
         except Refused as refused:
-            if refused.code != ANOTHER_LIVES:
+            if refused.code != ANOTHER_LIVES and refused.status != 429:
                 raise
-            say(f"{refused}; trying again")
+            if not self._is_told:
+                say(f"{refused}; trying until it is so")
+            self._is_told = True
             return False
         self._answers_again()
         if self._hello is None:
@@ -279,7 +285,7 @@ class Worker:
         try:
             self._post_answer(connection, answer)
         except Refused as refused:
-            if refused.status in (*_NO_ACCESS, 429):
+            if refused.status in (*_NO_ACCESS, 429) or refused.code == HELLO_FIRST:
                 raise
             if refused.status == 409:
                 warn(f"an answer does not count any more ({refused})")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,19 @@ import pytest
 
 import kernelmark
 from harness.errors import HarnessError, UsageError
+from harness.judge import Progress
+from harness.problem import load
 from harness.sandbox.tree import tree
+from harness.submission import Submission
+from harness.verdict import Outcome, Stage
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.grading.fleet.cluster.actor import WorkerState
 from kernelmark.grading.fleet.cluster.machine import CPU, refuse_if_open
+from kernelmark.grading.fleet.messages import JobAnswer
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark as run_command
 from tests.documents import valid
+from tests.workers import request
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.alone]
 SOURCE = "def twice(x, y):\n    y.copy_(2 * x)\n# {}\n"
@@ -165,6 +172,17 @@ def test_jobs_end_on_both_machines_and_ray_disturbs_no_worker(fleet: kernelmark.
         assert not any(name.startswith("RAY_") for name in names)
         assert ("OMP_NUM_THREADS" in names) == ("OMP_NUM_THREADS" in os.environ)
         assert os.getpriority(os.PRIO_PROCESS, worker) == os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def test_steps_of_a_job_come_from_the_machine_that_grades_it(fleet: kernelmark.Fleet, project: Path) -> None:
+    steps, ended = list[Progress](), Future[Future[JobAnswer]]()
+    given = {"problem_sha256": load(project / "problems/double").sha256, "timed": False, "progress": True}
+    asked = request(Submission.of(SOURCE.format(0), "py", author="ada"), **given)
+    fleet._pool.hand_over(asked, lambda answer, _: ended.set_result(answer), steps.append)
+    answer = ended.result(120).result()
+    assert answer.check is not None, answer.error
+    assert answer.check.outcome is Outcome.ACCEPTED
+    assert {Stage.BUILD, Stage.TEST} <= {step.stage for step in steps}
 
 
 def test_who_has_another_token_is_told_so(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:

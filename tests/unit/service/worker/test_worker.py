@@ -277,14 +277,16 @@ def test_an_answer_that_does_not_count_is_not_sent_again(
     assert len(kept(competition, "refused")) == aside
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(("status", "code"), [(429, "later"), (503, "later"), (409, "hello-first")])
 def test_an_answer_that_is_not_taken_now_is_sent_again(
-    server: FakeServer, started: Started, lease: Lease, status: int
+    server: FakeServer, started: Started, lease: Lease, status: int, code: str
 ) -> None:
-    server.refused_answers.append(refusal_of(status, "later"))
+    server.refused_answers.append(refusal_of(status, code))
     started()
     server.lease(given := lease())
     server.answer_to(given)
+    if code == "hello-first":
+        server.until(lambda: len(server.hellos) > 1)
 
 
 def test_a_file_that_is_no_answer_is_set_aside(server: FakeServer, started: Started, competition: Path) -> None:
