@@ -137,7 +137,7 @@ def _why(connection: Connection, row: Row[Any], pool: Sequence[Row[Any]], at_wor
 def _expected_s(service: Service, row: Row[Any], state: State, place: Place | None, waits_for: str) -> float | None:
     if place is not None:
         return None if waits_for else place.ends_ns / 1e9
-    if state == "leased" and row.state == "leased":
+    if state == "leased":
         return _remaining_ns(service, row) / 1e9
     return None
 
