@@ -110,7 +110,7 @@ class FakeServer:
                     refusal = self.refused_answers.pop(0)
                     return refusal["status"], refusal
                 self._note(self.answers, document)
-                return 200, {}
+                return 200, {"run": "0" * 16}
         return 404, refusal_of(404, "no-such-route")
 
     def _note(self, where: list[Document], document: Document) -> None:

@@ -21,6 +21,7 @@ from kernelmark.service.work import (
     CLAIM_WAIT_S,
     HEARTBEAT_WAIT_S,
     WORK_PROTOCOL,
+    Acknowledged,
     Answer,
     Claim,
     Heartbeat,
@@ -297,7 +298,7 @@ class Worker:
     def _post_answer(self, connection: Connection, answer: Answer) -> None:
         """Send an answer, and forget it once the server has it."""
         now = {"instance": self._instance, "answered_at": datetime.now(UTC)}
-        connection.post("worker/answer", answer.model_copy(update=now), object)
+        connection.post("worker/answer", answer.model_copy(update=now), Acknowledged)
         self._kept.drop(answer.lease)
         self._holding.drop(answer.lease)
         self._answers_again()
