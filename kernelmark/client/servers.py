@@ -133,10 +133,9 @@ def chosen(given: str | None, project: str | None) -> Connection:
     """
     servers = known()
     if given is None and project is None and len(servers) != 1:
-        what = "you are signed in to several" if servers else "you are signed in to none"
-        raise UsageError(
-            "server", what, f"name one: {', '.join(servers)}" if servers else "`kernelmark login ADDRESS` signs in"
-        )
+        if not servers:
+            raise UsageError("server", "you are signed in to none", "`kernelmark login ADDRESS` signs in")
+        raise UsageError("server", "you are signed in to several", f"name one: {', '.join(servers)}")
     return connection(given or project or next(iter(servers)))
 
 

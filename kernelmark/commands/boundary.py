@@ -21,7 +21,7 @@ from kernelmark.project.documents import Printed, failed, failed_by
 from kernelmark.text.terminal import print_text, unexpected
 
 INTERRUPTED, TERMINATED = 130, 143
-GRADE = ("torch", "triton", "numpy", "filelock", "docker")  # the modules of the extra `grade`
+GRADE = ("torch", "triton", "numpy", "filelock", "docker", "yaml")  # the modules of the extra `grade`
 UNIX = ("fcntl", "resource", "termios", "pwd", "grp")  # which Windows does not have
 
 
