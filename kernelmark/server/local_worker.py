@@ -73,7 +73,17 @@ class LocalWorker:
 
     def _once(self) -> int:
         """Start it, wait until it or the server ends, and return its status."""
-        command = [sys.executable, "-c", _CODE, "worker", "--to", f"http://{self._service.local}", "--token-file", "-"]
+        command = [
+            sys.executable,
+            "-P",
+            "-c",
+            _CODE,
+            "worker",
+            "--to",
+            f"http://{self._service.local}",
+            "--token-file",
+            "-",
+        ]
         folder = self._service.project.root
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=folder, start_new_session=True) as child:
             assert child.stdin is not None
