@@ -291,21 +291,21 @@ def _acts(acts: Sequence[AuditRow]) -> Iterator[str]:
         (
             str(act.id),
             f"{act.at.astimezone(UTC):%Y-%m-%d %H:%M}",
-            act.account or "the server",
+            act.account or "",
             act.action,
             act.subject,
-            ", ".join(f"{key}: {value}" for key, value in act.details.items()),
+            ", ".join(f"{key}: {value}" for key, value in act.details.items() if value not in (None, False)),
         )
         for act in acts
     ]
     return table(("id", "at (UTC)", "who", "did", "to", "details"), rows)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of a server's texts."""
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "there is none") -> Iterator[str]:
+    """Rows of a server's texts, or what is said instead if there are none."""
     from kernelmark.client.connection import shown
 
-    return columns([[shown(cell) for cell in row] for row in rows], head=head) if rows else iter(("there is none",))
+    return columns([[shown(cell) for cell in row] for row in rows], head=head) if rows else iter((empty,))
 
 
 def day(moment: datetime) -> str:

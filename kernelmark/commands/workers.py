@@ -187,14 +187,15 @@ def _own_pins(settings: Settings, slug: str, *, none: bool) -> Iterator[Pin]:
 
 def _print_pins(form: str, found: Pins) -> None:
     rows = []
-    for row in found.items:
-        others = [name for name, sha256 in row.workers.items() if row.pinned and sha256 != row.private_sha256]
-        confirmed = (row.private_sha256 or "no private cases")[:16] if row.pinned else "not confirmed"
-        rows.append((row.problem, "yes" if row.final else "no", confirmed, ", ".join(row.workers), ", ".join(others)))
-    head = ("problem", "final tests", "confirmed", "workers that have it", "with other files")
+    for row in found.items:  # without a confirmed hash, workers without private cases grade it
+        right = [name for name, sha256 in row.workers.items() if sha256 == row.private_sha256]
+        others = [name for name in row.workers if name not in right]
+        confirmed = (row.private_sha256 or "none")[:16]
+        rows.append((row.problem, "yes" if row.final else "no", confirmed, ", ".join(right), ", ".join(others)))
+    head = ("problem", "final tests", "confirmed private cases", "workers with these", "with others")
     print_as(form, "pins", found, table(head, rows))
 
 
 def _print_brakes(form: str, found: Brakes) -> None:
     rows = [(row.account or "everything", row.why, row.by, f"{row.at:%Y-%m-%d %H:%M}") for row in found.items]
-    print_as(form, "brakes", found, table(("paused", "why", "by", "since (UTC)"), rows))
+    print_as(form, "brakes", found, table(("paused", "why", "by", "since (UTC)"), rows, "nothing is paused"))

@@ -141,7 +141,7 @@ def accept(
     Raises:
         Refusal: there is no such invitation, it was used or has ended, or the name cannot be had.
     """
-    row = _usable(connection, secret, now_ns)
+    row = usable(connection, secret, now_ns)
     invited = Invited.model_validate_json(row.details)
     connection.execute(update(tables.tokens).where(tables.tokens.c.id == row.id).values(uses_left=row.uses_left - 1))
     wanted = invited.name or name
@@ -171,8 +171,12 @@ def _account_of(connection: Connection, now_ns: int, invited: Invited, name: str
     return people.make(connection, now_ns, name, invited.role, invited.team, among, given=given)
 
 
-def _usable(connection: Connection, secret: str, now_ns: int) -> Row[Any]:
-    """The invitation with this secret, as far as it counts."""
+def usable(connection: Connection, secret: str, now_ns: int) -> Row[Any]:
+    """The invitation with this secret, which counts.
+
+    Raises:
+        Refusal: there is none, or it was used, has ended or was revoked.
+    """
     mine = (tables.tokens.c.sha256 == tokens.hashed(secret), tables.tokens.c.kind == "invitation")
     row = connection.execute(select(tables.tokens).where(*mine)).one_or_none()
     remedy = "ask an organizer for another"

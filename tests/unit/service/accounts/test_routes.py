@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 from starlette.testclient import TestClient
 
-from kernelmark.server.accounts import invitations
+from kernelmark.server.accounts import invitations, names
 from kernelmark.server.app import create_app
 from kernelmark.server.database import tables
 from kernelmark.server.queue import endings
@@ -178,6 +178,14 @@ def test_invitations_for_a_class_are_listed_without_their_links(client: TestClie
     states = [row["state"] for row in _ask(client, org, "GET", "invitations").json()["items"]]
     assert states == ["revoked", *["open"] * 58, "used"]
     assert {row["made_by"] for row in rows} == {"org"}
+
+
+def test_strangers_do_not_have_ledgers_read(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(names, "recorded", lambda _: pytest.fail("read for a stranger"))
+    guess = {"secret": "kmi_" + "A" * 43, "name": "eve"}
+    assert _ask(client, None, "POST", "invitations/accept", guess).status_code == 404
 
 
 def test_a_workers_tokens_are_revoked_together(client: TestClient, service: Service) -> None:
