@@ -21,6 +21,7 @@ from harness.verdict import SubmissionId
 from leaderboard.record.durable import UNRECORDED, unwritable, write_whole
 
 _NAME_LENGTH = 96
+_EARLIER_DIGITS = 16
 _COMPONENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 
@@ -100,12 +101,21 @@ def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path
     Raises:
         HarnessError: the slug or the author is not a valid path component.
     """
-    return folder(root, slug, author) / source_name(sha256, name)
+    names = [folder(root, slug, author) / each for each in _source_names(sha256, name)]
+    return next(filter(os.path.lexists, names[1:]), names[0])
 
 
-def source_name(sha256: str, name: str) -> str:
-    """The file name that a source with this hash has in the archive."""
-    return f"{sha256[:16]}-{safe_name(name)}"
+def listed(names: frozenset[str], sha256: str, name: str) -> bool:
+    """Whether a source with this hash is among the names in its author's folder (`listing`)."""
+    return not names.isdisjoint(_source_names(sha256, name))
+
+
+def _source_names(sha256: str, name: str) -> tuple[str, str]:
+    """The file names that a source with this hash has in the archive: a new one, and one of earlier versions.
+
+    Those had a part of the hash, of which somebody can find two sources that have it in common.
+    """
+    return f"{sha256}-{safe_name(name)}", f"{sha256[:_EARLIER_DIGITS]}-{safe_name(name)}"
 
 
 def listing(root: Path, slug: str, author: str) -> frozenset[str]:
@@ -121,7 +131,8 @@ def beside(root: Path, slug: str, submission: SubmissionId) -> list[Path]:
     Raises:
         HarnessError: the slug or the author is not a valid path component.
     """
-    own = folder(root, slug, submission.author) / submission.sha256[:16]
+    own, sha256 = folder(root, slug, submission.author), submission.sha256
+    own /= earlier if (own / (earlier := sha256[:_EARLIER_DIGITS])).is_dir() else sha256
     return [own / name for name in submission.beside or ()]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.errors import HarnessError
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from leaderboard.record.archive import archive, present, safe_name, stored
+from leaderboard.record.archive import archive, listed, listing, present, safe_name, stored
 
 SOURCE = "def softmax(x, y):\r\n    pass  # µ\n"
 
@@ -29,7 +29,7 @@ def files(root: Path) -> list[str]:
 def test_a_source_is_stored_byte_for_byte_under_its_hash_and_storing_again_changes_nothing(tmp_path):
     handed_in = submission()
     path = archive(tmp_path, "softmax", handed_in)
-    assert path == tmp_path / "softmax" / "ada" / f"{handed_in.sha256[:16]}-kernel.py"
+    assert path == tmp_path / "softmax" / "ada" / f"{handed_in.sha256}-kernel.py"
     assert path.read_bytes() == SOURCE.encode()
     before = path.stat()
     assert archive(tmp_path, "softmax", submission()) == path
@@ -52,6 +52,33 @@ def test_what_was_stored_is_found_again_and_only_that(tmp_path):
         archive(tmp_path, "softmax", handed_in)
     assert path.read_bytes() == b"tampered", "other content is never overwritten"
     assert len(files(tmp_path)) == 1
+
+
+def test_what_an_earlier_version_stored_is_found_and_left_alone(tmp_path):
+    handed_in = submission().model_copy(update={"beside": (("tiling.py", b"X = 1"),)})
+    new = archive(tmp_path, "softmax", handed_in)
+    earlier = new.with_name(f"{handed_in.sha256[:16]}-kernel.py")
+    new.rename(earlier)
+    (new.parent / handed_in.sha256).rename(new.parent / handed_in.sha256[:16])
+    before = files(tmp_path)
+    assert archive(tmp_path, "softmax", handed_in) == earlier
+    told = SubmissionId.of(handed_in)
+    assert stored(tmp_path, "softmax", told) == handed_in
+    assert present(tmp_path, "softmax", told)
+    names = listing(tmp_path, "softmax", "ada")
+    assert listed(names, handed_in.sha256, "kernel.py")
+    assert not listed(names, "0" * 64, "kernel.py")
+    assert files(tmp_path) == before
+
+
+def test_sources_whose_hashes_begin_alike_are_both_stored(tmp_path, monkeypatch):
+    """Somebody can find two such, and would keep the second from being recorded."""
+    first, second = submission(source="1"), submission(source="2")
+    alike = {b"1": "ab" * 32, b"2": "ab" * 16 + "cd" * 16}
+    monkeypatch.setattr(Submission, "sha256", property(lambda self: alike[self.source]))
+    for one in (first, second):
+        assert archive(tmp_path, "softmax", one).read_bytes() == one.source
+    assert stored(tmp_path, "softmax", SubmissionId.of(first)) == first
 
 
 @pytest.mark.parametrize("author", ["", "..", "../softmax/ada", ".ada", "\0", "ada\n", "中", "x" * 5000])

@@ -149,7 +149,7 @@ def test_the_archive_keeps_every_file_and_misses_every_file(tmp_path: Path) -> N
     path = archive(tmp_path, "softmax", submitted)
     assert archive(tmp_path, "softmax", submitted) == path
     assert stored(tmp_path, "softmax", SubmissionId.model_validate_json(identity.model_dump_json())) == submitted
-    other = path.parent / submitted.sha256[:16] / "tiling.py"
+    other = path.parent / submitted.sha256 / "tiling.py"
     other.write_text("X = 2\n")
     with pytest.raises(HarnessError, match="is not what was graded"):
         stored(tmp_path, "softmax", identity)

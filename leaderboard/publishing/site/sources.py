@@ -14,7 +14,7 @@ from harness.errors import KernelmarkError
 from harness.languages import LANGUAGES
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from leaderboard.record.archive import listing, source_name, stored
+from leaderboard.record.archive import listed, listing, stored
 from leaderboard.record.fields import VerdictFields
 
 
@@ -45,7 +45,7 @@ class Sources:
 
     def mark(self, problem: str, line: VerdictFields) -> str:
         """Changes when a source appears or disappears, or an organizers' kernel does; no source is read for it."""
-        there = source_name(line.sha256, line.name) in self.archived(problem, line.author)
+        there = listed(self.archived(problem, line.author), line.sha256, line.name)
         return f"{there} {self._known(problem)}"
 
     def _listed(self, problem: str) -> str:

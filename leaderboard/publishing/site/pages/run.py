@@ -144,12 +144,13 @@ def _instead(stand: Stand | None) -> dict[str, Any]:
 
 def command(site: Site, verdict: Verdict) -> str:
     """The command that grades the same source again, from the project's root."""
-    submission, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
+    submission, ran, archive = verdict.submission, verdict.environment, site.material.archive
     slug = verdict.problem.slug
     kernel = site.kernel(slug, submission.sha256)
     try:
-        file = location(archive, slug, submission.author, submission.sha256, submission.name).as_posix()
-        others = [path.as_posix() for path in beside(archive, slug, submission)]
+        source = location(archive, slug, submission.author, submission.sha256, submission.name)
+        there = [path.relative_to(archive) for path in (source, *beside(archive, slug, submission))]
+        file, *others = [(Path(site.material.archive_name) / path).as_posix() for path in there]
     except HarnessError:  # its slug or author is not a valid archive path
         file, others = "FILE", list(submission.beside or ())
     if kernel is not None and not present(site.material.archive, slug, submission):
