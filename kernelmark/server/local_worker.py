@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 from kernelmark.server.accounts import tokens
 from kernelmark.server.database import tables
 from kernelmark.server.service import Service
+from kernelmark.service.origin import is_loopback
 from kernelmark.text.terminal import say
 
 NAME = "local"
@@ -73,17 +74,10 @@ class LocalWorker:
 
     def _once(self) -> int:
         """Start it, wait until it or the server ends, and return its status."""
-        command = [
-            sys.executable,
-            "-P",
-            "-c",
-            _CODE,
-            "worker",
-            "--to",
-            f"http://{self._service.local}",
-            "--token-file",
-            "-",
-        ]
+        server = f"http://{self._service.local}"
+        if not is_loopback(server):
+            server = self._service.url
+        command = [sys.executable, "-P", "-c", _CODE, "worker", "--to", server, "--token-file", "-"]
         folder = self._service.project.root
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=folder, start_new_session=True) as child:
             assert child.stdin is not None

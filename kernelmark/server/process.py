@@ -50,8 +50,9 @@ class Listening:
 
     @property
     def address(self) -> str:
-        """Host and port, as a URL has them."""
-        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        """Host and port, as a URL of this machine has them."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 def listening(address: str, proxy: str | None, public_url: str | None) -> Listening:

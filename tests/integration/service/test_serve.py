@@ -178,4 +178,5 @@ def test_this_machine_and_a_proxy_may_reach_it() -> None:
     assert listening("127.0.0.1:0", None, None).address == "127.0.0.1:0"
     assert listening("[::1]:80", None, None).address == "[::1]:80"
     assert listening("localhost:80", None, None).address == "127.0.0.1:80"
+    assert listening("0.0.0.0:80", "10.0.0.1", "https://bench.example.org").address == "127.0.0.1:80"
     assert listening("10.0.0.5:80", "10.0.0.1", "https://bench.example.org").proxy == "10.0.0.1"
