@@ -7,7 +7,7 @@ import json
 import pytest
 from sqlalchemy import Connection, select
 
-from kernelmark.server.accounts import accounts, tokens
+from kernelmark.server.accounts import accounts, operating, tokens
 from kernelmark.server.accounts.names import Recorded
 from kernelmark.server.database import tables
 from kernelmark.server.service import Service
@@ -83,8 +83,11 @@ def test_nobody_acts_on_runs_of_their_own_or_their_team(service: Service) -> Non
 def test_an_account_without_runs_is_linked_to_an_author_of_the_ledger(service: Service) -> None:
     by = make_principal(service, "org", "organizer")
     make_principal(service, "grace2")
+    service.database.write(lambda c: operating.pause(c, 5, by, "grace2", "too hot")).result()
     service.database.write(lambda c: accounts.link(c, 5, by, "grace2", "Grace.Hopper", LEDGER)).result()
     assert make_principal(service, "Grace.Hopper").account_id == 2
+    with service.database.read() as connection:
+        assert [brake.account for brake in operating.brakes(connection).items] == ["Grace.Hopper"], "it stays paused"
     make_principal(service, "mallory")
     with pytest.raises(Refusal) as refused:
         service.database.write(lambda c: accounts.link(c, 5, by, "mallory", "Grace.Hopper", LEDGER)).result()

@@ -61,6 +61,15 @@ def test_an_invitation_is_used_once(service: Service) -> None:
     _refused(service, link, "ada", "invitation-used")
 
 
+def test_an_invitation_is_used_once_by_many_at_the_same_time(service: Service) -> None:
+    link, now_ns = _invite(service), service.clock.now_ns()
+    asked = [
+        service.database.write(lambda c, name=name: invitations.accept(c, link, name, now_ns, LEDGER))
+        for name in ("ada", "bob", "eve")
+    ]
+    assert [getattr(one.exception(), "code", None) for one in asked] == [None, "invitation-used", "invitation-used"]
+
+
 def test_an_invitation_that_was_refused_can_still_be_used(service: Service) -> None:
     link = _invite(service)
     _refused(service, link, None, "name-needed")

@@ -188,6 +188,24 @@ def test_strangers_do_not_have_ledgers_read(
     assert _ask(client, None, "POST", "invitations/accept", guess).status_code == 404
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"secret": "\\ud800", "name": "ada"}',
+        b'{"secret": "kmi_\\u0000", "name": "ada"}',
+        b'{"secret": "kmi_A", "name": "\\ud800", "label": "\\u001b"}',
+        b'{"secret": "kmi_A", "name": "ada", "role": "organizer"}',
+        b'{"secret": ["kmi_A"]}',
+        b"[]",
+        b"{",
+        b"\xff",
+    ],
+)
+def test_what_is_no_acceptance_is_refused(body: bytes, client: TestClient) -> None:
+    answer = client.post(f"{API}/invitations/accept", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 404, 422), answer.text
+
+
 def test_a_workers_tokens_are_revoked_together(client: TestClient, service: Service) -> None:
     org = make_token(service, "org", "organizer")
     tokens = [_ask(client, org, "POST", "workers/gpu1", {}).json()["token"] for _ in range(2)]
