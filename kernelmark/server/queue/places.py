@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_LONG_NS = 5_000_000
+_LONG = 500  # jobs; the order of fewer is computed each time
 _TIMES_AS_LONG = 20
 
 
@@ -31,7 +31,7 @@ class Queue:
 
 
 class Places:
-    """Keeps the order of a pool that took long to compute, for twenty times as long. Threads may share it."""
+    """Keeps the order of a long queue for twenty times as long as it took to compute. Threads may share it."""
 
     def __init__(self) -> None:
         self._queues: dict[str, tuple[int, Queue]] = {}
@@ -40,9 +40,8 @@ class Places:
         """The order of a pool, computed anew unless that was a moment ago."""
         until_ns, queue = self._queues.get(pool, (0, None))
         began = time.perf_counter_ns()
-        if queue is None or began > until_ns:
+        if queue is None or began > until_ns or len(queue.places) < _LONG:
             queue = compute()
             ended = time.perf_counter_ns()
-            took = ended - began
-            self._queues[pool] = ended + _TIMES_AS_LONG * took if took > _LONG_NS else 0, queue
+            self._queues[pool] = ended + _TIMES_AS_LONG * (ended - began), queue
         return queue

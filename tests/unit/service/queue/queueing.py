@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Row, select
 
+from harness.verdict import Stage
 from kernelmark import __version__
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.tables import gradings
@@ -104,7 +105,7 @@ class Worker:
         return told
 
     def progress(self, lease: Lease, done: int = 0) -> Told:
-        self.held[lease.lease] = StageProgress(stage="test", done=done, total=9, label="small")
+        self.held[lease.lease] = StageProgress(stage=Stage.TEST, done=done, total=9, label="small")
         return self.beat()
 
     def accept(self, lease: Lease | str, seconds: float | None = 1.0) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.problem import Problem
 from harness.submission import Submission
 from kernelmark.server.database.tables import pins, workers
 from kernelmark.server.queue import endings
@@ -40,7 +42,7 @@ def sweep(service: Service) -> None:
     Sweeper(service).sweep()
 
 
-def refused(code: str, status: int) -> object:
+def refused(code: str, status: int) -> Any:
     return pytest.raises(Refusal, check=lambda error: (error.code, error.status) == (code, status))
 
 
@@ -426,5 +428,5 @@ def fails_for(service: Service, worker: Worker, name: str) -> None:
     change(service, lambda c: endings.cancel(c, service, run, ada))
 
 
-def _problems(service: Service) -> list[tuple[str, object]]:
+def _problems(service: Service) -> list[tuple[str, Problem]]:
     return list(service.files.known.problems.items())

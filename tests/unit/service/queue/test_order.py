@@ -24,7 +24,7 @@ def jobs_of(drawn: Iterable[tuple[JobClass, str, int]]) -> list[Job]:
 
 def claimed(shares: Shares, waiting: list[Job], number: int) -> list[Job]:
     """What this many claims give, one after the other."""
-    taken = []
+    taken = list[Job]()
     while waiting and len(taken) < number:
         heads: dict[tuple[JobClass, str], Job] = {}
         for job in sorted(waiting, key=lambda job: -job.position):
