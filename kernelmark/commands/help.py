@@ -29,7 +29,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Run a server": ("serve",),
     "Train models": ("grade-many",),
     "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet", "cache"),
-    "Serve a project": ("worker",),
+    "Serve a project": ("serve", "worker", "workers", "accounts", "invitations", "tokens"),
 }
 """Commands of `kernelmark` that are in none of them are listed last."""
 
