@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, case, func, select
 
 from kernelmark.server.database.tables import accounts, gradings, submissions
 from kernelmark.server.queue import leases, limits, shares, workers
@@ -64,12 +64,11 @@ def status(connection: Connection, service: Service, run: str) -> SubmissionStat
 
 
 def overview(connection: Connection, service: Service) -> QueueStatus:
-    """The whole queue, without names."""
-    columns = gradings.c
-    counted = select(
-        columns.pool, columns.state, func.count().label("number"), func.sum(columns.expected_ns).label("ns")
-    )
-    counted = counted.where(columns.state.in_(("queued", "leased"))).group_by(columns.pool, columns.state)
+    """The whole queue, without names. What has ended counts as leased until its end is shown."""
+    columns, hidden = gradings.c, gradings.c.visible_ns > service.clock.now_ns()
+    state = case((hidden, "leased"), else_=columns.state).label("state")
+    counted = select(columns.pool, state, func.count().label("number"), func.sum(columns.expected_ns).label("ns"))
+    counted = counted.where(columns.state.in_(("queued", "leased")) | hidden).group_by(columns.pool, state)
     numbers = {(row.pool, row.state): row for row in connection.execute(counted)}
     at_work = [row for row in workers.alive(connection, service) if not row.paused]
     pools = {*service.project.settings.server.pools, *(row.pool for row in at_work), *(pool for pool, _ in numbers)}

@@ -164,7 +164,9 @@ async def own(
         if problem is not None:
             mine = mine.where(submissions.c.problem == problem)
         if open:
-            mine = mine.join(gradings, gradings.c.run == submissions.c.run).where(gradings.c.state.not_in(ENDED))
+            unseen = gradings.c.visible_ns > service.clock.now_ns()
+            mine = mine.join(gradings, gradings.c.run == submissions.c.run)
+            mine = mine.where(gradings.c.state.not_in(ENDED) | unseen)
         return Submissions(items=tuple(_statuses(connection, service, connection.scalars(mine).all())))
 
     return await seen(service, look)

@@ -140,9 +140,12 @@ def test_a_verdict_is_given_once_its_end_may_be_seen(service: Service, client: A
     change(service, lambda c: c.execute(update(gradings).values(visible_ns=later_ns)))
     assert code(ada.get(f"{SUBMISSIONS}/{run}/verdict")) == (404, "no-verdict")
     assert lines(ada.get("/api/v1/results")) == []
+    assert [one["run"] for one in ada.get(f"{SUBMISSIONS}?open=true").json()["items"]] == [run]
+    assert ada.get("/api/v1/queue").json()["pools"][0]["leased"] == 1
     clock.pass_s(1)
     assert ada.get(f"{SUBMISSIONS}/{run}/verdict").json() == {}
     assert [one["run"] for one in lines(ada.get("/api/v1/results"))] == [run]
+    assert ada.get("/api/v1/queue").json()["pools"][0]["leased"] == 0
 
 
 def test_results_go_on_where_one_left_off_and_none_is_passed_over(
