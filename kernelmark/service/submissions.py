@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Base64Bytes, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, Base64Bytes, BaseModel, ConfigDict, Field
 
 from harness.kinds import Effort
 from harness.submission import MAX_BESIDE, BesideName, LanguageName
@@ -23,7 +23,16 @@ ENDED: tuple[State, ...] = ("recorded", "done", "cancelled", "failed")
 JobClass = Literal["people", "batch", "regrade"]
 """Between classes, devices are shared 3 to 1 to 1."""
 
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("holds characters that cannot be printed")
+    return text
+
+
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,64}$")]
+Label = Annotated[str, Field(max_length=128), AfterValidator(_printable)]
+"""Text in one line, which pages and terminals show."""
 Run = Annotated[str, Field(pattern=RUN_ID)]
 
 
@@ -52,11 +61,11 @@ class SubmissionRequest(ServiceDocument):
     beside: Annotated[tuple[SourceFile, ...], Field(max_length=MAX_BESIDE)] = ()
     mode: Mode = "submit"
     effort: Effort = "default"
-    pool: Annotated[str, Field(max_length=128)] | None = None
+    pool: Label | None = None
     """The device's name; None: the first of the server's pools."""
     again: bool = False
     """Grade it although the account had the same source graded within a day, and do not answer with that run."""
-    batch: Annotated[str, Field(max_length=128)] | None = None
+    batch: Label | None = None
     """A label of the caller's; with one, it is of the class `batch`."""
 
 

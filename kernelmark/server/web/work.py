@@ -44,11 +44,12 @@ async def claim(request: Request, principal: Working, asked: Claim) -> Leases:
     while True:
         change = service.changes.subscribe("queue")
         try:
-            if await request.is_disconnected():  # what it got would be lost until its next heartbeat
+            # What it got would be lost until its next heartbeat, or begin while the server ends.
+            if service.changes.closed or await request.is_disconnected():
                 return Leases(leases=())
             got = await changed(service, lambda connection: leases.claim(connection, service, _name(principal), asked))
             left_s = end - asyncio.get_running_loop().time()
-            if got.leases or left_s <= 0 or service.changes.closed or not await wait(change, left_s):
+            if got.leases or left_s <= 0 or not await wait(change, left_s):
                 return got
         finally:
             change.cancel()

@@ -166,6 +166,8 @@ def test_a_form_that_cannot_be_read_is_refused(media_type: str) -> None:
     ("changed", "where"),
     [
         ({"author": "bob"}, "author"),
+        ({"batch": "a\x1b[2J"}, "batch"),
+        ({"pool": "a\n"}, "pool"),
         ({"name": "x"}, "name"),
         ({"source": "QQQ"}, "source"),
         ({"source": ""}, "submission.py"),
