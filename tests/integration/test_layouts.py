@@ -173,9 +173,8 @@ def test_an_honest_kernel_is_accepted(problem: Problem, source: str, language: s
     assert len(found.tests) == 3
 
 
-@pytest.mark.bwrap
 def test_a_write_between_the_elements_is_refused(problem: Problem) -> None:
-    found = checked(problem, RIGHT + f"    {PADDING}\n", "bwrap")
+    found = checked(problem, RIGHT + f"    {PADDING}\n")
     assert found.outcome is Outcome.RUNTIME_ERROR
     assert found.message == "test primes: wrote 4 bytes outside its outputs, the first between the elements of `y`"
 

@@ -17,7 +17,7 @@ from harness.sandbox import provider
 from harness.verdict import Outcome
 from tests.grading import checked, graded, written
 
-SANDBOX = provider("bwrap")
+FORKED = provider("process")  # what is computed does not depend on the sandbox
 NAMES = ("x", "waves", "packed", "scales", "counts")
 GENERATED = 'fill = { kind = "generated" }'
 TOML = """
@@ -144,19 +144,19 @@ def foreign(folder: Path) -> Problem:
 
 @pytest.mark.parametrize("generated", [True, False], ids=["generated", "filled"])
 def test_what_is_returned_is_copied_into_outputs_with_strides(tmp_path: Path, generated: bool) -> None:
-    found = checked(own(tmp_path, generated=generated), RETURNS + RESULT, "bwrap")
+    found = checked(own(tmp_path, generated=generated), RETURNS + RESULT)
     assert found.outcome is Outcome.ACCEPTED, found.message
 
 
 def test_every_wrong_result_is_refused(tmp_path: Path) -> None:
-    found = checked(own(tmp_path), RETURNS + WRONG + RESULT, "bwrap")
+    found = checked(own(tmp_path), RETURNS + WRONG + RESULT)
     assert found.outcome is Outcome.WRONG_ANSWER
     assert [each.output for each in found.tests[0].outputs if not each.correct] == OUTPUTS
 
 
 @pytest.mark.full
 def test_it_is_timed(tmp_path: Path) -> None:
-    verdict = graded(own(tmp_path), RETURNS + RESULT, "bwrap")
+    verdict = graded(own(tmp_path), RETURNS + RESULT)
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
 
 
@@ -167,11 +167,11 @@ def test_the_lint_finds_nothing(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_foreign_reference_gets_and_gives_them(tmp_path: Path) -> None:
     problem = foreign(tmp_path)
-    found = checked(problem, TREE + RESULT, "bwrap")
+    found = checked(problem, TREE + RESULT)
     assert found.outcome is Outcome.ACCEPTED, found.message
-    [seeds] = examine_foreign(problem, SANDBOX, "cpu")
+    [seeds] = examine_foreign(problem, FORKED, "cpu")
     assert "drawn from 65,536 seeds alone" in seeds.what
-    with closing(Oracle(problem, SANDBOX, "cpu")) as oracle:
+    with closing(Oracle(problem, FORKED, "cpu")) as oracle:
         case = problem.resolve(problem.tests[0])
         drawn = oracle.generate(case, torch.Generator().manual_seed(3))
         assert drawn["packed"].stride() == (3,)
@@ -181,6 +181,6 @@ def test_a_foreign_reference_gets_and_gives_them(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_foreign_check_sees_what_is_wrong(tmp_path: Path) -> None:
-    found = checked(foreign(tmp_path), TREE + WRONG + RESULT, "bwrap")
+    found = checked(foreign(tmp_path), TREE + WRONG + RESULT)
     assert found.outcome is Outcome.WRONG_ANSWER
     assert f"{OUTPUTS} differ" in found.message

@@ -22,8 +22,6 @@ from kernelmark.text import show
 HERE = Path(__file__).parent
 FAULTS = HERE / "faults"
 
-pytestmark = pytest.mark.bwrap
-
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -37,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def graded(*baselines: str) -> Verdict:
-    return grade("scale", FAULTS / "honest.py", device="cpu", sandbox="bwrap", effort="quick", baselines=baselines)
+    return grade("scale", FAULTS / "honest.py", device="cpu", sandbox="process", effort="quick", baselines=baselines)
 
 
 def calibrated(project: Path, rate: int, uuid: str | None = None) -> None:
