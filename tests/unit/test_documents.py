@@ -33,7 +33,7 @@ def test_fields_are_only_added_to_a_document(name: str) -> None:
 
 
 def test_every_document_has_a_type_and_every_type_a_document() -> None:
-    printed = set(re.findall(r'print_(?:as\(\s*form,|document\()\s*"([\w-]+)"', KERNELMARK))
+    printed = set(re.findall(r'(?:print_(?:as\(\s*form,|document\()|\bwritten\()\s*"([\w-]+)"', KERNELMARK))
     assert printed == DOCUMENTS.keys() == {file.stem for file in FOLDER.iterdir()}
 
 
