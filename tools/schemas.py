@@ -33,7 +33,6 @@ from kernelmark.grading.fleet.cluster.dispatcher import FleetDocument
 from kernelmark.project.documents import VERSION, ErrorDocument
 from kernelmark.record.importing import ImportedLedger
 from kernelmark.record.records import ListedProblem
-from kernelmark.server.record.boards import LedgerHead
 from kernelmark.server.record.repairing import LedgerRepair
 from kernelmark.service.accounts import NewToken, Tokens
 from kernelmark.service.organizing import Accounts, Audit, Brakes, Invitations, NewInvitations, Pins, Workers
@@ -67,7 +66,6 @@ DOCUMENTS: dict[str, Any] = {
     "export": ExportDocument,
     "fleet": FleetDocument,
     "grade": list[GradedDocument],
-    "head": LedgerHead,
     "handins": list[HandInDocument],
     "import-ledger": list[ImportedLedger],
     "invitations": Invitations,

@@ -10,7 +10,6 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Write and grade kernels": ("start", "check", "debug", "bench", "compare", "profile", "submit"),
     "See problems and results": ("problems", "board", "runs", "show", "explain", "site"),
     "Use a server": ("login", "logout", "servers", "queue", "watch", "cancel", "tokens"),
-    "Organize on a server": ("accounts", "invitations", "workers"),
     "Organize a course or a competition": (
         "grade",
         "marks",
@@ -22,14 +21,11 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "verify",
         "export",
         "merge-ledger",
-        "import-ledger",
-        "repair-ledger",
         "import",
     ),
-    "Run a server": ("serve",),
     "Train models": ("grade-many",),
     "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet", "cache"),
-    "Serve a project": ("serve", "worker", "workers", "accounts", "invitations", "tokens"),
+    "Serve a project": ("serve", "worker", "workers", "accounts", "invitations", "import-ledger", "repair-ledger"),
 }
 """Commands of `kernelmark` that are in none of them are listed last."""
 

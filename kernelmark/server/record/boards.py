@@ -11,7 +11,6 @@ from pathlib import Path
 from threading import Lock
 
 from sqlalchemy import select
-from typing_extensions import TypedDict
 
 from harness.errors import UsageError
 from harness.problem import Problem
@@ -23,6 +22,7 @@ from kernelmark.record.records import find_run, ledger, listed, places, publishe
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.tables import accounts
 from kernelmark.server.service import Service
+from kernelmark.service.record import LedgerHead
 from kernelmark.service.refusal import Refusal
 from kernelmark.text import problem as text
 from leaderboard.record.entry import NO_HASH
@@ -32,14 +32,6 @@ from leaderboard.standings.visibility import Rule
 _KEPT = 64  # boards
 _made: dict[tuple[object, ...], str] = {}
 _making = Lock()
-
-
-class LedgerHead(TypedDict):
-    """The last line of a ledger: who keeps it can tell later whether the lines up to it were rewritten."""
-
-    problem: str
-    seq: int
-    sha256: str
 
 
 def settings_of(service: Service) -> Settings:
@@ -135,12 +127,9 @@ def head(service: Service, slug: str) -> str:
     if not own.path.exists():
         service.files.known.problem(slug)
     last = own.head()
-    found: LedgerHead = {
-        "problem": slug,
-        "seq": last.seq if last else 0,
-        "sha256": last.sha256 if last else NO_HASH,
-    }
-    return written("head", found)
+    return LedgerHead(
+        problem=slug, seq=last.seq if last else 0, sha256=last.sha256 if last else NO_HASH
+    ).model_dump_json()
 
 
 def _mark(settings: Settings, slug: str) -> tuple[object, ...]:

@@ -17,6 +17,7 @@ from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.record import boards
 from kernelmark.server.service import Service
 from kernelmark.server.web.defence import visitor
+from kernelmark.service.record import LedgerHead
 from kernelmark.service.submissions import Run, Slug
 
 _DOCUMENT: dict[int | str, dict[str, Any]] = {
@@ -60,7 +61,7 @@ async def recorded_run(request: Request, run: Run, principal: Visitor) -> Respon
     return await _document(request, principal, lambda service: boards.run(service, run, principal))
 
 
-@router.get("/ledgers/{slug}/head", responses=_DOCUMENT, response_class=Response)
+@router.get("/ledgers/{slug}/head", response_model=LedgerHead, responses={304: _DOCUMENT[304]})
 async def head(request: Request, slug: Slug) -> Response:
     """The number and the hash of a ledger's last line: who keeps them can tell later whether it was rewritten."""
     return await _document(request, None, lambda service: boards.head(service, slug))

@@ -151,10 +151,8 @@ def test_a_head_names_the_last_line(stored: Stored) -> None:
     stored.graded()
     stored.record()
     [line] = stored.ledger().read()
-    answer = asked.get("/api/v1/ledgers/vector_add/head")
-    valid(answer.text)
-    assert (answer.json()["seq"], answer.json()["sha256"]) == (1, line.hash)
-    assert set(answer.json()) == {"$schema", "version", "problem", "seq", "sha256"}  # a size would tell an outcome
+    answer = asked.get("/api/v1/ledgers/vector_add/head").json()
+    assert answer == {"problem": "vector_add", "seq": 1, "sha256": line.hash}  # a size would tell an outcome
 
 
 def test_a_document_is_sent_again_if_it_has_changed(stored: Stored) -> None:
