@@ -97,6 +97,13 @@ def test_what_grades_says_what_is_missing(old: Path, arguments: tuple[str, ...])
     assert [ledger.path.read_bytes() for ledger in ledgers(old)] == before
 
 
+def test_serving_says_what_is_missing_and_needs_nothing_that_grades(old: Path) -> None:
+    needs = "kernelmark: error: serving needs fastapi, which is not installed; pip install 'kernelmark[server]'\n"
+    assert run(old, "-c", MAIN, "serve", missing=("fastapi",)) == (2, "", needs)
+    for module in ("process", "app", "local_worker"):
+        assert run(old, "-c", f"import kernelmark.server.{module}", missing=GRADE)[0] == 0
+
+
 def test_the_api_says_so_too(old: Path) -> None:
     for call in ("kernelmark.check('square', 'x = 1')", "kernelmark.Fleet()"):
         code = f"import kernelmark\ntry: {call}\nexcept kernelmark.UsageError as e: print(f'kernelmark: error: {{e}}')"
