@@ -62,6 +62,11 @@ class FakeServer:
             thread.join()
             self._http.server_close()
 
+    @property
+    def held(self) -> list[str]:
+        """The leases that the last heartbeat listed."""
+        return [each["lease"] for beat in self.beats[-1:] for each in beat["held"]]
+
     def lease(self, *leases: Document) -> None:
         """Give these to the next claim that finds them, at once."""
         with self.changed:

@@ -79,7 +79,7 @@ def _token(file: str | None) -> str:
             raise UsageError(file, f"cannot be read ({why})", "name the file with the worker's token") from error
     token = given.strip()
     if not token or not token.isascii() or not token.isprintable():
-        remedy = f"give --token-file or set {TOKEN}; an organizer makes a token with `kernelmark workers make NAME`"
+        remedy = f"give --token-file or set {TOKEN}; an organizer makes a token with `kernelmark workers add NAME`"
         raise UsageError("kernelmark worker", "has no token", remedy)
     return token
 
