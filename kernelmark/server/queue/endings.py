@@ -8,16 +8,20 @@ graded does.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from kernelmark.project.competition import schedule_of
+from kernelmark.record.lateness import remark_on
 from kernelmark.server.accounts import audit
 from kernelmark.server.accounts.accounts import owner_of
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import gradings, pins, submissions, workers
 from kernelmark.server.queue import shares
+from kernelmark.server.queue.known import moment
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import TaskError
@@ -91,15 +95,9 @@ def end(
         visible_ns=_visible_ns(connection, service, grading, now_ns) if recorded else now_ns,
         cursor=_next_cursor(connection),
     )
+    _remark_late_grading(connection, service, grading, now_ns)
     no_fault = workers.update().where(workers.c.name == grading.worker, workers.c.faults != "[]")
     connection.execute(no_fault.values(faults="[]"))
-
-
-def record(connection: Connection, service: Service, run: str) -> None:
-    """Note that the ledger has the verdict of a grading."""
-    changed = gradings.update().where(gradings.c.run == run)
-    connection.execute(changed.values(state="recorded", stuck=None))  # `status.status` makes a new version of it
-    after_commit(connection, lambda: service.changes.tell(f"run:{run}"))
 
 
 def fail(connection: Connection, service: Service, grading: Row[Any], error: TaskError) -> None:
@@ -259,6 +257,21 @@ def _fail(connection: Connection, service: Service, grading: Row[Any], error_cla
         visible_ns=now_ns,
         cursor=_next_cursor(connection),
     )
+
+
+def _remark_late_grading(connection: Connection, service: Service, grading: Row[Any], now_ns: int) -> None:
+    """Let the record say of what is graded after the deadline that it was submitted before it."""
+    problem = service.files.known.problems.get(grading.problem)
+    if grading.mode != "submit" or problem is None or grading.submission_remark is not None:
+        return
+    received = moment(grading.submission_received_ns)
+    schedule = schedule_of(service.project.settings, problem, received)
+    if schedule.delay(received).days:  # an earlier deadline was set since
+        return
+    remark = remark_on(schedule, problem.slug, received, moment(now_ns), lambda: "server")
+    if remark is not None:
+        same = submissions.c.run == grading.submission
+        connection.execute(submissions.update().where(same).values(remark=json.dumps(asdict(remark))))
 
 
 def _refund(connection: Connection, grading: Row[Any]) -> None:

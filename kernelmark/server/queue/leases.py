@@ -36,6 +36,10 @@ _HELD = select(gradings).where(_of_worker)
 _OPEN_CLAIMS = select(gradings.c.run, gradings.c.claim).where(_of_worker)
 _OPEN_CLAIMS = _OPEN_CLAIMS.order_by(gradings.c.granted_ns, gradings.c.position)
 _PAUSED = select(brakes.c.why).where(brakes.c.subject == bindparam("account"))
+_OVERDUE = select(gradings).where(
+    gradings.c.state == "leased",
+    (gradings.c.leased_until_ns <= bindparam("now")) | (gradings.c.hard_end_ns <= bindparam("now")),
+)
 _LEASE = (
     gradings.update()
     .where(gradings.c.run == bindparam("leased"))
@@ -109,11 +113,14 @@ def begin_anew(connection: Connection, service: Service) -> None:
 
 def end_overdue(connection: Connection, service: Service) -> None:
     """Queue again what is leased to a worker that was not heard of in time, or takes longer than its problem allows."""
-    now, columns = service.clock.monotonic_ns(), gradings.c
-    late = (columns.leased_until_ns <= now) | (columns.hard_end_ns <= now)
-    for grading in connection.execute(select(gradings).where(columns.state == "leased", late)).all():
+    for grading in overdue(connection, service):
         endings.give_back(connection, service, grading)
         after_commit(connection, partial(service.changes.tell, f"worker:{grading.worker}"))
+
+
+def overdue(connection: Connection, service: Service) -> Sequence[Row[Any]]:
+    """What is leased for too long."""
+    return connection.execute(_OVERDUE, {"now": service.clock.monotonic_ns()}).all()
 
 
 def _grant(connection: Connection, service: Service, worker: Row[Any], claim: str, free: int) -> list[str]:

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from kernelmark.server.database.tables import accounts, gradings, sources, submissions
 from kernelmark.server.queue import endings, leases, shares
@@ -19,6 +19,14 @@ from kernelmark.server.service import Service
 _EVERY_S = 1.0
 _FILES_EVERY = 60
 _KEPT_NS = 30 * DAY_NS
+_BANNED = (
+    select(gradings)
+    .join(accounts, accounts.c.id == gradings.c.account)
+    .where(accounts.c.state == "banned", gradings.c.state.in_(("queued", "leased")))
+)
+_SHOWN = select(gradings.c.run).where(
+    gradings.c.visible_ns > bindparam("after"), gradings.c.visible_ns <= bindparam("until")
+)
 _LOG = logging.getLogger("kernelmark.server")
 
 
@@ -52,9 +60,13 @@ class Sweeper:
     def sweep(self) -> None:
         """One round, as each second."""
         service = self._service
-        self._change(lambda connection: leases.end_overdue(connection, service))
-        self._change(lambda connection: stop_banned(connection, service))
-        self._show_ends()
+        with service.database.read() as connection:
+            overdue, banned = leases.overdue(connection, service), connection.execute(_BANNED).all()
+            self._show_ends(connection)
+        if overdue:
+            self._change(lambda connection: leases.end_overdue(connection, service))
+        if banned:
+            self._change(lambda connection: stop_banned(connection, service))
         if self._rounds % _FILES_EVERY == 0:
             service.files.refresh(service.database)
             self._move()
@@ -78,12 +90,10 @@ class Sweeper:
         service = self._service
         self._change(lambda connection: move_to_present_versions(connection, service))
 
-    def _show_ends(self) -> None:
+    def _show_ends(self, connection: Connection) -> None:
         """Tell whoever waits for a grading that its end may be seen now."""
         service, until_ns = self._service, self._service.clock.now_ns()
-        shown = gradings.c.visible_ns.between(self._shown_ns + 1, until_ns)
-        with service.database.read() as connection:
-            runs = connection.scalars(select(gradings.c.run).where(shown)).all()
+        runs = connection.scalars(_SHOWN, {"after": self._shown_ns, "until": until_ns}).all()
         self._shown_ns = until_ns
         if runs:
             service.changes.tell("queue", *(f"run:{run}" for run in runs))
@@ -99,9 +109,7 @@ def move_to_present_versions(connection: Connection, service: Service) -> None:
 
 def stop_banned(connection: Connection, service: Service) -> None:
     """Cancel what is queued or leased of accounts that are banned."""
-    banned = select(accounts.c.id).where(accounts.c.state == "banned")
-    open_ones = select(gradings).where(gradings.c.account.in_(banned), gradings.c.state.in_(("queued", "leased")))
-    for grading in connection.execute(open_ones).all():
+    for grading in connection.execute(_BANNED).all():
         endings.stop(connection, service, grading)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from sqlalchemy import select, update
 from harness.submission import Submission
 from kernelmark.server.accounts import accounts as account_changes
 from kernelmark.server.database.tables import accounts, brakes, gradings, submissions
-from kernelmark.server.queue import admission, endings, known
+from kernelmark.server.queue import admission, endings
 from kernelmark.server.queue.admission import admit
 from kernelmark.server.queue.sweeper import Sweeper
 from kernelmark.server.service import Service
@@ -58,9 +60,9 @@ def refused(code: str, status: int, words: str = "") -> Any:
     return pytest.raises(Refusal, check=fits)
 
 
-def graded(service: Service, seconds: float = 1.0, **fields: object) -> str:
+def graded(service: Service, seconds: float = 1.0) -> str:
     """The run of a submission of ada's that is graded at once, and shown."""
-    run = submit(service, make_principal(service), request(**fields))
+    run = submit(service, make_principal(service))
     worker = Worker(service, "quick")
     worker.hello()
     lease = next(lease for lease in worker.claim(2) if lease.task.run == run)
@@ -93,7 +95,7 @@ def test_a_key_is_bound_to_the_whole_request(making: Making) -> None:
     ],
 )
 def test_the_same_source_within_a_day_gets_the_run_that_exists(
-    changed: dict[str, object], same: bool, making: Making, clock: FakeClock
+    changed: dict[str, Any], same: bool, making: Making, clock: FakeClock
 ) -> None:
     service = making("")
     other = Worker(service, "gpu2")
@@ -136,7 +138,7 @@ def test_receipts_are_never_before_an_earlier_one(making: Making, clock: FakeClo
     ],
 )
 def test_what_the_server_does_not_grade_is_refused(
-    fields: dict[str, object], code: str, status: int, making: Making
+    fields: dict[str, Any], code: str, status: int, making: Making
 ) -> None:
     service = making("")
     with refused(code, status):
@@ -196,6 +198,22 @@ def test_what_is_late_says_so_for_ever(making: Making, clock: FakeClock) -> None
     assert not told(service, run).on_time
 
 
+def test_what_was_on_time_and_is_graded_late_says_so(making: Making, clock: FakeClock) -> None:
+    service = making("")
+    scheduled(service, datetime.fromtimestamp(clock.now // 10**9 + 60, UTC))
+    run = submit(service, make_principal(service))
+    clock.pass_s(3600)
+    worker = Worker(service, "quick")
+    worker.hello()
+    (lease,) = worker.claim()
+    assert not lease.task.final  # it is graded as of its receipt
+    worker.accept(lease)
+    remark = read(service, lambda c: c.scalar(select(submissions.c.remark).where(submissions.c.run == run)))
+    assert '"action": "annotate", "actor": "server", "reason": "graded after the deadline, but handed in on' in str(
+        remark
+    )
+
+
 @pytest.mark.parametrize("ranks", [True, False])
 def test_staff_do_not_rank_unless_the_project_says_so(ranks: bool, making: Making) -> None:
     service = making(f"[server]\nstaff_ranks = {str(ranks).lower()}\n")
@@ -225,9 +243,10 @@ def test_a_limit_is_reserved_when_a_submission_is_queued(making: Making, clock: 
 def test_parallel_requests_get_what_is_left_and_no_more(making: Making) -> None:
     service = making("[limits]\ngradings_a_day = 3\n")
     ada = make_principal(service)
+    changes = [partial(admit, service=service, principal=ada, request=request(), name="kernel.py") for _ in range(20)]
     asked: list[Future[tuple[str, bool]]] = [
-        service.database.write(lambda c, n=n: admit(c, service, ada, request(), "kernel.py", f"key{n}", "0"))
-        for n in range(20)
+        service.database.write(partial(one, idempotency_key=f"key{number}", request_sha256="0"))
+        for number, one in enumerate(changes)
     ]
     outcomes = [future.exception() for future in asked]
     assert outcomes.count(None) == 3
@@ -298,7 +317,7 @@ def test_runs_that_only_the_ledger_has_count_and_ones_own_once(making: Making, c
     for run in (own, "0123456789abcdef"):
         verdict = accepted(author="ada", problem="twice", created_at=moment)
         ledger.append(verdict.model_copy(update={"run": run}))
-    known.os.utime(ledger.path, (clock.now / 1e9, clock.now / 1e9))
+    os.utime(ledger.path, (clock.now / 1e9, clock.now / 1e9))
     service.files.refresh(service.database)
     assert told(service, own).left == "1 of 3 gradings"
 
