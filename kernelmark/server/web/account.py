@@ -57,12 +57,12 @@ async def make_token(request: Request, principal: Member, order: TokenOrder) -> 
 
 @router.delete("/me/tokens/{token}", status_code=204)
 async def revoke_token(
-    request: Request, principal: Member, token: Annotated[str, Path(pattern=r"^(this|[0-9]{1,18})$")]
+    request: Request, principal: Member, token: Annotated[str, Path(pattern=r"^(current|[0-9]{1,18})$")]
 ) -> Response:
-    """Revoke a token of the account, and those that were made with it; `this`: the one that asks."""
+    """Revoke a token of the account, and those that were made with it; `current`: the one that asks."""
     service: Service = request.app.state.service
     now_ns = service.clock.now_ns()
-    which = principal.token if token == "this" else int(token)
+    which = principal.token if token == "current" else int(token)
     await changed(service, lambda c: tokens.give_up(c, now_ns, principal, which))
     return Response(status_code=204)
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelmark.client import servers
 from kernelmark.server.accounts import invitations
+from kernelmark.server.accounts.tokens import authenticate
 from kernelmark.server.service import Service
 from tests.service_fixtures import serving
 from tests.unit.conftest import Command, Said
@@ -102,6 +104,16 @@ def test_a_token_for_a_script_is_made_listed_and_revoked(
     as_(organizer, "tokens", "revoke", str(rows[1]["id"]))
     as_("script", "tokens", "list", status=2)
     assert "loop" not in as_(organizer, "tokens", "list").out
+
+
+def test_signing_out_ends_the_token_on_the_server(as_: As, organizer: str, service: Service, origin: str) -> None:
+    secret = servers.known()[servers.name_at(origin)].token
+    with service.database.read() as connection:
+        assert authenticate(connection, secret, service.clock.now_ns()) is not None
+    said = as_(organizer, "logout", origin)
+    assert "warning" not in said.err
+    with service.database.read() as connection:
+        assert authenticate(connection, secret, service.clock.now_ns()) is None
 
 
 def test_a_workers_token_is_printed_alone_and_revoked(as_: As, organizer: str) -> None:

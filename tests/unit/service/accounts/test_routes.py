@@ -118,7 +118,7 @@ def test_somebody_comes_in_submits_a_token_to_a_script_and_leaves(client: TestCl
     assert rows[1]["parent"] == rows[0]["id"]
     assert "kmt_" not in str(rows)
     assert _ask(client, script, "GET", "me").status_code == 200
-    assert _ask(client, token, "DELETE", "me/tokens/this").status_code == 204
+    assert _ask(client, token, "DELETE", "me/tokens/current").status_code == 204
     assert _ask(client, token, "GET", "me").status_code == 401
     assert _ask(client, script, "GET", "me").status_code == 401, "it was made with the one that was revoked"
     again = _ask(client, None, "POST", "invitations/accept", {"secret": secret, "name": "bob"})
@@ -145,7 +145,7 @@ def test_a_token_that_was_handed_on_revokes_itself_alone(client: TestClient, ser
     assert _ask(client, bob, "DELETE", "me/tokens/1").status_code == 404
     assert _ask(client, ada, "DELETE", "me/tokens/4").status_code == 204
     assert _ask(client, other, "GET", "me").status_code == 401
-    assert _ask(client, script, "DELETE", "me/tokens/this").status_code == 204
+    assert _ask(client, script, "DELETE", "me/tokens/current").status_code == 204
     assert _ask(client, ada, "GET", "me").status_code == 200
 
 
