@@ -123,3 +123,10 @@ def test_imports_form_no_circle() -> None:
     graph = grimp.build_graph("kernelmark", "leaderboard", "harness", cache_dir=None)
     order = TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules})
     order.prepare()  # raises CycleError, which names the modules
+
+
+def test_a_server_needs_nothing_that_grades(old: Path) -> None:
+    code = (
+        "import kernelmark.server.process, sys; print(sorted({'torch', 'docker', 'triton', 'numpy'} & {*sys.modules}))"
+    )
+    assert run(old, "-c", code, missing=GRADE) == (0, "[]\n", "")

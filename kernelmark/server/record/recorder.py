@@ -37,6 +37,7 @@ RETRY_NS = 60 * 10**9
 """After how long what could not be recorded is tried again, in nanoseconds."""
 _TOGETHER = 32  # gradings that are marked in one change
 _AT_ONCE = 256  # runs that the comparison of the stores marks in one change
+_REASON = 2000  # characters of why something could not be recorded that are kept
 _log = logging.getLogger("kernelmark.server.record")
 
 
@@ -193,7 +194,7 @@ class Recorder:
                     made.append(run)
                 except LedgerError:
                     raise
-                except HarnessError as error:
+                except Exception as error:  # noqa: BLE001 - one row, whatever it holds, keeps no other from the record
                     self._set_aside(left[0].run, error)
                 del left[0]
         except LedgerError as error:
@@ -221,9 +222,13 @@ class Recorder:
         for slug in heads:
             self._publisher.due(slug)
 
-    def _set_aside(self, run: str, error: HarnessError) -> None:
-        _log.error("run %s cannot be recorded: %s", run, error)
-        reason = update(gradings).where(gradings.c.run == run, gradings.c.state == "graded").values(stuck=str(error))
+    def _set_aside(self, run: str, error: Exception) -> None:
+        _log.error("run %s cannot be recorded: %s", run, error, exc_info=not isinstance(error, HarnessError))
+        reason = (
+            update(gradings)
+            .where(gradings.c.run == run, gradings.c.state == "graded")
+            .values(stuck=str(error)[:_REASON])
+        )
 
         def change(connection: Connection) -> None:
             connection.execute(reason)

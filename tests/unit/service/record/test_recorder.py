@@ -7,13 +7,14 @@ import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import update
 
 from harness.errors import LedgerError
 from kernelmark.project.problems import identity
-from kernelmark.server.database.tables import aside, gradings, heads
+from kernelmark.server.database.tables import aside, gradings, heads, submissions
 from kernelmark.server.record.recorder import RETRY_NS, Recorder
 from leaderboard.record.archive import stored as archived
 from leaderboard.record.current import Current
@@ -201,6 +202,18 @@ def test_one_row_that_cannot_be_archived_does_not_stop_those_after_it(stored: St
     stored.record()
     assert [stored.row(run).state for run in (stuck.run, fine.run)] == ["graded", "recorded"]
     assert "holds something other" in stored.row(stuck.run).stuck
+
+
+@pytest.mark.parametrize(
+    "broken", [{"answer": "{}"}, {"answer": None}, {"remark": "[1]"}], ids=lambda values: next(iter(values))
+)
+def test_a_row_of_nonsense_holds_up_nobody(stored: Stored, broken: dict[str, Any]) -> None:
+    stuck, fine = stored.graded(0), stored.graded(1)
+    table = submissions if "remark" in broken else gradings
+    stored.put(update(table).where(table.c.run == stuck.run).values(broken))
+    stored.record()
+    assert [stored.row(run).state for run in (stuck.run, fine.run)] == ["graded", "recorded"]
+    assert stored.row(stuck.run).stuck
 
 
 def test_the_thread_compares_first_then_records_and_retries_each_minute(stored: Stored) -> None:

@@ -15,7 +15,6 @@ from kernelmark.project.project import Project
 from kernelmark.server.database.tables import audit, gradings
 from kernelmark.server.lock import served
 from leaderboard.record.archive import archive
-from leaderboard.record.moderation import Moderation
 from tests.unit.conftest import Command
 from tests.unit.service.record.conftest import Stored
 
@@ -92,9 +91,8 @@ def test_what_another_copy_recorded_is_taken_in_once(project: Stored, invoke: Co
     project.record()
     before = project.ledger().path.read_bytes()
     with closing(Stored(tmp_path / "copy", problems=())) as copy:
-        at = copy.verdict(copy.submission(), "e" * 16).created_at
-        remark = Moderation(run="e" * 16, action="late", actor="late policy", reason="a day late", created_at=at)
-        theirs = copy.graded(7, "e" * 16, remark=remark.to_json()).run
+        remark = {"action": "late", "actor": "late policy", "reason": "a day late"}
+        theirs = copy.graded(7, "e" * 16, remark=json.dumps(remark)).run
         copy.graded(8, "f" * 16, "softmax")
         copy.record()
     shown = json.loads(invoke("import-ledger", str(tmp_path / "copy"), "--format", "json").out)["items"]
