@@ -107,7 +107,8 @@ def run(service: Service, name: str, principal: Principal | None) -> str:
     except UsageError:
         raise unknown from None
     verdict, slug, now = entry.verdict, recorded.path.stem, datetime.now(UTC)
-    if principal is None or (verdict.submission.author != principal.name and not principal.has("assist")):
+    own = principal is not None and principal.account_id is not None and principal.name == verdict.submission.author
+    if not own and (principal is None or not principal.has("assist")):
         found = state(published(settings), slug, now)
         if found.frozen is not None and verdict.created_at > found.frozen:
             raise unknown

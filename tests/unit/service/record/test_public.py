@@ -113,6 +113,14 @@ def test_once_it_is_closed_all_but_hidden_sizes_is_shown(course: Course, who: st
     assert SECRET_SIZE not in told
 
 
+def test_a_worker_with_an_authors_name_sees_what_a_visitor_sees(course: Course) -> None:
+    named = course.stored.service.database.write(lambda c: tokens.make(c, NOW_NS, "worker", worker="ada")).result()
+    asked = client(course.stored)
+    asked.headers["Authorization"] = f"Bearer {named}"
+    assert asked.get(f"/api/v1/runs/{course.frozen}").status_code == 404
+    assert SECRET_SOURCE not in asked.get(f"/api/v1/runs/{course.before}").text
+
+
 def test_ones_own_runs_and_those_who_assist_see_all_of_them(course: Course) -> None:
     roles: dict[str, Role] = {"ada": "participant", "eve": "assistant"}
     for name, role in roles.items():
