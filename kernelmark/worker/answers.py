@@ -80,6 +80,7 @@ class KeptAnswers:
             for number in range(1, _MOST_WORKERS + 1):
                 self.folder = folders / str(number)
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                (project / ".kernelmark" / ".gitignore").write_text("*\n")
                 self._lock = (self.folder / "lock").open("a+b")
                 try:
                     fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

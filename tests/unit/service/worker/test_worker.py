@@ -305,6 +305,7 @@ def test_two_workers_of_one_checkout_keep_their_answers_apart(
     started()
     server.until(lambda: len(server.hellos) == 2)
     assert sorted(path.name for path in (competition / ".kernelmark/worker").glob("*/*")) == ["1", "2"]
+    assert (competition / ".kernelmark/.gitignore").read_text() == "*\n", "no part of the project's repository"
     assert len({hello["instance"] for hello in server.hellos}) == 2
 
 
