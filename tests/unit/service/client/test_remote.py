@@ -203,7 +203,10 @@ def test_a_key_is_kept_for_a_day_and_not_after_a_refusal(
     third = key()
     [file] = kept.iterdir()
     file.write_text("\x1b not a key")
-    assert len({first, second, third, key()}) == 4
+    last = key()
+    assert len({first, second, third, last}) == 4
+    assert len(last) == 32
+    assert set(last) <= set("0123456789abcdef")
 
 
 def test_where_nothing_can_be_kept_it_is_submitted_all_the_same(
@@ -246,7 +249,9 @@ def test_a_servers_text_is_printed_without_its_controls(signed_in: Fake, run: Co
     step = StageProgress(stage=Stage.TEST, done=0, total=1, label=f"rows {HOSTILE}")
     signed_in.answers("POST submissions", status(**texts), status=202)
     ended = status("recorded", 5, error=HOSTILE, **texts)
-    signed_in.answers(f"GET {EVENT}", status("leased", 2, **texts), status("leased", 3, progress=step, **texts), ended)
+    waits = status(version=2, before=1, pool=texts["pool"])
+    leased = status("leased", 3, **texts), status("leased", 4, progress=step, **texts)
+    signed_in.answers(f"GET {EVENT}", waits, *leased, ended)
     signed_in.answers(f"GET {EVENT}/verdict", verdict.to_json().encode())
     overview = QueueStatus(
         pools=(PoolStatus(pool=f"GPU {HOSTILE}", workers=1, devices=2, leased=1, queued=3, expected_s=70),),
