@@ -180,7 +180,11 @@ class _Job(NamedTuple):
                 remedy = "test it with check or bench, which stay possible"
                 raise Refusal(403, "closed", error.where, error.what, remedy) from None
             if remark is None and account.role != "participant" and not settings.server.staff_ranks:
-                remark = Remark("disqualify", "server", "by one of the organizers: it does not rank")
+                remark = Remark(
+                    "disqualify",
+                    "server",
+                    "by one of the organizers: it does not rank, unless `staff_ranks` in [server] says so",
+                )
         pool = _pool(connection, service, request)
         effort = "screen" if request.mode == "screen" else request.effort
         owner = owner_of(principal)
