@@ -444,3 +444,14 @@ def test_what_a_banned_account_has_queued_is_cancelled(making: Making) -> None:
     change(service, lambda c: c.execute(update(accounts).where(accounts.c.name == "ada").values(state="banned")))
     Sweeper(service).sweep()
     assert (state(service, run), state(service, other)) == ("cancelled", "queued")
+
+
+def test_a_time_is_told_once_something_like_it_was_graded(making: Making) -> None:
+    service = making("")
+    first = submit(service, make_principal(service))
+    assert (told(service, first).before, told(service, first).expected_s) == (0, None)
+    worker = Worker(service, "quick")
+    worker.hello()
+    worker.accept(worker.claim()[0], seconds=4.0)
+    second = submit(service, make_principal(service))
+    assert told(service, second).expected_s == pytest.approx(4.0)
