@@ -61,6 +61,7 @@ _NEWEST_LIKE = (
         gradings.c.problem == bindparam("problem"),
         gradings.c.pool == bindparam("pool"),
         gradings.c.mode == bindparam("mode"),
+        gradings.c.ended_ns > 0,
         gradings.c.outcome == "accepted",
         gradings.c.device_ns > 0,
     )

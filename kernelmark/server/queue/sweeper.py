@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from kernelmark.server.database.tables import accounts, gradings, sources, submissions
 from kernelmark.server.queue import endings, leases, shares
@@ -19,10 +20,9 @@ from kernelmark.server.service import Service
 _EVERY_S = 1.0
 _FILES_EVERY = 60
 _KEPT_NS = 30 * DAY_NS
-_BANNED = (
-    select(gradings)
-    .join(accounts, accounts.c.id == gradings.c.account)
-    .where(accounts.c.state == "banned", gradings.c.state.in_(("queued", "leased")))
+_BANNED = select(accounts.c.id).where(accounts.c.state == "banned")
+_OPEN = select(gradings).where(
+    gradings.c.account.in_(bindparam("accounts", expanding=True)), gradings.c.state.in_(("queued", "leased"))
 )
 _SHOWN = select(gradings.c.run).where(
     gradings.c.visible_ns > bindparam("after"), gradings.c.visible_ns <= bindparam("until")
@@ -61,7 +61,7 @@ class Sweeper:
         """One round, as each second."""
         service = self._service
         with service.database.read() as connection:
-            overdue, banned = leases.overdue(connection, service), connection.execute(_BANNED).all()
+            overdue, banned = leases.overdue(connection, service), _of_banned(connection)
             self._show_ends(connection)
         if overdue:
             self._change(lambda connection: leases.end_overdue(connection, service))
@@ -109,8 +109,13 @@ def move_to_present_versions(connection: Connection, service: Service) -> None:
 
 def stop_banned(connection: Connection, service: Service) -> None:
     """Cancel what is queued or leased of accounts that are banned."""
-    for grading in connection.execute(_BANNED).all():
+    for grading in _of_banned(connection):
         endings.stop(connection, service, grading)
+
+
+def _of_banned(connection: Connection) -> Sequence[Row[Any]]:
+    banned = list(connection.scalars(_BANNED))
+    return connection.execute(_OPEN, {"accounts": banned}).all() if banned else ()
 
 
 def forget_old(connection: Connection, service: Service) -> None:
