@@ -40,9 +40,18 @@ _MAGIC = (
 
 
 class _InMemory(MultiPartParser):
-    """Never writes a part to a file: the body is no larger than this."""
+    """Never writes a part to a file: the body is no larger than this. Its text is UTF-8, whatever the form says: to
+    decode as much in another of Python's codecs, such as punycode, takes minutes, in which nobody is answered."""
 
     spool_max_size = 16 << 20
+
+    @property
+    def _charset(self) -> str:
+        return "utf-8"
+
+    @_charset.setter
+    def _charset(self, given: str) -> None:
+        pass
 
 
 def document(body: bytes) -> SubmissionRequest:

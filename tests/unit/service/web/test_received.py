@@ -192,6 +192,13 @@ def test_a_source_that_is_no_text_is_refused(source: bytes) -> None:
         form([FIELDS[0], ("file", "kernel.py", source)])
 
 
+@pytest.mark.parametrize("charset", ["punycode", "utf-7", "idna", "unicode_escape", "nonsense"])
+def test_the_text_of_a_form_is_utf_8_whatever_it_says(charset: str) -> None:
+    media_type = f"multipart/form-data; boundary=xyz; charset={charset}"
+    label = "7n-+AOk-\\xe9 \u00e9"
+    assert form([*FIELDS, ("batch", None, label.encode())], media_type).batch == label
+
+
 def test_lines_are_read_one_by_one() -> None:
     good, bad = sent(), sent(mode="record")
     found = [*received.lines(b"\n".join([good, bad, b"", b"{", good + b"\r"]))]
