@@ -62,6 +62,20 @@ def test_a_redirect_is_not_followed(fake: Fake, status: int) -> None:
     assert (len(fake.asked), other.asked) == (1, [])
 
 
+@pytest.mark.parametrize("target", ["http://[", "\xff"])
+def test_where_a_redirect_leads_is_not_read(fake: Fake, target: str) -> None:
+    fake.answers("GET me", Answered(302, b"", {"Location": target}))
+    with Connection(fake.origin, TOKEN) as connected, pytest.raises(Unreachable, match="answers 302"):
+        connected.get("me", Me)
+
+
+def test_the_body_of_a_redirect_is_bounded(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "ANSWER_BYTES", 1000)
+    fake.answers("GET me", Answered(302, bytes(1001), {"Location": "/elsewhere"}))
+    with Connection(fake.origin, TOKEN) as connected, pytest.raises(Unreachable, match="more than 1,000 bytes"):
+        connected.get("me", Me)
+
+
 def test_what_is_safe_to_repeat_is_repeated_until_it_is_answered(fake: Fake) -> None:
     starting = Answered(502, b"<html>Bad gateway</html>")
     fake.answers("GET me", starting, None, Answered(503, b""), ME)
