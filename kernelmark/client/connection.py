@@ -224,7 +224,7 @@ class Connection:
         except requests.exceptions.SSLError as error:
             raise Unreachable(
                 f"the certificate of {self.origin} is not trusted here ({_short(error)})",
-                "`kernelmark login --ca FILE` trusts certificates of your own",
+                "the option --ca of `kernelmark login` trusts certificates of your own",
             ) from None
         except requests.RequestException as error:
             what = f"no answer from {self.origin} ({_short(error)})"

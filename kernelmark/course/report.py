@@ -70,7 +70,7 @@ class GradingResult:
         """The outcome's name; without a verdict, whether that is our fault."""
         if self.verdict is not None:
             return self.verdict.outcome.value.replace("_", " ")
-        return "our fault" if self.code == HarnessError.exit_code else "not graded"
+        return "not graded" if self.code in (UsageError.exit_code, INTERRUPTED) else "our fault"
 
     @property
     def errored(self) -> bool:

@@ -344,7 +344,7 @@ def test_an_actor_says_what_its_workers_do(workers: dict[str, list[FakeWorker]])
 
     busy, ended = soon(lambda: asyncio.run(main()))
     idle, working = busy.workers
-    assert idle == WorkerState(device="NVIDIA H100", slots=2)
+    assert idle == WorkerState(device="NVIDIA H100", slots=2, gpu="0")
     assert (working.done, working.working, working.waiting) == (2, 2, 1)
     assert working.a_minute > 0
     assert (ended.workers[1].done, ended.workers[1].working, ended.workers[1].waiting) == (2, 0, 0)

@@ -25,6 +25,7 @@ _OTHERS = (
     "harness/sandbox/bwrap.py",
 )
 FOREIGN = {
+    "--cached",
     "--default-stream",
     "--force-reinstall",
     "--index-url",
@@ -35,6 +36,7 @@ FOREIGN = {
     "--to",
     "--unshallow",
     "--unshare-all",
+    "--upgrade",
 }
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*\b")
 _COMMAND = re.compile(r"`((?:kernelmark|submit) [^`]*)`")

@@ -39,7 +39,7 @@ async def problems(request: Request, principal: Visitor) -> Response:
 
 @router.get("/problems/{slug}", responses=_DOCUMENT, response_class=Response)
 async def problem(request: Request, slug: Slug) -> Response:
-    """A problem, as `kernelmark problems show SLUG --format json`."""
+    """A problem, as `kernelmark problems show` prints it for programs."""
     return await _document(request, None, lambda service: boards.problem(service, slug))
 
 
@@ -51,13 +51,13 @@ async def all_boards(request: Request) -> Response:
 
 @router.get("/boards/{slug}", responses=_DOCUMENT, response_class=Response)
 async def board(request: Request, slug: Slug) -> Response:
-    """The standings of a problem, as `kernelmark board SLUG --format json`."""
+    """The standings of a problem, as `kernelmark board` prints them for programs."""
     return await _document(request, None, lambda service: boards.board(service, slug))
 
 
 @router.get("/runs/{run}", responses=_DOCUMENT, response_class=Response)
 async def recorded_run(request: Request, run: Run, principal: Visitor) -> Response:
-    """A recorded run, as `kernelmark show RUN --format json`."""
+    """A recorded run, as `kernelmark show` prints it for programs."""
     return await _document(request, principal, lambda service: boards.run(service, run, principal))
 
 
