@@ -46,6 +46,7 @@ _OPEN = (
     .select_from(gradings)
     .where(gradings.c.owner == bindparam("owner"), gradings.c.state.in_(("queued", "leased")))
 )
+_UNSEEN = select(gradings.c.owner).where(gradings.c.visible_ns > bindparam("now"))
 
 
 def limits_at(settings: Settings, now_ns: int) -> DailyLimits:
@@ -73,7 +74,7 @@ def refuse_more(
     if limits == DailyLimits():
         return
     who = shown(account.name, None if account.team is None else Team(name=account.team, members=()))
-    _refuse_full_queue(connection, limits, owner, who)
+    _refuse_full_queue(connection, limits, owner, who, service.clock.now_ns())
     used, failed = _used(connection, service, account, owner, received_ns)
     try:
         Spent(limits, used).refuse_more(who, check=mode == "check")
@@ -131,10 +132,13 @@ def _members(connection: Connection, team: str, since_ns: int) -> list[tuple[int
     return [(row.id, row.name) for query in (now, before) for row in connection.execute(query)]
 
 
-def _refuse_full_queue(connection: Connection, limits: DailyLimits, owner: str, who: str) -> None:
+def _refuse_full_queue(connection: Connection, limits: DailyLimits, owner: str, who: str, now_ns: int) -> None:
+    """What has ended takes its place until its end is shown: a refusal that ceases would tell how long it took."""
     if limits.queued_at_once is None:
         return
-    number = connection.scalar(_OPEN, {"owner": owner}) or 0
+    number = (connection.scalar(_OPEN, {"owner": owner}) or 0) + (
+        connection.scalars(_UNSEEN, {"now": now_ns}).all().count(owner)
+    )
     if number >= limits.queued_at_once:
         what = f"has {number} of {limits.queued_at_once} submissions in the queue"
         remedy = "submit again when one of them has ended"

@@ -279,6 +279,17 @@ def test_what_a_hidden_end_costs_is_not_told_before_it_is_shown(making: Making, 
     assert told(service, run).left == "99996 of 100000 device seconds"
 
 
+def test_a_hidden_end_takes_its_place_in_the_queue_until_it_is_shown(making: Making, clock: FakeClock) -> None:
+    service = making("[limits]\nqueued_at_once = 1\n")
+    clock.now = -(-clock.now // (5 * 10**9)) * 5 * 10**9 + 10**9
+    graded(service)
+    submit(service, make_principal(service, "bob"))
+    with refused("queue-full", 429, "has 1 of 1 submissions"):
+        submit(service, make_principal(service))
+    clock.pass_s(4)
+    submit(service, make_principal(service))
+
+
 def test_a_team_shares_its_limits_and_leaving_it_changes_nothing_for_a_day(making: Making, clock: FakeClock) -> None:
     service = making("[limits]\ngradings_a_day = 2\n")
     org = make_principal(service, "org", "organizer")
