@@ -6,6 +6,7 @@ fields is repeated, and nothing of the server's own troubles is told but that th
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -69,7 +70,7 @@ def describe(app: FastAPI, documents: Sequence[type[BaseModel]]) -> None:
             schemas |= {**schema.pop("$defs", {}), document.__name__: schema, **schemas}
         return openapi
 
-    app.openapi = described  # type: ignore[method-assign]  # as FastAPI's manual does
+    app.openapi = functools.cache(described)  # type: ignore[method-assign]  # as FastAPI's manual does
 
 
 def answer(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
