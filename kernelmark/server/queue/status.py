@@ -29,10 +29,21 @@ from kernelmark.service.submissions import (
 _PROGRESS = TypeAdapter(StageProgress)
 
 
-def status(connection: Connection, service: Service, run: str) -> SubmissionStatus:
+def statuses(connection: Connection, service: Service, runs: Sequence[str]) -> list[SubmissionStatus]:
+    """What is told of each of these submissions, as `status` tells it."""
+    left: dict[tuple[int, str], str] = {}
+    return [status(connection, service, run, left) for run in runs]
+
+
+def status(
+    connection: Connection, service: Service, run: str, left: dict[tuple[int, str], str] | None = None
+) -> SubmissionStatus:
     """What is told of a submission, by the run of its first grading.
 
     The end of a grading with hidden tests is shown from its `visible_ns` on.
+
+    Args:
+        left: what is left by account and owner, as far as it was found out; the rest is added.
 
     Raises:
         Refusal: there is none.
@@ -59,7 +70,7 @@ def status(connection: Connection, service: Service, run: str) -> SubmissionStat
         outcome=row.outcome if ended else None,
         score_s=float(row.score_s) if ended and row.score_s is not None else None,
         error=_error(row) if state == "failed" else "",
-        left=_left(connection, service, row),
+        left=_left(connection, service, row, {} if left is None else left),
     )
 
 
@@ -158,9 +169,12 @@ def _error(row: Row[Any]) -> str:
     return f"run {row.run}: {row.error_class}; the organizers see why, and can have it graded again"
 
 
-def _left(connection: Connection, service: Service, row: Row[Any]) -> str:
-    account = connection.execute(select(accounts).where(accounts.c.id == row.account)).one()
-    return limits.left(connection, service, account, row.owner)
+def _left(connection: Connection, service: Service, row: Row[Any], found: dict[tuple[int, str], str]) -> str:
+    whose = row.account, row.owner
+    if whose not in found:
+        account = connection.execute(select(accounts).where(accounts.c.id == row.account)).one()
+        found[whose] = limits.left(connection, service, account, row.owner)
+    return found[whose]
 
 
 def _ordered(connection: Connection, service: Service, pool: str, devices: int) -> Queue:

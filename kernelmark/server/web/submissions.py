@@ -139,7 +139,7 @@ async def _line_answers(
 
     made = await asyncio.gather(*(admitted(line, one) for line, one in asked))
     runs = [one[0] for one in made if not isinstance(one, Refusal)]
-    told = iter(await seen(service, lambda connection: _statuses(connection, service, runs)))
+    told = iter(await seen(service, lambda connection: status.statuses(connection, service, runs)))
     return [
         LineAnswer(line=line, status=one.status, refusal=one.document)
         if isinstance(one, Refusal)
@@ -167,7 +167,7 @@ async def own(
             unseen = gradings.c.visible_ns > service.clock.now_ns()
             mine = mine.join(gradings, gradings.c.run == submissions.c.run)
             mine = mine.where(gradings.c.state.not_in(ENDED) | unseen)
-        return Submissions(items=tuple(_statuses(connection, service, connection.scalars(mine).all())))
+        return Submissions(items=tuple(status.statuses(connection, service, connection.scalars(mine).all())))
 
     return await seen(service, look)
 
@@ -332,10 +332,6 @@ def _owns(principal: Principal, row: Row[Any]) -> bool:
 
 def _mine(principal: Principal) -> Any:
     return or_(submissions.c.account == principal.account_id, submissions.c.owner == owner_of(principal))
-
-
-def _statuses(connection: Connection, service: Service, runs: Sequence[str]) -> list[SubmissionStatus]:
-    return [status.status(connection, service, run) for run in runs]
 
 
 def _refuse_without_batch(principal: Principal) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy import select, update
 from harness.submission import Submission
 from kernelmark.server.accounts import accounts as account_changes
 from kernelmark.server.database.tables import accounts, brakes, gradings, submissions
-from kernelmark.server.queue import admission, endings
+from kernelmark.server.queue import admission, endings, limits, status
 from kernelmark.server.queue.admission import admit
 from kernelmark.server.queue.sweeper import Sweeper
 from kernelmark.server.service import Service
@@ -288,6 +288,16 @@ def test_a_hidden_end_takes_its_place_in_the_queue_until_it_is_shown(making: Mak
         submit(service, make_principal(service))
     clock.pass_s(4)
     submit(service, make_principal(service))
+
+
+def test_what_is_left_is_counted_once_for_a_list(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = making("[limits]\ngradings_a_day = 9\n")
+    runs = [submit(service, make_principal(service, name)) for name in ("ada", "ada", "bob")]
+    counted, left = list[Any](), limits.left
+    monkeypatch.setattr(limits, "left", lambda *of: counted.append(of) or left(*of))
+    found = read(service, lambda c: status.statuses(c, service, runs))
+    assert len(counted) == 2
+    assert [(one.run, one.left) for one in found] == [(run, told(service, run).left) for run in runs]
 
 
 def test_a_team_shares_its_limits_and_leaving_it_changes_nothing_for_a_day(making: Making, clock: FakeClock) -> None:
