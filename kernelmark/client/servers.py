@@ -101,10 +101,12 @@ def find(given: str) -> tuple[str, Server]:
         remedy = nearest(given, servers, "" if servers else "`kernelmark login ADDRESS` signs in")
         raise UsageError(f"server {shown(given)}", "no server of this name", remedy)
     origin = origin_given(given)
-    found = at(origin, servers)
-    if found is None:
+    names = [name for name, server in servers.items() if server.origin == origin]
+    if not names:
         raise UsageError(f"server {origin}", "you are not signed in there", f"`kernelmark login {origin}` signs in")
-    return found
+    if len(names) > 1:
+        raise UsageError(f"server {origin}", "you have several accounts there", f"name one: {', '.join(names)}")
+    return names[0], servers[names[0]]
 
 
 def at(origin: str, servers: Mapping[str, Server]) -> tuple[str, Server] | None:
@@ -196,15 +198,14 @@ def refuse_unusable(name: str, origin: str) -> None:
 
 
 def keep(name: str, server: Server) -> None:
-    """Add a server, or replace the one with the same origin.
+    """Add a server, or replace the one of this name. One may have several accounts on a server, by several names.
 
     Raises:
         UsageError, HarnessError: as for `refuse_unusable`.
     """
     servers = known()
     _refuse_name(name, server.origin, servers)
-    others = {other: each for other, each in servers.items() if each.origin != server.origin}
-    _write({**others, name: server})
+    _write({**servers, name: server})
 
 
 def forget(name: str) -> None:
@@ -214,12 +215,6 @@ def forget(name: str) -> None:
         HarnessError: it cannot be written.
     """
     _write({other: each for other, each in known().items() if other != name})
-
-
-def name_at(origin: str) -> str:
-    """What the server at an origin is called: as before, or by its address."""
-    found = at(origin, known())
-    return found[0] if found else name_for(origin)
 
 
 def name_for(origin: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import click
 from typing_extensions import TypedDict
 
 from harness.errors import KernelmarkError, UsageError
+from harness.submission import AUTHOR
 from kernelmark.commands.options import form_option
 from kernelmark.project.documents import print_as
 from kernelmark.text.terminal import say, visible
@@ -52,7 +53,17 @@ def login(address: str | None, invite: str | None, name: str | None, short: str 
         raise UsageError("--invite", "has no secret after a `#`", "give the whole link, in quotes")
     if name is not None and secret is None:
         raise UsageError("--name", "is for an invitation", "leave it out: a token has its account")
-    called = short or servers.name_at(origin)
+    if name is not None and not AUTHOR.fullmatch(name):
+        raise UsageError(
+            "--name", f"{visible(name)[:80]} is not valid", "use up to 64 letters, digits, '.', '_' and '-'"
+        )
+    signed_in_as = servers.at(origin, servers.known())
+    if short is None and signed_in_as is not None and signed_in_as[1].ends > datetime.now(UTC):
+        called, server = signed_in_as
+        what = f"you are signed in there as {visible(server.account)}"
+        remedy = f"`kernelmark logout {called}` first, or give this account a name here: --as NAME"
+        raise UsageError(f"server {origin}", what, remedy)
+    called = short or servers.name_for(origin)
     servers.refuse_unusable(called, origin)
     if secret is not None:
         with Connection(origin, ca=ca, tolerant=True) as connection:

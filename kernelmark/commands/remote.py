@@ -178,7 +178,7 @@ def awaited(connection: Connection, status: SubmissionStatus, form: str) -> int:
             table = _table(connection, status, result)
     except (KeyboardInterrupt, Unreachable) as error:
         why = "" if isinstance(error, KeyboardInterrupt) else f"{error}; "
-        say(f"{why}it is submitted, and goes on: `kernelmark watch {status.run}` shows the result")
+        say(f"{why}it is submitted, and goes on: `kernelmark watch {status.run} --server {connection.origin}`")
         if form == "json":
             print_document("submission", status)
         return NOT_AWAITED

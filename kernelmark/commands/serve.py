@@ -19,7 +19,8 @@ EXTRA = ("fastapi", "starlette", "uvicorn", "sqlalchemy", "alembic", "python_mul
     help="The address of a proxy with HTTPS, through which `url` in [server] of kernelmark.toml is reached.",
 )  # fmt: skip
 @click.option("--no-grading", is_flag=True, help="Grade nothing on this machine: `kernelmark worker` does on others.")
-def serve(listen: str, proxy: str | None, no_grading: bool) -> None:
+@click.option("--lost-token", "lost", is_flag=True, help="Print a link for an organizer whose token is lost.")
+def serve(listen: str, proxy: str | None, no_grading: bool, lost: bool) -> None:
     """Take submissions over the network, queue them, have them graded, and record them in this project.
 
     Run it in the project's directory. The first time it prints a link by which you become its organizer.
@@ -37,4 +38,4 @@ def serve(listen: str, proxy: str | None, no_grading: bool) -> None:
     settings = load_settings()
     refuse_without_project(settings)
     place = process.listening(listen, proxy, settings.server.url)
-    process.serve(Project.of(settings), place, grading=not no_grading)
+    process.serve(Project.of(settings), place, grading=not no_grading, lost=lost)

@@ -27,6 +27,9 @@ def is_project(settings: Settings) -> bool:
     return any(path.exists() for path in places)
 
 
+_NO_PROJECT = "change to a project, make one with `kernelmark init`, or submit to a server with --to"
+
+
 def refuse_without_project(settings: Settings) -> None:
     """Raise where there is no project, before a command finds nothing in it, or records something outside of one.
 
@@ -35,7 +38,7 @@ def refuse_without_project(settings: Settings) -> None:
     """
     if not is_project(settings):
         what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
-        raise UsageError(str(settings.root), what, "change to a project, or make one with `kernelmark init`")
+        raise UsageError(str(settings.root), what, _NO_PROJECT)
 
 
 def find_problem(settings: Settings, reference: str | Path, final: datetime | bool | None = None) -> Problem:

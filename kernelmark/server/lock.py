@@ -86,7 +86,7 @@ def refuse_tracked_archive(project: Project) -> bool:
     if not archive.is_dir():
         return True
     if _git(archive, "ls-files", "--", ".").stdout.strip():
-        remedy = "name another folder as `archive` in kernelmark.toml, or run `git rm -r --cached` on it"
+        remedy = "name another `archive` in kernelmark.toml, or add it to .gitignore and run `git rm -r --cached` on it"
         raise UsageError(str(archive), "is tracked by git: sources would be published before a problem closes", remedy)
     return _git(archive, "check-ignore", "--quiet", ".").returncode != 1
 

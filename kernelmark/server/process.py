@@ -84,17 +84,18 @@ def listening(address: str, proxy: str | None, public_url: str | None) -> Listen
     return Listening(str(ip), number, peer)
 
 
-def serve(project: Project, place: Listening, *, grading: bool) -> None:
+def serve(project: Project, place: Listening, *, grading: bool, lost: bool = False) -> None:
     """Serve a project until a signal ends it.
 
     Args:
         grading: whether to start a worker for this machine's devices.
+        lost: whether to let an organizer in whose token is lost.
 
     Raises:
         UsageError: it cannot be served so.
     """
     if not refuse_tracked_archive(project):
-        warn("git does not ignore the archive of sources: keep it out of commits until the problems have closed")
+        warn("git does not ignore the archive of sources: add it to .gitignore until the problems have closed")
     with ExitStack() as stack:
         listener = stack.enter_context(_bound(place))
         place = Listening(place.host, listener.getsockname()[1], place.proxy)
@@ -112,7 +113,7 @@ def serve(project: Project, place: Listening, *, grading: bool) -> None:
         stack.callback(sweeper.close)
         sweeper.start()
         server = _Server(service, create_app(service, recorder))
-        _say_where(service)
+        _say_where(service, lost)
         if grading:
             stack.enter_context(LocalWorker(service))
         server.run([listener])
@@ -147,13 +148,14 @@ class _Server(uvicorn.Server):
         self._service.changes.close()
 
 
-def _say_where(service: Service) -> None:
+def _say_where(service: Service, lost: bool) -> None:
     """Say where it serves, and while there is no organizer, how to become it."""
     now_ns = service.clock.now_ns()
     say(f"serving {service.project.root} at {service.url} (end with Ctrl-C)")
-    secret = service.database.write(lambda connection: invitations.first(connection, now_ns)).result()
+    secret = service.database.write(lambda connection: invitations.first(connection, now_ns, lost=lost)).result()
     if secret is not None:
-        say("there is no organizer yet: become it within a day, with")
+        who = "an organizer whose token is lost signs in again" if lost else "there is no organizer yet: become it"
+        say(f"{who} within a day, with")
         say(f"  kernelmark login '{service.url}/join#{secret}'")
 
 

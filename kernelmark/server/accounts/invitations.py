@@ -110,10 +110,11 @@ def revoke(connection: Connection, now_ns: int, by: Principal, invitation: int) 
     audit.note(connection, now_ns, by, "invitations revoke", str(invitation))
 
 
-def first(connection: Connection, now_ns: int) -> str | None:
+def first(connection: Connection, now_ns: int, *, lost: bool = False) -> str | None:
     """The secret of a new invitation for the first organizer, in place of the one before; None: there is an organizer.
 
-    An organizer counts who has used a token that still counts: one who lost theirs can come back.
+    An organizer counts who has used a token that still counts. `lost`: make it all the same, for one whose token is
+    lost; whoever starts the server says so.
     """
     there = (
         select(tables.tokens.c.id)
@@ -123,7 +124,7 @@ def first(connection: Connection, now_ns: int) -> str | None:
     )
     mine = tables.tokens.c.kind == "invitation", tables.tokens.c.label == _FIRST, tables.tokens.c.parent.is_(None)
     tokens.revoke(connection, now_ns, *mine)
-    if connection.execute(there.limit(1)).first():
+    if not lost and connection.execute(there.limit(1)).first():
         return None
     details = Invited(role="organizer", first=True).model_dump_json()
     return tokens.make(connection, now_ns, "invitation", details=details, uses=1, days=_FIRST_DAYS, label=_FIRST)

@@ -246,7 +246,9 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest) 
     pool = request.pool or next(iter(pools), None)
     if pool is None:
         what = "has no device yet: no worker has connected, and [server] pools names none"
-        raise Refusal(503, "no-pool", "the server", what, "start a worker, and submit again", retry_after_s=60)
+        raise Refusal(
+            503, "no-pool", "the server", what, "try again once the organizers have started one", retry_after_s=60
+        )
     if pool not in pools:
         remedy = nearest(pool, list(pools))
         raise Refusal(422, "no-such-pool", f"pool {ascii(pool)[:80]}", "is not one of this server", remedy)

@@ -81,17 +81,21 @@ def overview(connection: Connection, service: Service) -> QueueStatus:
     counted = select(columns.pool, state, func.count().label("number"), func.sum(columns.expected_ns).label("ns"))
     counted = counted.where(columns.state.in_(("queued", "leased")) | hidden).group_by(columns.pool, state)
     numbers = {(row.pool, row.state): row for row in connection.execute(counted)}
+    paused = leases.paused(connection)
     at_work = [row for row in workers.alive(connection, service) if not row.paused]
     pools = {*service.project.settings.server.pools, *(row.pool for row in at_work), *(pool for pool, _ in numbers)}
     return QueueStatus(
         pools=tuple(
-            _pool_status(pool, numbers, [row for row in at_work if row.pool == pool]) for pool in sorted(pools)
+            _pool_status(pool, numbers, [row for row in at_work if row.pool == pool], paused is None)
+            for pool in sorted(pools)
         ),
-        paused=leases.paused(connection) or "",
+        paused=paused or "",
     )
 
 
-def _pool_status(pool: str, numbers: Mapping[tuple[str, str], Row[Any]], at_work: Sequence[Row[Any]]) -> PoolStatus:
+def _pool_status(
+    pool: str, numbers: Mapping[tuple[str, str], Row[Any]], at_work: Sequence[Row[Any]], goes_on: bool
+) -> PoolStatus:
     queued, leased = numbers.get((pool, "queued")), numbers.get((pool, "leased"))
     devices = sum(row.devices for row in at_work)
     waits_ns = sum(row.ns for row in (queued, leased) if row is not None)
@@ -101,7 +105,7 @@ def _pool_status(pool: str, numbers: Mapping[tuple[str, str], Row[Any]], at_work
         devices=devices,
         leased=0 if leased is None else leased.number,
         queued=0 if queued is None else queued.number,
-        expected_s=waits_ns / devices / 1e9 if devices else None,
+        expected_s=waits_ns / devices / 1e9 if devices and waits_ns and goes_on else None,
     )
 
 

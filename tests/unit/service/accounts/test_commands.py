@@ -69,7 +69,8 @@ def test_a_class_comes_in_and_an_organizer_sees_and_changes_it(as_: As, organize
     as_(organizer, "accounts", "sign-out", "ada")
     as_("ada", "tokens", "list", status=2)
     back = as_(organizer, "invitations", "make", "--account", "ada").out.strip()
-    as_("ada", "login", back)
+    assert "you are signed in there as ada" in as_("ada", "login", back, status=2).err
+    as_("ada", "login", back, "--as", servers.name_for(back.partition("/join")[0]))
     as_("ada", "tokens", "list")
     acts = json.loads(as_(organizer, "accounts", "acts", "--last", "3", "--format", "json").out)["items"]
     assert [act["action"] for act in acts] == ["invitations accept", "invitations make", "accounts sign-out"]
@@ -107,7 +108,7 @@ def test_a_token_for_a_script_is_made_listed_and_revoked(
 
 
 def test_signing_out_ends_the_token_on_the_server(as_: As, organizer: str, service: Service, origin: str) -> None:
-    secret = servers.known()[servers.name_at(origin)].token
+    secret = servers.find(origin)[1].token
     with service.database.read() as connection:
         assert authenticate(connection, secret, service.clock.now_ns()) is not None
     said = as_(organizer, "logout", origin)

@@ -27,7 +27,12 @@ def test_the_first_link_makes_an_organizer_and_then_there_is_none(service: Servi
     found = principal_of(service, given.secret)
     assert (found.name, found.role, found.scopes) == ("grace", "organizer", SCOPES["organizer"])
     tokens.note_use(service, found)
-    assert service.database.write(lambda c: invitations.first(c, service.clock.now_ns())).result() is None
+    now_ns = service.clock.now_ns()
+    assert service.database.write(lambda c: invitations.first(c, now_ns)).result() is None
+    link = service.database.write(lambda c: invitations.first(c, now_ns, lost=True)).result()
+    assert link is not None, "if whoever starts the server says that the token is lost"
+    again = principal_of(service, _accept(service, link, "grace").secret)
+    assert (again.name, again.role) == ("grace", "organizer")
 
 
 def test_each_start_makes_another_first_link_and_ends_the_one_before(service: Service, clock: FakeClock) -> None:

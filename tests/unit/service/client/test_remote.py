@@ -144,7 +144,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_grading(
     finally:
         signal.signal(signal.SIGINT, before)
     assert (said.code, said.out) == (10, "")
-    assert said.err.endswith(f"it is submitted, and goes on: `kernelmark watch {RUN}` shows the result\n")
+    assert said.err.endswith(f"it is submitted, and goes on: `kernelmark watch {RUN} --server {signed_in.origin}`\n")
     assert signed_in.of(f"DELETE {EVENT}") == []
 
 

@@ -64,7 +64,7 @@ def test_a_token_is_for_one_exact_origin() -> None:
             servers.find(other)
 
 
-def test_a_name_is_one_server_and_a_server_has_one_name() -> None:
+def test_a_name_is_one_server_and_a_server_may_have_several() -> None:
     servers.keep("bench", server("https://bench.example.org"))
     with pytest.raises(UsageError, match="is the name of https://bench"):
         servers.keep("bench", server("https://other.example.org"))
@@ -72,7 +72,10 @@ def test_a_name_is_one_server_and_a_server_has_one_name() -> None:
         with pytest.raises(UsageError, match="is not valid"):
             servers.keep(name, server("https://bench.example.org"))
     servers.keep("course", server("https://bench.example.org", "kmt_new"))
-    assert {name: each.token for name, each in servers.known().items()} == {"course": "kmt_new"}
+    assert servers.known().keys() == {"bench", "course"}
+    assert servers.known()["course"].token == "kmt_new"
+    with pytest.raises(UsageError, match="you have several accounts there; name one: bench, course"):
+        servers.find("https://bench.example.org")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,9 @@ def test_a_link_signs_in_once(fake: Fake, run: Command, own_configuration: Path)
     assert "authorization" not in asked.headers
     assert TOKEN not in said.err
     assert servers.known()["bench"].token == TOKEN
-    again = run("login", "--invite", f"{fake.origin}/join#kmi_secret")
+    another = run("login", "--invite", f"{fake.origin}/join#kmi_other", "--name", "bob")
+    assert (another.code, "you are signed in there as ada" in another.err) == (2, True), "and ada's token stays"
+    again = run("login", "--invite", f"{fake.origin}/join#kmi_secret", "--as", "bench")
     assert (again.code, again.err) == (2, "kernelmark: error: the invitation was used; ask\n")
     assert servers.known()["bench"].token == TOKEN
 
@@ -131,6 +136,12 @@ def test_an_invitation_is_not_used_up_if_its_token_could_not_be_kept(
     own_configuration.write_text("a file, where the folder should be")
     assert run("login", f"{fake.origin}/join#kmi_x").code in (2, 7)
     assert fake.asked == []
+
+
+@pytest.mark.parametrize("name", ["x" * 65, "a b", "", "\x1b[2J"])
+def test_a_name_that_nobody_can_have_uses_no_invitation_up(name: str, fake: Fake, run: Command) -> None:
+    said = run("login", f"{fake.origin}/join#kmi_x", "--name", name)
+    assert (said.code, "is not valid" in said.err, fake.asked) == (2, True, [])
 
 
 def test_a_name_is_asked_for_if_one_is_needed(fake: Fake, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
