@@ -23,6 +23,10 @@ class LimitReachedError(UsageError):
         super().__init__(where, what, f"possible again from {_minute(again)}")
 
 
+class LimitReservedError(UsageError):
+    """What is left of a limit a day is reserved by gradings that have not ended: more may be possible soon."""
+
+
 @dataclass(frozen=True)
 class Spent:
     """The uses of an author or a team in the last 24 hours, oldest first, and the limits for them."""
@@ -35,18 +39,36 @@ class Spent:
 
         Raises:
             LimitReachedError: a limit is reached.
+            LimitReservedError: it would be if what has not ended took as long as is expected.
         """
         if reached := dict(self._reached(check=check)):
             raise LimitReachedError(who, f"has used {' and '.join(reached)} in 24 hours", max(reached.values()))
+        if (reserved_s := self._short_of_s()) is not None:
+            used = f"{self._used_s:.0f} of {self.limits.device_seconds_a_day} device seconds in 24 hours"
+            what = f"has used {used}, and {reserved_s:.0f} are reserved by what is queued"
+            raise LimitReservedError(who, what, "submit again when some of it has ended")
 
     def left(self) -> str:
         """What is left, in words; empty if there are no limits."""
         words = [f"{max(0, most - len(used))} of {most} {name}" for name, most, used in self._counted()]
         if (most := self.limits.device_seconds_a_day) is not None:
             words.append(f"{max(0, most - round(_seconds(self.used)))} of {most} device seconds")
-        reached = dict(self._reached())
-        again = f"; possible again from {_minute(max(reached.values()))}" if reached else ""
+        reached, again = dict(self._reached()), ""
+        if reached:
+            again = f"; possible again from {_minute(max(reached.values()))}"
+        elif self._short_of_s() is not None:
+            again = "; the rest is reserved by what is queued"
         return f"{', '.join(words)}{again}"
+
+    @property
+    def _used_s(self) -> float:
+        """The device seconds of what has ended."""
+        return _seconds([use for use in self.used if not use.reserved])
+
+    def _short_of_s(self) -> float | None:
+        """The device seconds that are reserved; None if enough are left besides."""
+        most_s, total = self.limits.device_seconds_a_day, _seconds(self.used)
+        return None if most_s is None or total < most_s else total - self._used_s
 
     def _counted(self) -> Iterator[tuple[str, int, list[Use]]]:
         """The limits of numbers: what is counted, how many are possible, and those that were."""
@@ -61,9 +83,10 @@ class Spent:
             if name == ("checks" if check else "gradings") and len(used) >= most:
                 yield f"{len(used)} of {most} {name}", used[len(used) - most].at + DAY
         most_s = self.limits.device_seconds_a_day
-        if most_s is not None and (total := _seconds(self.used)) >= most_s:
-            gone = accumulate(use.device_ns / 1e9 for use in self.used)  # once this one and those before are a day old
-            passed = zip(self.used, gone, strict=True)
+        if most_s is not None and (total := self._used_s) >= most_s:
+            ended = [use for use in self.used if not use.reserved]
+            gone = accumulate(use.device_ns / 1e9 for use in ended)  # once this one and those before are a day old
+            passed = zip(ended, gone, strict=True)
             yield (
                 f"{total:.0f} of {most_s} device seconds",
                 next(use.at + DAY for use, old in passed if total - old < most_s),

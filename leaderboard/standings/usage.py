@@ -16,13 +16,17 @@ DAY = timedelta(hours=24)
 
 
 class Use(NamedTuple):
-    """One grading: whose, when it was recorded or received, and how long it took; a `check` only tests."""
+    """One grading: whose, when it was recorded or received, and how long it took; a `check` only tests.
+
+    `reserved`: it has not ended, as far as is told, and `device_ns` is what it is expected to take.
+    """
 
     author: str
     at: datetime
     device_ns: int
     check: bool = False
     run: str = ""
+    reserved: bool = False
 
 
 def uses(facts: Facts, now: datetime) -> list[Use]:

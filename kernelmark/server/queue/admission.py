@@ -28,7 +28,7 @@ from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import accounts, brakes, facts, gradings, sources, submissions, workers
 from kernelmark.server.queue import limits
-from kernelmark.server.queue.known import DAY_NS, limit_ns, moment
+from kernelmark.server.queue.known import DAY_NS, moment, reserved_ns
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import JobClass, Mode, SubmissionRequest
@@ -261,11 +261,11 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest) 
 
 
 def _expected_ns(connection: Connection, problem: Problem, pool: str, mode: Mode, effort: Effort, language: str) -> int:
-    """How long such a grading usually takes: the median of the newest; the problem's limits if there are none."""
+    """How long such a grading usually takes: the median of the newest; `reserved_ns` if there are none."""
     newest = connection.execute(_NEWEST_LIKE, {"problem": problem.slug, "pool": pool, "mode": mode}).all()
     alike = [row.device_ns for row in newest if (row.effort, row.language) == (effort, language)]
     took = alike or [row.device_ns for row in newest]
-    return round(median(took[:_USUAL_OF])) if took else limit_ns(problem, mode)
+    return round(median(took[:_USUAL_OF])) if took else reserved_ns(problem, mode)
 
 
 def _same(connection: Connection, job: _Job) -> str | None:

@@ -30,6 +30,7 @@ from kernelmark.service.submissions import Mode
 from leaderboard.standings.usage import DAY, Use
 
 DAY_NS = round(DAY.total_seconds() * 1e9)
+_MOST_RESERVED_NS = 60 * 10**9
 _START_S = 60  # until a sandbox is there, on a machine that is busy
 _LOG = logging.getLogger("kernelmark.server")
 
@@ -146,6 +147,16 @@ def limit_ns(problem: Problem, mode: Mode) -> int:
     if mode != "check":
         seconds += len(problem.benchmarks) * limits.time_s
     return round(seconds * 1e9)
+
+
+def reserved_ns(problem: Problem, mode: Mode) -> int:
+    """What is reserved of the limits for a grading of which nobody knows how long it takes.
+
+    It is not all that the problem's limits allow. That is many minutes, and gradings take seconds: one that waits would
+    reserve all that its owner has for a day, and nothing else of theirs could be queued. What a grading takes beyond
+    this counts when it has ended, and few of an owner can wait at once.
+    """
+    return min(limit_ns(problem, mode), _MOST_RESERVED_NS)
 
 
 def step_ns(problem: Problem) -> int:

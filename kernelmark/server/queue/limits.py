@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, bindparam, case, func, select
 
 from kernelmark.project.phases import DailyLimits
 from kernelmark.project.settings import Settings
-from kernelmark.record.limits import LimitReachedError, Spent
+from kernelmark.record.limits import LimitReachedError, LimitReservedError, Spent
 from kernelmark.server.database.tables import accounts, gradings, memberships
 from kernelmark.server.queue.known import DAY_NS, moment
 from kernelmark.server.service import Service
@@ -26,6 +26,7 @@ PUBLIC = DailyLimits(gradings_a_day=30, checks_a_day=60, device_seconds_a_day=60
 """What counts on a server beyond this machine where the project sets no limit."""
 _MOST_FAILED = 5
 _QUEUE_RETRY_S = 30
+_RESERVED_RETRY_S = 60
 
 _since = gradings.c.queued_ns > bindparam("since")
 _shown = (gradings.c.visible_ns <= bindparam("now")) & gradings.c.device_ns.is_not(None)
@@ -33,6 +34,7 @@ _USED = (
     select(
         *(gradings.c.run, gradings.c.state, gradings.c.charged, gradings.c.mode, gradings.c.queued_ns),
         case((_shown, gradings.c.device_ns), else_=gradings.c.expected_ns).label("took_ns"),
+        case((_shown, False), else_=True).label("reserved"),
     )
     .where(
         ((gradings.c.owner == bindparam("owner")) & _since)
@@ -83,6 +85,9 @@ def refuse_more(
     except LimitReachedError as error:
         wait_s = max(1, -(-(round(error.again.timestamp() * 1e9) - received_ns) // 10**9))
         raise Refusal(429, "limit-reached", error.where, error.what, error.remedy, retry_after_s=wait_s) from None
+    except LimitReservedError as error:
+        where, what, remedy = error.where, error.what, error.remedy
+        raise Refusal(429, "limit-reached", where, what, remedy, retry_after_s=_RESERVED_RETRY_S) from None
     most_s, day_s = limits.all_device_seconds_a_day, service.files.amounts.day_device_ns / 1e9
     if most_s is not None and day_s >= most_s:
         what = f"all submissions together have used {day_s:.0f} of {most_s} device seconds in 24 hours"
@@ -110,7 +115,9 @@ def _used(
     found = connection.execute(_USED, of_both)
     used, failed = list[Use](), list[Use]()
     for row in found:
-        use = Use(account.name, moment(row.queued_ns), row.took_ns, row.mode == "check", row.run)
+        use = Use(
+            account.name, moment(row.queued_ns), row.took_ns, row.mode == "check", row.run, reserved=bool(row.reserved)
+        )
         if row.charged or row.state in ("queued", "leased"):
             used.append(use)
         elif row.state == "failed":

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, case, func, select
 
 from kernelmark.server.database.tables import accounts, gradings, submissions
 from kernelmark.server.queue import leases, limits, shares, workers
-from kernelmark.server.queue.known import limit_ns, moment
+from kernelmark.server.queue.known import moment, reserved_ns
 from kernelmark.server.queue.order import Job, ends, in_order
 from kernelmark.server.queue.places import Place, Queue
 from kernelmark.server.queue.waiting import AnyRow
@@ -149,9 +149,9 @@ def _why(connection: Connection, row: Row[Any], pool: Sequence[Row[Any]], at_wor
 
 
 def _expected_s(service: Service, row: Row[Any], state: State, place: Place | None, waits_for: str) -> float | None:
-    """In how many seconds it ends; None while nobody knows: none like it was graded yet, so its limits are reserved."""
+    """In how many seconds it ends; None while nobody knows: none like it was graded yet."""
     problem = service.files.known.problems.get(row.problem)
-    if problem is None or row.expected_ns == limit_ns(problem, row.mode):
+    if problem is None or row.expected_ns == reserved_ns(problem, row.mode):
         return None
     if place is not None:
         return None if waits_for else place.ends_ns / 1e9

@@ -16,7 +16,7 @@ from sqlalchemy import select, update
 
 from harness.submission import Submission
 from kernelmark.server.accounts import accounts as account_changes
-from kernelmark.server.database.tables import accounts, brakes, gradings, submissions
+from kernelmark.server.database.tables import accounts, brakes, submissions
 from kernelmark.server.queue import admission, endings, limits, status
 from kernelmark.server.queue.admission import admit
 from kernelmark.server.queue.sweeper import Sweeper
@@ -253,7 +253,27 @@ def test_parallel_requests_get_what_is_left_and_no_more(making: Making) -> None:
     assert {error.code for error in outcomes if isinstance(error, Refusal)} == {"limit-reached"}
 
 
-def test_device_seconds_are_reserved_with_the_problems_limits_and_put_right(making: Making) -> None:
+def test_what_is_only_reserved_keeps_nobody_out_for_a_day(making: Making) -> None:
+    service = making("[limits]\ndevice_seconds_a_day = 20\n")
+    first = submit(service, make_principal(service))
+    assert told(service, first).left == "0 of 20 device seconds; the rest is reserved by what is queued"
+    words = "has used 0 of 20 device seconds in 24 hours, and 60 are reserved by what is queued"
+    with refused("limit-reached", 429, words) as caught:
+        submit(service, make_principal(service))
+    assert caught.value.retry_after_s == 60
+
+
+def test_device_seconds_that_were_used_keep_one_out_for_a_day(making: Making, clock: FakeClock) -> None:
+    service = making("[limits]\ndevice_seconds_a_day = 20\n")
+    for seconds in (4.0, 30.0):
+        graded(service, seconds)
+        clock.pass_s(3600)
+    with refused("limit-reached", 429, "has used 34 of 20 device seconds in 24 hours; possible again from") as caught:
+        submit(service, make_principal(service))
+    assert caught.value.retry_after_s == DAY_S - 3600
+
+
+def test_device_seconds_are_reserved_and_put_right(making: Making) -> None:
     service = making("[limits]\ndevice_seconds_a_day = 20\n")
     first = submit(service, make_principal(service))
     with refused("limit-reached", 429, "of 20 device seconds"):  # nobody knows how long the first one takes
@@ -365,9 +385,8 @@ def test_cancelled_while_queued_gives_the_reservation_back(making: Making) -> No
 def test_beyond_this_machine_there_are_limits_by_default(making: Making) -> None:
     service = making(PUBLIC)
     ada = make_principal(service)
-    assert told(service, submit(service, ada)).left.startswith("29 of 30 gradings, 60 of 60 checks, 360 of 600 device")
+    assert told(service, submit(service, ada)).left.startswith("29 of 30 gradings, 60 of 60 checks, 540 of 600 device")
     for _ in range(4):
-        change(service, lambda c: c.execute(update(gradings).values(expected_ns=1)))
         submit(service, ada)
     with refused("queue-full", 429, "has 5 of 5 submissions in the queue"):
         submit(service, ada)
