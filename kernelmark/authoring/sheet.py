@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.errors import LedgerError
-from harness.files import outside
-from harness.languages import LANGUAGES
 from harness.problem import Problem
-from harness.problem.signature import prototypes
 from harness.stats import geometric_mean
 from harness.verdict import Verdict
 from kernelmark.project.choice import device_name
+from kernelmark.project.problems import entry_points_of, statement_of
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import ledger
 from kernelmark.text.problem import BaselineTime
@@ -31,14 +29,7 @@ class Sheet:
 
 def sheet(settings: Settings, problem: Problem) -> Sheet:
     """Everything that the project knows; a broken ledger or a missing statement is left out."""
-    try:
-        statement = outside.text(problem.directory / "README.md", errors="replace")
-    except OSError:
-        statement = ""
-    compiled = [suffix for suffix, language in LANGUAGES.items() if language.compiler is not None]
-    declared = {suffix: tuple(prototypes(problem, suffix).values()) for suffix in compiled}
-    entry_points = {suffix: functions for suffix, functions in declared.items() if functions}
-    return Sheet(statement, entry_points, baselines(settings, problem))
+    return Sheet(statement_of(problem), entry_points_of(problem), baselines(settings, problem))
 
 
 def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:

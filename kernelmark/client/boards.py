@@ -1,10 +1,13 @@
-"""Reads a server's boards. `kernelmark board --from` calls it, and `submit --to` for the place of a result. Trusted."""
+"""Reads a server's boards and problems: for `--from`, and after `submit --to` for the place of a result. Trusted."""
 
 from __future__ import annotations
+
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
 
 from kernelmark.client.connection import Connection
+from kernelmark.text.terminal import visible
 from leaderboard.standings.ranking import Table
 
 
@@ -14,6 +17,16 @@ class Boards(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     items: tuple[Table, ...]
+
+
+def problem_text(connection: Connection, slug: str) -> list[str]:
+    """What a problem asks for, as lines without controls.
+
+    Raises:
+        Refused, Unreachable: as for `Connection.get`.
+    """
+    content = connection.get_bytes(f"problems/{quote(slug, safe='')}/text")
+    return [visible(line) for line in content.decode(errors="replace").splitlines()]
 
 
 def tables(connection: Connection, problem: str | None) -> list[Table]:

@@ -9,11 +9,9 @@ from typing_extensions import TypedDict
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.options import form_option, load_settings, say_frozen
+from kernelmark.commands.options import form_option, from_option, load_settings, say_frozen
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import print_lines, say
-
-from_option = click.option("--from", "server", metavar="SERVER", help="Ask this server, by its name or address.")
 
 
 @click.command()

@@ -50,6 +50,7 @@ beside_option = click.option(
     metavar="OTHER",
     help="Another file of the submission, a header that FILE includes or a module that it imports; repeatable.",
 )
+from_option = click.option("--from", "server", metavar="SERVER", help="Ask this server, by its name or address.")
 form_option = click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it."
 )

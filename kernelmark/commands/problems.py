@@ -14,7 +14,14 @@ from harness.errors import LedgerError, ProblemError, UsageError
 from harness.shared.call import STYLES, Style
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
-from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
+from kernelmark.commands.options import (
+    device_option,
+    form_option,
+    from_option,
+    jobs_option,
+    load_settings,
+    sandbox_option,
+)
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import fail, labelled, print_lines, print_text, say, visible, width
 
@@ -68,11 +75,20 @@ def problems_list(form: str) -> int:
 
 @problems.command("show")
 @click.argument("problem", shell_complete=complete.problems)
+@from_option
 @form_option
-def problems_show(problem: str, form: str) -> None:
+def problems_show(problem: str, server: str | None, form: str) -> None:
     """Print what PROBLEM asks for: its statement, the entry points in Python and C, tensors and what fills them,
     tolerance, cases, and the baselines' times that were recorded on this device.
     """
+    if server is not None:
+        from kernelmark.client import boards, servers
+
+        if form == "json":
+            raise UsageError("--format json", "is for the project here", "ask GET /api/v1/problems/PROBLEM")
+        with servers.reading(server) as connection:
+            print_lines(boards.problem_text(connection, problem))
+        return
     from kernelmark.authoring.sheet import sheet
     from kernelmark.project.problems import find_problem
     from kernelmark.text import problem as text

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import get_args
 
 from harness.errors import HarnessError, SubmissionError, UsageError, nearest
+from harness.files import outside
 from harness.files.outside import real
 from harness.languages import LANGUAGES
 from harness.problem import Case, Problem, load
 from harness.problem.load import identify
+from harness.problem.signature import prototypes
 from harness.submission import Submission
 from harness.verdict import DeviceKind
 from kernelmark.project.settings import FILE_NAME, Place, Settings
@@ -39,6 +41,21 @@ def refuse_without_project(settings: Settings) -> None:
     if not is_project(settings):
         what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
         raise UsageError(str(settings.root), what, _NO_PROJECT)
+
+
+def statement_of(problem: Problem) -> str:
+    """What the problem's README.md says, in Markdown; empty if there is none."""
+    try:
+        return outside.text(problem.directory / "README.md", errors="replace")
+    except OSError:
+        return ""
+
+
+def entry_points_of(problem: Problem) -> dict[str, tuple[str, ...]]:
+    """The functions in C that a submission may define, by the suffix of the language."""
+    compiled = [suffix for suffix, language in LANGUAGES.items() if language.compiler is not None]
+    declared = {suffix: tuple(prototypes(problem, suffix).values()) for suffix in compiled}
+    return {suffix: functions for suffix, functions in declared.items() if functions}
 
 
 def find_problem(settings: Settings, reference: str | Path, final: datetime | bool | None = None) -> Problem:

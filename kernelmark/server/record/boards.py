@@ -17,10 +17,12 @@ from harness.problem import Problem
 from harness.problem.schedule import Schedule
 from kernelmark.project.competition import state
 from kernelmark.project.documents import portable, written
+from kernelmark.project.problems import entry_points_of, statement_of
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import find_run, ledger, listed, places, published, tables, whole
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.tables import accounts
+from kernelmark.server.queue.known import moment
 from kernelmark.server.service import Service
 from kernelmark.service.record import LedgerHead
 from kernelmark.service.refusal import Refusal
@@ -66,6 +68,17 @@ def problem(service: Service, slug: str) -> str:
     """
     document = text.document(service.files.known.problem(slug))
     return portable(written("problem", document), service.project.root)
+
+
+def problem_text(service: Service, slug: str) -> str:
+    """A problem as `kernelmark problems show` prints it, without the times of baselines.
+
+    Raises:
+        Refusal: as for `problem`.
+    """
+    asked = service.files.known.problem(slug)
+    now = moment(service.clock.now_ns())
+    return "".join(f"{line}\n" for line in text.lines(asked, statement_of(asked), entry_points_of(asked), now=now))
 
 
 def board(service: Service, slug: str | None) -> str:

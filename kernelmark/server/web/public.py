@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.record import boards
@@ -41,6 +41,12 @@ async def problems(request: Request, principal: Visitor) -> Response:
 async def problem(request: Request, slug: Slug) -> Response:
     """A problem, as `kernelmark problems show` prints it for programs."""
     return await _document(request, None, lambda service: boards.problem(service, slug))
+
+
+@router.get("/problems/{slug}/text", response_class=PlainTextResponse)
+async def problem_text(request: Request, slug: Slug) -> PlainTextResponse:
+    """A problem for people: its statement, and what a submission must define."""
+    return PlainTextResponse(await asyncio.to_thread(boards.problem_text, request.app.state.service, slug))
 
 
 @router.get("/boards", responses=_DOCUMENT, response_class=Response)

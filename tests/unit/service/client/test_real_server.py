@@ -103,6 +103,15 @@ def test_what_the_server_refuses_is_said_in_one_line(bench: Command, live: Servi
         assert done.err.count("\n") == 1
 
 
+def test_a_problem_is_read_by_nobody_in_particular(bench: Command, live: Service) -> None:
+    bench("logout", "bench")
+    [slug] = live.files.known.problems
+    shown = bench("problems", "show", slug, "--from", live.url).out
+    assert f"{live.files.known.problems[slug].entry}(x, out): a function that writes into out" in shown
+    absent = bench("problems", "show", "absent", "--from", live.url)
+    assert (absent.code, "does not exist; known: `twice`" in absent.err) == (2, True), absent.err
+
+
 def test_a_board_is_read_by_nobody_in_particular(bench: Command, live: Service) -> None:
     bench("logout", "bench")
     assert items(bench("board", "--from", live.url, "--format", "json").out) == []

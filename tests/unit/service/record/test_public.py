@@ -226,3 +226,11 @@ def test_it_is_not_ready_before_the_stores_were_compared_and_lives_all_the_same(
         503,
         ["the ledgers are being compared with the database"],
     )
+
+
+def test_a_problem_is_told_to_people_without_what_is_hidden(course: Course) -> None:
+    answered = client(course.stored).get("/api/v1/problems/twice/text")
+    assert (answered.status_code, answered.headers["content-type"].partition(";")[0]) == (200, "text/plain")
+    assert "twice(x, out): a function that writes into out" in answered.text
+    assert SECRET_SIZE not in answered.text
+    assert client(course.stored).get("/api/v1/problems/absent/text").status_code == 404
