@@ -67,7 +67,7 @@ class Allowance:
         return self._limits != DailyLimits()
 
     def _spent(self, author: str) -> Spent:
-        return Spent(self._limits, self._used.get(self._teams.name_of(author), []))
+        return Spent.of(self._limits, self._used.get(self._teams.name_of(author), []))
 
     @cached_property
     def _used(self) -> dict[str, list[Use]]:

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
+from typing import NamedTuple
 
 from harness.errors import UsageError
 from kernelmark.project.phases import DailyLimits
@@ -27,12 +28,36 @@ class LimitReservedError(UsageError):
     """What is left of a limit a day is reserved by gradings that have not ended: more may be possible soon."""
 
 
+class Total(NamedTuple):
+    """How much uses are together: their numbers, and the device time of those that have ended, and of the others."""
+
+    gradings: int = 0
+    checks: int = 0
+    used_ns: int = 0
+    reserved_ns: int = 0
+
+    @classmethod
+    def of(cls, uses: Sequence[Use]) -> Total:
+        checks = sum(use.check for use in uses)
+        used_ns, all_ns = (_ns(some) for some in (_ended(uses), uses))
+        return cls(len(uses) - checks, checks, used_ns, all_ns - used_ns)
+
+    def plus(self, other: Total) -> Total:
+        return Total(*map(sum, zip(self, other, strict=True)))
+
+
 @dataclass(frozen=True)
 class Spent:
-    """The uses of an author or a team in the last 24 hours, oldest first, and the limits for them."""
+    """The uses of an author or a team in the last 24 hours, and the limits for them."""
 
     limits: DailyLimits
-    used: Sequence[Use]
+    total: Total
+    uses: Callable[[], Sequence[Use]]
+    """Reads them, oldest first. It is called only where a limit is reached, to say until when."""
+
+    @classmethod
+    def of(cls, limits: DailyLimits, uses: Sequence[Use]) -> Spent:
+        return cls(limits, Total.of(uses), lambda: uses)
 
     def refuse_more(self, who: str, *, check: bool = False) -> None:
         """Check that one more grading is possible; `check`: one that only tests.
@@ -41,60 +66,65 @@ class Spent:
             LimitReachedError: a limit is reached.
             LimitReservedError: it would be if what has not ended took as long as is expected.
         """
-        if reached := dict(self._reached(check=check)):
+        if reached := dict(self._reached("checks" if check else "gradings")):
             raise LimitReachedError(who, f"has used {' and '.join(reached)} in 24 hours", max(reached.values()))
-        if (reserved_s := self._short_of_s()) is not None:
-            used = f"{self._used_s:.0f} of {self.limits.device_seconds_a_day} device seconds in 24 hours"
-            what = f"has used {used}, and {reserved_s:.0f} are reserved by what is queued"
+        if self._is_reserved:
+            used = f"{self.total.used_ns / 1e9:.0f} of {self.limits.device_seconds_a_day} device seconds in 24 hours"
+            what = f"has used {used}, and {self.total.reserved_ns / 1e9:.0f} are reserved by what is queued"
             raise LimitReservedError(who, what, "submit again when some of it has ended")
 
     def left(self) -> str:
         """What is left, in words; empty if there are no limits."""
-        words = [f"{max(0, most - len(used))} of {most} {name}" for name, most, used in self._counted()]
+        words = [f"{max(0, most - number)} of {most} {name}" for name, most, number in self._counted()]
         if (most := self.limits.device_seconds_a_day) is not None:
-            words.append(f"{max(0, most - round(_seconds(self.used)))} of {most} device seconds")
-        reached, again = dict(self._reached()), ""
+            words.append(f"{max(0, most - round(self._device_s))} of {most} device seconds")
+        reached, again = dict(self._reached("gradings")), ""
         if reached:
             again = f"; possible again from {_minute(max(reached.values()))}"
-        elif self._short_of_s() is not None:
+        elif self._is_reserved:
             again = "; the rest is reserved by what is queued"
         return f"{', '.join(words)}{again}"
 
     @property
-    def _used_s(self) -> float:
-        """The device seconds of what has ended."""
-        return _seconds([use for use in self.used if not use.reserved])
+    def _device_s(self) -> float:
+        return (self.total.used_ns + self.total.reserved_ns) / 1e9
 
-    def _short_of_s(self) -> float | None:
-        """The device seconds that are reserved; None if enough are left besides."""
-        most_s, total = self.limits.device_seconds_a_day, _seconds(self.used)
-        return None if most_s is None or total < most_s else total - self._used_s
-
-    def _counted(self) -> Iterator[tuple[str, int, list[Use]]]:
-        """The limits of numbers: what is counted, how many are possible, and those that were."""
-        if (most := self.limits.gradings_a_day) is not None:
-            yield "gradings", most, [use for use in self.used if not use.check]
-        if (most := self.limits.checks_a_day) is not None:
-            yield "checks", most, [use for use in self.used if use.check]
-
-    def _reached(self, *, check: bool = False) -> Iterator[tuple[str, datetime]]:
-        """The limits that are reached, in words, each with the moment from which it is not."""
-        for name, most, used in self._counted():
-            if name == ("checks" if check else "gradings") and len(used) >= most:
-                yield f"{len(used)} of {most} {name}", used[len(used) - most].at + DAY
+    @property
+    def _is_reserved(self) -> bool:
+        """Whether the device seconds are reached by what is used and reserved together."""
         most_s = self.limits.device_seconds_a_day
-        if most_s is not None and (total := self._used_s) >= most_s:
-            ended = [use for use in self.used if not use.reserved]
-            gone = accumulate(use.device_ns / 1e9 for use in ended)  # once this one and those before are a day old
+        return most_s is not None and self._device_s >= most_s
+
+    def _counted(self) -> Iterator[tuple[str, int, int]]:
+        """The limits of numbers: what is counted, how many are possible, and how many were."""
+        if (most := self.limits.gradings_a_day) is not None:
+            yield "gradings", most, self.total.gradings
+        if (most := self.limits.checks_a_day) is not None:
+            yield "checks", most, self.total.checks
+
+    def _reached(self, asked: str) -> Iterator[tuple[str, datetime]]:
+        """The limits that are reached, in words, each with the moment from which it is not."""
+        for name, most, number in self._counted():
+            if name == asked and number >= most:
+                used = [use for use in self.uses() if use.check == (name == "checks")]
+                yield f"{number} of {most} {name}", used[number - most].at + DAY
+        most_s, used_ns = self.limits.device_seconds_a_day, self.total.used_ns
+        if most_s is not None and used_ns >= most_s * 1e9:
+            ended = _ended(self.uses())
+            gone = accumulate(use.device_ns for use in ended)  # once this one and those before are a day old
             passed = zip(ended, gone, strict=True)
             yield (
-                f"{total:.0f} of {most_s} device seconds",
-                next(use.at + DAY for use, old in passed if total - old < most_s),
+                f"{used_ns / 1e9:.0f} of {most_s} device seconds",
+                next(use.at + DAY for use, old in passed if used_ns - old < most_s * 1e9),
             )
 
 
-def _seconds(used: Sequence[Use]) -> float:
-    return sum(use.device_ns for use in used) / 1e9
+def _ended(uses: Iterable[Use]) -> list[Use]:
+    return [use for use in uses if not use.reserved]
+
+
+def _ns(uses: Iterable[Use]) -> int:
+    return sum(use.device_ns for use in uses)
 
 
 def _minute(moment: datetime) -> str:

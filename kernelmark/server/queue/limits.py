@@ -7,13 +7,14 @@ call it.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, case, func, select
 
 from kernelmark.project.phases import DailyLimits
 from kernelmark.project.settings import Settings
-from kernelmark.record.limits import LimitReachedError, LimitReservedError, Spent
+from kernelmark.record.limits import LimitReachedError, LimitReservedError, Spent, Total
 from kernelmark.server.database.tables import accounts, gradings, memberships
 from kernelmark.server.queue.known import DAY_NS, moment
 from kernelmark.server.service import Service
@@ -30,19 +31,29 @@ _RESERVED_RETRY_S = 60
 
 _since = gradings.c.queued_ns > bindparam("since")
 _shown = (gradings.c.visible_ns <= bindparam("now")) & gradings.c.device_ns.is_not(None)
-_USED = (
-    select(
-        *(gradings.c.run, gradings.c.state, gradings.c.charged, gradings.c.mode, gradings.c.queued_ns),
-        case((_shown, gradings.c.device_ns), else_=gradings.c.expected_ns).label("took_ns"),
-        case((_shown, False), else_=True).label("reserved"),
-    )
-    .where(
-        ((gradings.c.owner == bindparam("owner")) & _since)
-        | (gradings.c.account.in_(bindparam("members", expanding=True)) & _since),
-        gradings.c.job_class != "regrade",
-    )
-    .order_by(gradings.c.queued_ns)
+_took_ns = case((_shown, gradings.c.device_ns), else_=gradings.c.expected_ns)
+_counts = gradings.c.charged | gradings.c.state.in_(("queued", "leased"))
+_is_check = gradings.c.mode == "check"
+_failed = (gradings.c.state == "failed") & ~gradings.c.charged
+_of_both = (
+    ((gradings.c.owner == bindparam("owner")) & _since)
+    | (gradings.c.account.in_(bindparam("members", expanding=True)) & _since),
+    gradings.c.job_class != "regrade",
 )
+_TOTAL = select(
+    func.count(case((_counts & ~_is_check, 1))),
+    func.count(case((_counts & _is_check, 1))),
+    func.coalesce(func.sum(case((_counts & _shown, gradings.c.device_ns))), 0),
+    func.coalesce(func.sum(case((_counts & case((_shown, False), else_=True), gradings.c.expected_ns))), 0),
+    func.count(case((_failed, 1))),
+).where(*_of_both)
+_USED = select(
+    *(gradings.c.run, gradings.c.queued_ns, _is_check.label("check"), _took_ns.label("took_ns")),
+    case((_shown, False), else_=True).label("reserved"),
+)
+_USED = _USED.where(*_of_both, _counts).order_by(gradings.c.queued_ns)
+_FAILED = select(gradings.c.queued_ns).where(*_of_both, _failed).order_by(gradings.c.queued_ns.desc())
+_FAILED = _FAILED.offset(_MOST_FAILED - 1).limit(1)
 _OPEN = (
     select(func.count())
     .select_from(gradings)
@@ -77,11 +88,13 @@ def refuse_more(
         return
     who = shown(account.name, None if account.team is None else Team(name=account.team, members=()))
     _refuse_full_queue(connection, limits, owner, who, service.clock.now_ns())
-    used, failed = _used(connection, service, account, owner, received_ns)
+    uses = _Uses(connection, service, account, owner, received_ns)
+    total, failed = uses.total()
     try:
-        Spent(limits, used).refuse_more(who, check=mode == "check")
-        if settings.server.public:
-            _refuse_failing(failed, who)
+        Spent(limits, total, uses.read).refuse_more(who, check=mode == "check")
+        if settings.server.public and failed >= _MOST_FAILED:
+            what = f"has had {failed} gradings end with errors of the workers in 24 hours"
+            raise LimitReachedError(who, what, uses.failed_again())
     except LimitReachedError as error:
         wait_s = max(1, -(-(round(error.again.timestamp() * 1e9) - received_ns) // 10**9))
         raise Refusal(429, "limit-reached", error.where, error.what, error.remedy, retry_after_s=wait_s) from None
@@ -100,32 +113,39 @@ def left(connection: Connection, service: Service, account: Row[Any], owner: str
     limits = limits_at(service.project.settings, now_ns)
     if (limits.gradings_a_day, limits.checks_a_day, limits.device_seconds_a_day) == (None, None, None):
         return ""
-    return Spent(limits, _used(connection, service, account, owner, now_ns)[0]).left()
+    uses = _Uses(connection, service, account, owner, now_ns)
+    return Spent(limits, uses.total()[0], uses.read).left()
 
 
-def _used(
-    connection: Connection, service: Service, account: Row[Any], owner: str, now_ns: int
-) -> tuple[list[Use], list[Use]]:
-    """What counts for an account and its team, oldest first, and what of it has failed by our fault."""
-    since = now_ns - DAY_NS
-    members = {account.id: account.name}
-    if account.team is not None:
-        members |= dict(_members(connection, account.team, since))
-    of_both = {"owner": owner, "members": list(members), "since": since, "now": service.clock.now_ns()}
-    found = connection.execute(_USED, of_both)
-    used, failed = list[Use](), list[Use]()
-    for row in found:
-        use = Use(
-            account.name, moment(row.queued_ns), row.took_ns, row.mode == "check", row.run, reserved=bool(row.reserved)
-        )
-        if row.charged or row.state in ("queued", "leased"):
-            used.append(use)
-        elif row.state == "failed":
-            failed.append(use)
-    names = {*members.values(), account.team}
-    start = moment(since)
-    used += [use for use in service.files.known.uses if use.author in names and use.at > start]
-    return sorted(used, key=lambda use: use.at), failed
+class _Uses:
+    """What counts for an account and its team. To count it reads no rows: there may be thousands of a day."""
+
+    def __init__(self, connection: Connection, service: Service, account: Row[Any], owner: str, now_ns: int) -> None:
+        since = now_ns - DAY_NS
+        members = {account.id: account.name}
+        if account.team is not None:
+            members |= dict(_members(connection, account.team, since))
+        self._connection, self._author = connection, account.name
+        self._of = {"owner": owner, "members": list(members), "since": since, "now": service.clock.now_ns()}
+        names, start = {*members.values(), account.team}, moment(since)
+        self._elsewhere = [use for use in service.files.known.uses if use.author in names and use.at > start]
+
+    def total(self) -> tuple[Total, int]:
+        """How much it is together, and how many gradings have failed by our fault."""
+        *here, failed = self._connection.execute(_TOTAL, self._of).one()
+        return Total(*here).plus(Total.of(self._elsewhere)), failed
+
+    def read(self) -> list[Use]:
+        """All of it, oldest first."""
+        here = [
+            Use(self._author, moment(row.queued_ns), row.took_ns, row.check, row.run, bool(row.reserved))
+            for row in self._connection.execute(_USED, self._of)
+        ]
+        return sorted([*here, *self._elsewhere], key=lambda use: use.at)
+
+    def failed_again(self) -> datetime:
+        """From when on fewer have failed than may, where too many have."""
+        return moment(self._connection.execute(_FAILED, self._of).scalar_one() + DAY_NS)
 
 
 def _members(connection: Connection, team: str, since_ns: int) -> list[tuple[int, str]]:
@@ -150,9 +170,3 @@ def _refuse_full_queue(connection: Connection, limits: DailyLimits, owner: str, 
         what = f"has {number} of {limits.queued_at_once} submissions in the queue"
         remedy = "submit again when one of them has ended"
         raise Refusal(429, "queue-full", who, what, remedy, retry_after_s=_QUEUE_RETRY_S)
-
-
-def _refuse_failing(failed: list[Use], who: str) -> None:
-    if len(failed) >= _MOST_FAILED:
-        what = f"has had {len(failed)} gradings end with errors of the workers in 24 hours"
-        raise LimitReachedError(who, what, failed[-_MOST_FAILED].at + (moment(DAY_NS) - moment(0)))

@@ -325,6 +325,26 @@ def test_what_is_left_is_counted_once_for_a_list(making: Making, monkeypatch: py
     assert [(one.run, one.left) for one in found] == [(run, told(service, run).left) for run in runs]
 
 
+def test_uses_are_read_one_by_one_only_to_say_until_when_a_limit_is_reached(
+    making: Making, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = making("[limits]\ngradings_a_day = 3\ndevice_seconds_a_day = 1000\n")
+    made, use = list[str](), limits.Use
+
+    def making_one(author: str, *of: Any, **more: Any) -> Any:
+        made.append(author)
+        return use(author, *of, **more)
+
+    monkeypatch.setattr(limits, "Use", making_one)
+    runs = [submit(service, make_principal(service)) for _ in range(2)]
+    assert told(service, runs[0]).left == "1 of 3 gradings, 880 of 1000 device seconds"
+    submit(service, make_principal(service))
+    assert made == []
+    with refused("limit-reached", 429, "has used 3 of 3 gradings"):
+        submit(service, make_principal(service))
+    assert made == ["ada"] * 3
+
+
 def test_a_team_shares_its_limits_and_leaving_it_changes_nothing_for_a_day(making: Making, clock: FakeClock) -> None:
     service = making("[limits]\ngradings_a_day = 2\n")
     org = make_principal(service, "org", "organizer")
