@@ -7,13 +7,45 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+WAITING_EACH = 8
+"""Requests of one account, or of one worker, that may wait at the same time."""
+WAITING_ACCOUNTS = 2000
+"""Requests of all accounts together that may wait at the same time."""
+
+
+class WaitingRequests:
+    """Counts the requests that wait, in the event loop: each holds an open file, which others may need."""
+
+    def __init__(self, each: int, together: int | None = None) -> None:
+        self._each, self._together = each, together
+        self._count: Counter[int | str] = Counter()
+
+    @contextmanager
+    def one_of(self, who: int | str) -> Iterator[bool]:
+        """Count a request while it is answered; yields whether it may wait. If not, it is answered at once."""
+        full = self._together is not None and self._count.total() >= self._together
+        if full or self._count[who] >= self._each:
+            yield False
+            return
+        self._count[who] += 1
+        try:
+            yield True
+        finally:
+            self._count[who] -= 1
+            if not self._count[who]:
+                del self._count[who]
 
 
 class Changes:
     """Made in any thread; `wait` is for coroutines of the event loop of one server."""
 
     def __init__(self) -> None:
+        self.accounts = WaitingRequests(WAITING_EACH, WAITING_ACCOUNTS)
+        self.workers = WaitingRequests(WAITING_EACH)
         self._lock = threading.Lock()
         self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         self.closed = False

@@ -6,11 +6,14 @@ was graded, and ends; a second signal ends it at once. What a `kill -9` leaves i
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import json
 import logging
 import logging.handlers
+import resource
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from harness.errors import UsageError
 from kernelmark.project.project import Project
@@ -37,7 +41,14 @@ LOG = "log.jsonl"
 _LOG_DAYS = 14
 _DRAIN_S = 30  # for requests under way
 _KEEP_ALIVE_S = 75
+_FIRST_S = 30  # until a connection's first request has begun
 _WAITING = 1024  # connections that are not accepted yet
+_FILES = 65_536  # that the server keeps open at most
+_SELDOM_S = 60
+
+
+_OTHERS = logging.getLogger("asyncio"), logging.getLogger("uvicorn.error")
+"""Loggers of what is below the application, such as connections that cannot be accepted."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +113,7 @@ def serve(project: Project, place: Listening, *, grading: bool, lost: bool = Fal
         url = str(project.settings.server.url) if place.proxy else f"http://{place.address}"
         folder = stack.enter_context(served(project, url))
         stack.enter_context(_logging(folder / LOG))
+        files = _more_files()
         migrations.upgrade(folder / DATABASE)
         database = Database(folder / DATABASE)
         stack.callback(database.close)
@@ -112,7 +124,7 @@ def serve(project: Project, place: Listening, *, grading: bool, lost: bool = Fal
         recorder.start()
         stack.callback(sweeper.close)
         sweeper.start()
-        server = _Server(service, create_app(service, recorder))
+        server = _Server(service, create_app(service, recorder), files)
         _say_where(service, lost)
         if grading:
             stack.enter_context(LocalWorker(service))
@@ -120,15 +132,30 @@ def serve(project: Project, place: Listening, *, grading: bool, lost: bool = Fal
         say("ending: what was graded is recorded first")
 
 
+class _Connection(H11Protocol):
+    """Ends where no request begins, and at once where so many are open that files would run out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency * 5 // 4:
+            transport.abort()
+        else:
+            self.loop.call_later(_FIRST_S, self._end_without_request)
+
+    def _end_without_request(self) -> None:
+        if self.cycle is None:
+            self.transport.abort()
+
+
 class _Server(uvicorn.Server):
     """Ends as its signals say, and wakes those who wait first, so that they are answered."""
 
-    def __init__(self, service: Service, app: object) -> None:
+    def __init__(self, service: Service, app: object, files: int) -> None:
         self._service = service
         super().__init__(
             uvicorn.Config(
                 app,  # type: ignore[arg-type]  # any ASGI application
-                http="h11",
+                http=_Connection,
                 loop="asyncio",
                 ws="none",
                 lifespan="off",
@@ -138,14 +165,31 @@ class _Server(uvicorn.Server):
                 proxy_headers=False,  # the defence reads them, from the one proxy
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_DRAIN_S,
+                limit_concurrency=files // 2,  # connections; those beyond it are answered 503
+                backlog=max(1, min(files // 32, 64)),  # asyncio accepts as many before it counts them
             )
         )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Called by uvicorn, whose `backlog` is too short for connections that the kernel keeps."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Called by uvicorn at SIGTERM and Ctrl-C."""
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.changes.close()
+
+
+def _more_files() -> int:
+    """Let this process have as many open files as it may, up to 65,536: each connection is one. Returns how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
 
 
 def _say_where(service: Service, lost: bool) -> None:
@@ -186,6 +230,11 @@ def _logging(file: Path) -> Iterator[None]:
     log, before = logging.getLogger("kernelmark"), access.propagate
     log.addHandler(lines)
     log.addHandler(shown)
+    seldom = {others: _Seldom() for others in _OTHERS}
+    for others, once_a_minute in seldom.items():
+        others.addHandler(lines)
+        others.addHandler(shown)
+        others.addFilter(once_a_minute)
     access.addHandler(lines)
     access.propagate, access.level = False, logging.INFO
     try:
@@ -193,8 +242,28 @@ def _logging(file: Path) -> Iterator[None]:
     finally:
         for handler, logger in ((lines, log), (shown, log), (lines, access)):
             logger.removeHandler(handler)
+        for others, once_a_minute in seldom.items():
+            others.removeHandler(lines)
+            others.removeHandler(shown)
+            others.removeFilter(once_a_minute)
         access.propagate, access.level = before, logging.NOTSET
         lines.close()
+
+
+class _Seldom(logging.Filter):
+    """Lets the same words pass once a minute: who opens many connections must not fill the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words, self._at_s = ("", ""), 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        words, now_s = (str(record.msg).partition("\n")[0], repr(error)), time.monotonic()
+        if words == self._words and now_s - self._at_s < _SELDOM_S:
+            return False
+        self._words, self._at_s = words, now_s
+        return True
 
 
 class _Json(logging.Formatter):

@@ -40,19 +40,21 @@ async def claim(request: Request, principal: Working, asked: Claim) -> Leases:
     if not recorder.ready.is_set():
         what = "is still comparing its database with the ledgers"
         raise Refusal(503, "starting", "the server", what, "claim again in a moment", retry_after_s=1)
-    end = asyncio.get_running_loop().time() + asked.wait_s
-    while True:
-        change = service.changes.subscribe("queue")
-        try:
-            # What it got would be lost until its next heartbeat, or begin while the server ends.
-            if service.changes.closed or await request.is_disconnected():
-                return Leases(leases=())
-            got = await changed(service, lambda connection: leases.claim(connection, service, _name(principal), asked))
-            left_s = end - asyncio.get_running_loop().time()
-            if got.leases or left_s <= 0 or not await wait(change, left_s):
-                return got
-        finally:
-            change.cancel()
+    name, begin = _name(principal), asyncio.get_running_loop().time()
+    with service.changes.workers.one_of(name) as may_wait:
+        end = begin + (asked.wait_s if may_wait else 0)
+        while True:
+            change = service.changes.subscribe("queue")
+            try:
+                # What it got would be lost until its next heartbeat, or begin while the server ends.
+                if service.changes.closed or await request.is_disconnected():
+                    return Leases(leases=())
+                got = await changed(service, lambda connection: leases.claim(connection, service, name, asked))
+                left_s = end - asyncio.get_running_loop().time()
+                if got.leases or left_s <= 0 or not await wait(change, left_s):
+                    return got
+            finally:
+                change.cancel()
 
 
 @router.post("/heartbeat")
@@ -63,8 +65,9 @@ async def heartbeat(request: Request, principal: Working, beat: Heartbeat) -> To
     change = service.changes.subscribe(f"worker:{name}")
     try:
         told = await changed(service, lambda connection: leases.heartbeat(connection, service, name, beat))
-        if not told.end and beat.wait_s and await wait(change, beat.wait_s):
-            told = await seen(service, lambda connection: leases.told(connection, name, held))
+        with service.changes.workers.one_of(name) as may_wait:
+            if may_wait and not told.end and beat.wait_s and await wait(change, beat.wait_s):
+                told = await seen(service, lambda connection: leases.told(connection, name, held))
         return told
     finally:
         change.cancel()

@@ -6,12 +6,14 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -68,8 +70,10 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, *options: str, **variables: str) -> Iterator[Server]:
+def serving(folder: Path, *options: str, files: int | None = None, **variables: str) -> Iterator[Server]:
     command = [*KERNELMARK, "serve", "--listen", "127.0.0.1:0", *options]
+    if files is not None:  # that it may have open
+        command = ["prlimit", f"--nofile={files}:{files}", *command]
     variables = {**environment(), **variables}
     with subprocess.Popen(command, cwd=folder, env=variables, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -128,6 +132,32 @@ def test_what_was_accepted_is_there_after_a_kill(tmp_path: Path) -> None:
         assert later.get(f"submissions/{accepted.run}", SubmissionStatus).state == "queued"
         assert submit(later, "first").run == accepted.run
         assert again.end() == 0
+
+
+def test_many_connections_leave_the_server_its_files(tmp_path: Path) -> None:
+    """Those that are one too many are ended, and the others are answered as soon as there are fewer."""
+    project = make_project(tmp_path / "project", NO_WORKER)
+    with serving(project.root, "--no-grading", files=256) as server, ExitStack() as opened:
+        address = urlsplit(server.url)
+        asked = f"GET /health/live HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n"
+        sockets = [
+            opened.enter_context(socket.create_connection((address.hostname, address.port), _END_S)) for _ in range(300)
+        ]
+        for one in sockets:
+            with suppress(ConnectionError):
+                one.sendall(asked.encode())
+        answers = list[bytes]()
+        for one in sockets:
+            try:
+                answers.append(one.recv(12))
+            except ConnectionError:
+                answers.append(b"")
+        assert set(answers) == {b"HTTP/1.1 200", b"HTTP/1.1 503", b""}
+        opened.close()
+        assert requests.get(f"{server.url}/health/ready", timeout=_END_S).status_code == 200
+        assert server.end() == 0
+    assert "Traceback" not in "".join(server.said)
+    assert len(server.said) < 20, server.said
 
 
 @pytest.mark.bwrap

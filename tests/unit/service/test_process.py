@@ -1,10 +1,16 @@
-"""Where a server listens."""
+"""Where a server listens, how many files it may open, and what it says when they run out."""
 
 from __future__ import annotations
 
+import json
+import logging
+import resource
 import socket
+from pathlib import Path
 
-from kernelmark.server.process import Listening, _bound
+import pytest
+
+from kernelmark.server.process import Listening, _bound, _logging, _more_files
 
 
 def test_answers_are_sent_at_once() -> None:
@@ -13,3 +19,41 @@ def test_answers_are_sent_at_once() -> None:
         listener.listen()
         with socket.create_connection(listener.getsockname()[:2]), listener.accept()[0] as accepted:
             assert accepted.proto == socket.IPPROTO_TCP
+
+
+@pytest.mark.parametrize(
+    ("limits", "set_to", "files"),
+    [
+        ((256, 4096), (4096, 4096), 4096),
+        ((256, 1 << 20), (65_536, 1 << 20), 65_536),
+        ((256, resource.RLIM_INFINITY), (65_536, resource.RLIM_INFINITY), 65_536),
+        ((4096, 4096), None, 4096),
+        ((1 << 20, 1 << 20), None, 65_536),
+    ],
+)
+def test_the_server_may_open_as_many_files_as_its_limit_allows(
+    limits: tuple[int, int], set_to: tuple[int, int] | None, files: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _, given: said.append(given))
+    assert _more_files() == files
+    assert said == ([] if set_to is None else [set_to])
+
+
+def test_what_is_said_for_each_connection_is_said_once_a_minute(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with _logging(log := tmp_path / "log.jsonl"):
+        for _ in range(3):
+            error = OSError("Too many open files")
+            logging.getLogger("asyncio").error("it cannot be accepted\nsocket: 3", exc_info=error)
+            logging.getLogger("uvicorn.error").warning("Exceeded concurrency limit.")
+            logging.getLogger("kernelmark.server").warning("each of these matters")
+    shown = capfd.readouterr().err.splitlines()
+    assert sorted(line.partition(" (")[0] for line in shown) == [
+        "Exceeded concurrency limit.",
+        *["each of these matters"] * 3,
+        "it cannot be accepted\\nsocket: 3",
+    ]
+    assert [json.loads(line)["level"] for line in log.read_text().splitlines()].count("ERROR") == 1

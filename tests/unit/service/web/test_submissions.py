@@ -6,20 +6,22 @@ import json
 import threading
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import select, update
 from starlette.testclient import TestClient
 
 from kernelmark.server.accounts import tokens
 from kernelmark.server.app import create_app
+from kernelmark.server.changes import WAITING_EACH, WaitingRequests
 from kernelmark.server.database import tables
 from kernelmark.server.database.tables import gradings
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
-from tests.service_fixtures import FakeClock, make_project, make_service, make_token
+from tests.service_fixtures import FakeClock, make_principal, make_project, make_service, make_token
 from tests.unit.service.queue.queueing import POOL, Worker, change
 from tests.unit.service.web.conftest import Asks
 
@@ -193,6 +195,44 @@ def test_who_waits_is_answered_when_the_server_ends(service: Service, client: As
     service.changes.close()
     assert ada.get(f"{SUBMISSIONS}/{run}?after=1000&wait_s=25").json()["state"] == "queued"
     assert ada.get("/api/v1/results?wait_s=25").text == ""
+
+
+def test_one_account_s_waiting_requests_are_bounded_and_another_s_wait(
+    service: Service, client: Asks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    async def waits(change: object, seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    monkeypatch.setattr("kernelmark.server.web.submissions.wait", waits)
+    Worker(service).hello()
+    ada, bob = client("ada"), client("bob")
+    runs = submit(ada), submit(bob)
+    ada_id = make_principal(service, "ada").account_id
+    assert ada_id is not None
+    with ExitStack() as waiting:
+        for _ in range(WAITING_EACH):
+            assert waiting.enter_context(service.changes.accounts.one_of(ada_id))
+        assert ada.get(f"{SUBMISSIONS}/{runs[0]}?after=1000&wait_s=25").json()["state"] == "queued"
+        assert (ada.get("/api/v1/results?wait_s=25").text, waited) == ("", []), "it was answered at once"
+        bob.get(f"{SUBMISSIONS}/{runs[1]}?after=1000&wait_s=25")
+        bob.get("/api/v1/results?wait_s=25")
+        assert len(waited) == 2
+    ada.get(f"{SUBMISSIONS}/{runs[0]}?after=1000&wait_s=25")
+    ada.get("/api/v1/results?wait_s=25")
+    assert len(waited) == 4
+
+
+def test_the_waiting_requests_of_all_accounts_are_bounded() -> None:
+    requests = WaitingRequests(2, 3)
+    with ExitStack() as waiting:
+        assert [waiting.enter_context(requests.one_of(who)) for who in (1, 1, 1, 2, 2, 3)] == [
+            True, True, False, True, False, False,
+        ]  # fmt: skip
+    with requests.one_of(3) as may_wait:
+        assert may_wait
 
 
 def test_many_are_submitted_as_lines_and_each_is_answered(service: Service, client: Asks) -> None:

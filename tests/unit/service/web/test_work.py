@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from base64 import b64encode
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from kernelmark import __version__
+from kernelmark.server.changes import WAITING_EACH
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.service.work import WORK_PROTOCOL
@@ -77,6 +79,30 @@ def test_a_heartbeat_that_waits_brings_a_cancellation(service: Service, client: 
     ada.delete(f"/api/v1/submissions/{run}")
     waits.join()
     assert told[0]["end"] == [lease["lease"]]
+
+
+def test_a_worker_s_waiting_requests_are_bounded_and_it_still_gets_work(
+    service: Service, client: Asks, worker: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    async def waits(change: object, seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    monkeypatch.setattr("kernelmark.server.web.work.wait", waits)
+    worker.post("/api/v1/worker/hello", json=hello(service))
+    with ExitStack() as waiting:
+        for _ in range(WAITING_EACH):
+            assert waiting.enter_context(service.changes.workers.one_of("gpu1"))
+        assert claim(worker, wait_s=25).json() == {"leases": []}
+        assert beat(worker, wait_s=10).json()["end"] == []
+        assert waited == []
+        run = submit(client("ada"))
+        assert [lease["task"]["run"] for lease in claim(worker, 2, wait_s=25).json()["leases"]] == [run]
+    assert beat(worker, wait_s=10).status_code == 200
+    assert claim(worker, 3, wait_s=25).status_code == 200
+    assert len(waited) == 2
 
 
 def test_nothing_is_given_out_before_the_stores_were_compared(
