@@ -31,7 +31,8 @@ _MOST_LEASES = 5
 _MOST_ERRORS = 3
 """Harness errors of one job where there is only one worker; of two workers, two are enough."""
 _SHOWN_EVERY_NS = 5 * 10**9
-_SPENT_ERROR = "LeasesSpentError"
+SPENT_ERROR = "LeasesSpentError"
+"""The class of the error of a job that was leased too often."""
 
 
 def answered(connection: Connection, worker: str, lease: str) -> Row[Any]:
@@ -137,8 +138,9 @@ def give_back(connection: Connection, service: Service, grading: Row[Any], **cha
     """
     if grading.leases >= _MOST_LEASES:
         what = f"was given to a worker {grading.leases} times, and never graded"
-        error = TaskError(fault="harness", error_class=_SPENT_ERROR, what=what)
-        _fail(connection, service, grading, _SPENT_ERROR, changed.pop("error", None) or error.model_dump_json())
+        error = TaskError(fault="harness", error_class=SPENT_ERROR, what=what)
+        text = changed.pop("error", None) or error.model_dump_json()
+        _fail(connection, service, grading, SPENT_ERROR, text, **changed)
         return
     _refund(connection, grading)
     _update(connection, service, grading, "queue", state="queued", **_UNLEASED, last_lease=grading.lease, **changed)
@@ -238,8 +240,13 @@ _UNLEASED = {
 """Worker, instance and the moment of the lease stay: its answer is compared with them."""
 
 
-def _fail(connection: Connection, service: Service, grading: Row[Any], error_class: str, error: str) -> None:
-    """End a grading for good, without a result; the owner pays nothing, but only so many may fail a day."""
+def _fail(
+    connection: Connection, service: Service, grading: Row[Any], error_class: str, error: str, **changed: Any
+) -> None:
+    """End a grading for good, without a result; the owner pays nothing, but only so many may fail a day.
+
+    Its last progress stays: what never began is not counted.
+    """
     _refund(connection, grading)
     now_ns = service.clock.now_ns()
     _update(
@@ -247,7 +254,7 @@ def _fail(connection: Connection, service: Service, grading: Row[Any], error_cla
         service,
         grading,
         state="failed",
-        **_UNLEASED,
+        **{**_UNLEASED, "progress": grading.progress, **changed},
         last_lease=grading.lease,
         error=error,
         error_class=error_class,

@@ -16,6 +16,7 @@ from kernelmark.project.phases import DailyLimits
 from kernelmark.project.settings import Settings
 from kernelmark.record.limits import LimitReachedError, LimitReservedError, Spent, Total
 from kernelmark.server.database.tables import accounts, gradings, memberships
+from kernelmark.server.queue.endings import SPENT_ERROR
 from kernelmark.server.queue.known import DAY_NS, moment
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
@@ -34,7 +35,8 @@ _shown = (gradings.c.visible_ns <= bindparam("now")) & gradings.c.device_ns.is_n
 _took_ns = case((_shown, gradings.c.device_ns), else_=gradings.c.expected_ns)
 _counts = gradings.c.charged | gradings.c.state.in_(("queued", "leased"))
 _is_check = gradings.c.mode == "check"
-_failed = (gradings.c.state == "failed") & ~gradings.c.charged
+_began = (gradings.c.tries > 0) | (gradings.c.workers_failed != "[]") | gradings.c.progress.is_not(None)
+_failed = (gradings.c.state == "failed") & ~gradings.c.charged & (_began | (gradings.c.error_class != SPENT_ERROR))
 _of_both = (
     ((gradings.c.owner == bindparam("owner")) & _since)
     | (gradings.c.account.in_(bindparam("members", expanding=True)) & _since),

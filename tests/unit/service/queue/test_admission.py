@@ -432,6 +432,36 @@ def test_five_failures_a_day_are_the_owners_own_limit(making: Making) -> None:
     submit(service, make_principal(service, "bob"))
 
 
+def spend_leases(service: Service, worker: Worker, *, progress: bool) -> None:
+    """Submit something of ada's that fails since its worker is started anew again and again."""
+    run = submit(service, make_principal(service))
+    for _ in range(5):
+        worker.hello()
+        (lease,) = worker.claim()
+        if progress:
+            worker.progress(lease)
+        change(service, lambda c: endings.give_back_all(c, service, worker.name))
+        worker.held.clear()
+    assert (state(service, run), row(service, run).error_class) == ("failed", "LeasesSpentError")
+
+
+def test_what_a_worker_never_began_is_not_among_the_owners_failures(making: Making) -> None:
+    service = making(PUBLIC)
+    worker = Worker(service, "quick")
+    for _ in range(6):
+        spend_leases(service, worker, progress=False)
+    submit(service, make_principal(service))
+
+
+def test_what_ends_its_workers_while_it_is_graded_is_among_them(making: Making) -> None:
+    service = making(PUBLIC)
+    worker = Worker(service, "quick")
+    for _ in range(5):
+        spend_leases(service, worker, progress=True)
+    with refused("limit-reached", 429, "5 gradings end with errors"):
+        submit(service, make_principal(service))
+
+
 def test_all_newcomers_are_one_owner_in_the_queue_beyond_this_machine(making: Making) -> None:
     service = making(f"{PUBLIC}[limits]\ndevice_seconds_a_day = 100000\n")
     new = [submit(service, make_principal(service, f"new{number}")) for number in range(3)]
