@@ -98,7 +98,7 @@ async def submit(
     if kind == _LINES:
         return await _submit_lines(service, principal, body, key)
     if kind == "application/json":
-        asked = received.document(body)
+        asked = await asyncio.to_thread(received.document, body)
     elif kind == "multipart/form-data":
         asked = await received.form(request.headers, body)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from base64 import b64encode
@@ -21,6 +22,8 @@ from kernelmark.server.database import tables
 from kernelmark.server.database.tables import gradings
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
+from kernelmark.server.web import received
+from kernelmark.service.submissions import SubmissionRequest
 from tests.service_fixtures import FakeClock, make_principal, make_project, make_service, make_token
 from tests.unit.service.queue.queueing import POOL, Worker, change
 from tests.unit.service.web.conftest import Asks
@@ -195,6 +198,24 @@ def test_who_waits_is_answered_when_the_server_ends(service: Service, client: As
     service.changes.close()
     assert ada.get(f"{SUBMISSIONS}/{run}?after=1000&wait_s=25").json()["state"] == "queued"
     assert ada.get("/api/v1/results?wait_s=25").text == ""
+
+
+def test_a_document_is_read_beside_the_event_loop(
+    service: Service, client: Asks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with 120,000 unknown keys takes 0.4 s."""
+    in_loop: list[bool] = []
+    document = received.document
+
+    def read(body: bytes) -> SubmissionRequest:
+        in_loop.append(asyncio._get_running_loop() is not None)
+        return document(body)
+
+    monkeypatch.setattr(received, "document", read)
+    Worker(service).hello()
+    assert send(client("ada"), **{f"k{number}": 0 for number in range(1000)}).status_code == 422
+    assert send(client("ada")).status_code == 202
+    assert in_loop == [False, False]
 
 
 def test_one_account_s_waiting_requests_are_bounded_and_another_s_wait(
