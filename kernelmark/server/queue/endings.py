@@ -167,7 +167,8 @@ def forgive_refusals(connection: Connection, worker: str) -> None:
 def cancel(connection: Connection, service: Service, run: str, principal: Principal) -> None:
     """Cancel a grading of one's own or of one's team, or as an organizer any; one that is cancelled already stays so.
 
-    While it is queued nothing is charged; afterwards it counts as a grading, with the seconds that it used.
+    While it waits for its first try nothing is charged; afterwards it counts as a grading, with the seconds of the
+    lease that ends. So it does when it is queued again: cancelling in time would otherwise make each try free.
 
     Raises:
         Refusal: there is no such run of theirs, or it has ended.
@@ -188,6 +189,7 @@ def cancel(connection: Connection, service: Service, run: str, principal: Princi
 def stop(connection: Connection, service: Service, grading: Row[Any]) -> None:
     """Cancel a grading that is queued or leased; its worker is told."""
     leased = grading.state == "leased"
+    tried = leased or grading.tries > 0 or grading.workers_failed != "[]"
     used_ns = _used_ns(service, grading) if leased else 0
     if leased:
         shares.correct(connection, grading.pool, grading.job_class, grading.share, used_ns - grading.expected_ns)
@@ -201,7 +203,7 @@ def stop(connection: Connection, service: Service, grading: Row[Any]) -> None:
         state="cancelled",
         lease=None,
         device_ns=used_ns,
-        charged=leased and grading.job_class != "regrade",
+        charged=tried and grading.job_class != "regrade",
         ended_ns=now_ns,
         visible_ns=now_ns,
         cursor=_next_cursor(connection),

@@ -243,7 +243,7 @@ async def source(request: Request, principal: Reading, run: RunPath) -> SourceDo
 
 @router.delete("/submissions/{run}")
 async def cancel(request: Request, principal: Submitting, run: RunPath) -> SubmissionStatus:
-    """Cancel a submission. Of one that waits nothing is charged; of one that is being graded, what it took."""
+    """Cancel a submission. Of one that was never tried nothing is charged; of another, what it took."""
     service: Service = request.app.state.service
     await changed(service, lambda connection: endings.cancel(connection, service, run, principal))
     return await seen(service, lambda connection: status.status(connection, service, run))

@@ -325,6 +325,30 @@ def test_cancelled_while_queued_is_free_and_later_costs_what_it_used(
         worker.accept(lease)
 
 
+@pytest.mark.parametrize(
+    ("fault", "charged"),
+    [
+        pytest.param("judge-lost", True, id="its judge ended"),
+        pytest.param("harness", True, id="a harness error"),
+        pytest.param("worker", False, id="a worker that could not grade it"),
+        pytest.param(None, False, id="a worker that was started anew"),
+    ],
+)
+def test_cancelled_while_queued_again_counts_if_it_was_tried(
+    fault: str | None, charged: bool, service: Service, worker: Worker
+) -> None:
+    ada = make_principal(service)
+    run = submit(service, ada)
+    (lease,) = worker.claim()
+    if fault is None:
+        change(service, lambda c: endings.give_back_all(c, service, worker.name))
+    else:
+        worker.error(lease, fault)
+    assert state(service, run) == "queued"
+    change(service, lambda c: endings.cancel(c, service, run, ada))
+    assert (row(service, run).state, row(service, run).charged) == ("cancelled", charged)
+
+
 def test_only_ones_own_are_cancelled(service: Service, worker: Worker) -> None:
     ada, bob = make_principal(service, "ada", team="quick"), make_principal(service, "bob", team="quick")
     run, eve = submit(service, ada), make_principal(service, "eve")
