@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Base64Bytes, Field
 
 from harness.kinds import DeviceKind, Effort, SandboxName
 from harness.submission import MAX_BESIDE, LanguageName
-from kernelmark.service.submissions import Mode, Run, ServiceDocument, Slug, SourceFile, StageProgress
+from kernelmark.service.submissions import Label, Mode, Run, ServiceDocument, Slug, SourceFile, StageProgress
 
 WORK_PROTOCOL = 1
 """Changes when these documents do; a worker of another one is refused."""
@@ -49,7 +49,7 @@ class WorkerHello(ServiceDocument):
     """Of kernelmark."""
     protocol: int
     """`WORK_PROTOCOL`."""
-    pool: Annotated[str, Field(min_length=1, max_length=128)]
+    pool: Annotated[Label, Field(min_length=1)]
     """The name of its devices, as verdicts have it."""
     device: DeviceKind
     sandbox: SandboxName

@@ -56,6 +56,13 @@ def test_a_worker_claims_reports_and_is_told_of_a_cancellation(
     assert beat(worker, lease["lease"]).json()["end"] == [lease["lease"]]
 
 
+@pytest.mark.parametrize(
+    ("pool", "status"), [("a\x1b[2Jb", 422), ("a\nb", 422), ("a\u202eb", 422), ("", 422), ("H100 \u00e9", 200)]
+)
+def test_the_name_of_a_pool_can_be_printed(service: Service, worker: TestClient, pool: str, status: int) -> None:
+    assert worker.post("/api/v1/worker/hello", json={**hello(service), "pool": pool}).status_code == status
+
+
 def test_a_claim_that_waits_gets_what_is_submitted_meanwhile(
     service: Service, client: Asks, worker: TestClient
 ) -> None:
