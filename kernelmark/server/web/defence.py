@@ -53,7 +53,9 @@ _SECURITY = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-_WRONG, _WRONG_S, _ADDRESSES = 20, 60, 10_000  # wrong tokens of an address within a minute; addresses remembered
+_WRONG_TOKENS, _WRONG_INVITATIONS = 20, 300  # of an address within a minute; a class may share one
+_WRONG_S, _ADDRESSES = 60, 10_000  # addresses that are remembered
+_ACCEPT = f"{API}/invitations/accept"
 _BEARER = HTTPBearer(auto_error=False, description="A token that `kernelmark login` or an organizer has made.")
 
 access = logging.getLogger("kernelmark.access")
@@ -102,7 +104,8 @@ class Defence:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
         self._hosts = {urlsplit(service.url).netloc.lower(), service.local.lower()}
-        self._wrong = WrongTokens(service.clock)
+        self._wrong_tokens = Wrong(service.clock, "tokens", _WRONG_TOKENS)
+        self._wrong_invitations = Wrong(service.clock, "invitations", _WRONG_INVITATIONS)
         self._headers = dict(_SECURITY)
         if service.url.startswith("https:"):
             self._headers["strict-transport-security"] = "max-age=31536000"
@@ -123,8 +126,8 @@ class Defence:
             await self._answered(refusal, scope, receive, exchange)
         except Exception as error:  # noqa: BLE001 - nothing of it may reach the one who asked
             await self._answered(errors.unexpected(error), scope, receive, exchange)
-        if exchange.status == 401:
-            self._wrong.count(address)
+        if exchange.status == 404 and scope["path"] == _ACCEPT:
+            self._wrong_invitations.count(address)
         _log_access(scope, exchange.status, time.perf_counter_ns() - began)
 
     async def _answered(self, refusal: Refusal, scope: Asked, receive: Receive, exchange: _Exchange) -> None:
@@ -135,10 +138,12 @@ class Defence:
         headers = Headers(scope=scope)
         if headers.get("host", "").lower() not in self._hosts:
             raise Refusal(421, "host", "Host", "is not this server's name", f"use {self._service.url}")
-        principal = await self._principal(headers)
+        principal = await self._principal(headers, address)
         scope["state"]["principal"] = principal
-        if principal is None:
-            self._wrong.refuse_many(address)
+        if scope["path"] == _ACCEPT:
+            self._wrong_invitations.refuse_many(address)
+        elif principal is None:
+            self._wrong_tokens.refuse_many(address)
         most = _most(scope, headers, known=principal is not None)
         body = await self._body(headers, receive, most)
         if body and _media_type(headers) not in _TYPES:
@@ -146,7 +151,7 @@ class Defence:
             raise Refusal(415, "media-type", "Content-Type", what, remedy)
         await self._app(scope, _again(body, receive), exchange.send)
 
-    async def _principal(self, headers: Headers) -> Principal | None:
+    async def _principal(self, headers: Headers, address: str) -> Principal | None:
         given = headers.getlist("authorization")
         if not given:
             return None
@@ -155,6 +160,7 @@ class Defence:
         if len(given) == 1 and kind.lower() == "bearer" and len(secret) < 200 and secret.isascii():
             principal = await asyncio.to_thread(self._authenticate, secret.strip())
         if principal is None:
+            self._wrong_tokens.count(address)
             what = "names a token that is unknown, has ended or was revoked"
             raise Refusal(401, "token", "Authorization", what, "sign in again with `kernelmark login`")
         tokens.note_use(self._service, principal)
@@ -201,11 +207,11 @@ class Defence:
             return peer
 
 
-class WrongTokens:
-    """Counts what addresses have got wrong within a minute; those with a valid token are never asked for it."""
+class Wrong:
+    """Counts the wrong secrets of one kind, such as `tokens`, that each address has sent within a minute."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, kind: str, most: int) -> None:
+        self._clock, self._kind, self._most = clock, kind, most
         self._seen: OrderedDict[str, tuple[int, int]] = OrderedDict()  # how many since when
 
     def count(self, address: str) -> None:
@@ -219,13 +225,13 @@ class WrongTokens:
     def refuse_many(self, address: str) -> None:
         """
         Raises:
-            Refusal: the address had more than 20 wrong within a minute.
+            Refusal: the address had more wrong ones within a minute than it may.
         """
         count, since_ns = self._seen.get(_network(address), (0, 0))
         left_s = _WRONG_S - (self._clock.monotonic_ns() - since_ns) // 10**9
-        if count > _WRONG and left_s > 0:
-            what = "sent too many requests without a valid token"
-            raise Refusal(429, "wrong-tokens", "this address", what, "wait a minute", retry_after_s=left_s)
+        if count > self._most and left_s > 0:
+            what = f"sent too many {self._kind} that are not valid"
+            raise Refusal(429, f"wrong-{self._kind}", "this address", what, "wait a minute", retry_after_s=left_s)
 
 
 class _Gone(Exception):

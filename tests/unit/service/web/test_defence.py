@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from starlette.testclient import TestClient
 from starlette.types import Message
 
+from kernelmark.server.accounts import invitations
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.app import create_app
 from kernelmark.server.record.recorder import Recorder
@@ -178,6 +179,45 @@ def test_an_address_that_guesses_is_slowed_down_and_those_with_a_token_are_not(
     assert one("10.1.1.2").get(f"{API}/who").status_code == 200
     clock.pass_s(61)
     assert one("10.1.1.1").get(f"{API}/who").status_code == 200
+
+
+def test_who_names_no_token_keeps_nobody_at_the_same_address_away(asks: Asks) -> None:
+    neighbour = asks()
+    assert [neighbour.get(f"{API}/organizers").status_code for _ in range(30)] == [401] * 30
+    assert neighbour.get(f"{API}/who").status_code == 200
+
+
+def test_invitations_are_accepted_beside_wrong_tokens_until_many_of_them_are_wrong(
+    service: Service, clock: FakeClock
+) -> None:
+    app = create_app(service, Recorder(service))
+    accept, secret = f"{API}/invitations/accept", invitation(service)
+
+    def one(peer: str = "10.1.1.1", **headers: str) -> TestClient:
+        return TestClient(app, base_url=service.url, client=(peer, 1), headers=headers)
+
+    for _ in range(30):
+        one(authorization="Bearer kmt_guess").get(f"{API}/me")
+    assert code(one().get(f"{API}/boards")) == (429, "wrong-tokens")
+    wrong, right = {"secret": "kmi_wrong", "name": "ada"}, {"secret": secret, "name": "ada"}
+    guesser = one()
+    for _ in range(301):
+        assert code(guesser.post(accept, json=wrong)) == (404, "no-such-invitation")
+    slowed = guesser.post(accept, json=right)
+    assert code(slowed) == (429, "wrong-invitations")
+    assert 0 < int(slowed.headers["retry-after"]) <= 60
+    assert code(one("10.1.1.2").post(accept, json=wrong)) == (404, "no-such-invitation")
+    clock.pass_s(61)
+    for _ in range(30):
+        one(authorization="Bearer kmt_guess").get(f"{API}/me")
+    assert guesser.post(accept, json=right).status_code == 201
+
+
+def invitation(service: Service) -> str:
+    now_ns = service.clock.now_ns()
+    secret = service.database.write(lambda connection: invitations.first(connection, now_ns)).result()
+    assert secret is not None
+    return secret
 
 
 @pytest.mark.parametrize(
