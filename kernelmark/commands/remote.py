@@ -272,7 +272,9 @@ def cancel(run: str, server: str | None, form: str) -> None:
         whole = reading.whole_run(connection, run)
         connection.delete(f"submissions/{whole}")
         status = following.status_of(connection, whole)
-        print_as(form, "submission", status, [f"run {status.run}: {lines.ended(status)}"])
+        under_way = f"ends in a few seconds; `kernelmark watch {status.run}` shows how"
+        said = under_way if status.state == "leased" else lines.ended(status)
+        print_as(form, "submission", status, [f"run {status.run}: {said}"])
 
 
 @click.group(cls=Group, invoke_without_command=True)

@@ -81,7 +81,7 @@ _SAME = (
         submissions.c.effort == bindparam("effort"),
         gradings.c.problem_sha256 == bindparam("problem_sha256"),
         gradings.c.final == bindparam("final"),
-        gradings.c.state.not_in(("cancelled", "failed")),
+        gradings.c.state.not_in(("cancelled", "failed")) | (gradings.c.visible_ns > bindparam("now")),
     )
     .order_by(submissions.c.received_ns.desc())
     .limit(1)
@@ -122,7 +122,7 @@ def admit(
         what = f"submissions of {account.name} are paused: {account.paused}"
         raise Refusal(403, "paused", "account", what, "ask the organizers")
     job = _Job.of(connection, service, principal, account, request, name)
-    if not request.again and (run := _same(connection, job)) is not None:
+    if not request.again and (run := _same(connection, job, service.clock.now_ns())) is not None:
         return run, False
     _refuse_without_room(service, job)
     limits.refuse_more(connection, service, account, job.owner, job.received_ns, request.mode)
@@ -268,7 +268,7 @@ def _expected_ns(connection: Connection, problem: Problem, pool: str, mode: Mode
     return round(median(took[:_USUAL_OF])) if took else reserved_ns(problem, mode)
 
 
-def _same(connection: Connection, job: _Job) -> str | None:
+def _same(connection: Connection, job: _Job, now_ns: int) -> str | None:
     """The account's newest run of a day that graded the same in the same way, or will."""
     return connection.scalar(
         _SAME,
@@ -282,6 +282,7 @@ def _same(connection: Connection, job: _Job) -> str | None:
             "effort": job.effort,
             "problem_sha256": job.problem.sha256,
             "final": job.final,
+            "now": now_ns,
         },
     )
 

@@ -170,6 +170,9 @@ def cancel(connection: Connection, service: Service, run: str, principal: Princi
     While it waits for its first try nothing is charged; afterwards it counts as a grading, with the seconds of the
     lease that ends. So it does when it is queued again: cancelling in time would otherwise make each try free.
 
+    What has ended is answered as what is under way until its end is shown: which of the two it is would tell how long
+    it took. So the end of one that is cancelled under way is shown as late as a verdict would be.
+
     Raises:
         Refusal: there is no such run of theirs, or it has ended.
     """
@@ -177,7 +180,8 @@ def cancel(connection: Connection, service: Service, run: str, principal: Princi
     own = grading is not None and (grading.account == principal.account_id or grading.owner == owner_of(principal))
     if grading is None or not (own or principal.has("organize")):
         raise Refusal(404, "no-such-run", f"run {run}", "is not one of yours", "see `kernelmark runs --from SERVER`")
-    if grading.state == "cancelled":
+    hidden = grading.visible_ns is not None and grading.visible_ns > service.clock.now_ns()
+    if grading.state == "cancelled" or hidden:
         return
     if grading.state not in ("queued", "leased"):
         raise Refusal(409, "run-ended", f"run {run}", "has been graded", "nothing is left to cancel")
@@ -195,17 +199,19 @@ def stop(connection: Connection, service: Service, grading: Row[Any]) -> None:
         shares.correct(connection, grading.pool, grading.job_class, grading.share, used_ns - grading.expected_ns)
         after_commit(connection, lambda: service.changes.tell(f"worker:{grading.worker}"))
     now_ns = service.clock.now_ns()
+    visible_ns = _visible_ns(connection, service, grading, now_ns) if leased and grading.mode == "submit" else now_ns
     _update(
         connection,
         service,
         grading,
         "queue",
+        version=grading.version + (visible_ns == now_ns),
         state="cancelled",
         lease=None,
         device_ns=used_ns,
         charged=tried and grading.job_class != "regrade",
         ended_ns=now_ns,
-        visible_ns=now_ns,
+        visible_ns=visible_ns,
         cursor=_next_cursor(connection),
     )
 

@@ -361,6 +361,12 @@ def test_a_submission_is_cancelled(signed_in: Fake, run: Command) -> None:
     assert valid(run("cancel", RUN, "--format", "json").out)["state"] == "cancelled"
 
 
+def test_the_end_of_what_is_cancelled_under_way_may_be_shown_later(signed_in: Fake, run: Command) -> None:
+    signed_in.answers(f"DELETE {EVENT}", b"")
+    signed_in.answers(f"GET {EVENT}", status("leased", 2))
+    assert run("cancel", RUN).out == f"run {RUN}: ends in a few seconds; `kernelmark watch {RUN}` shows how\n"
+
+
 def test_the_queue_says_what_waits_and_where_ones_own_is(signed_in: Fake, run: Command) -> None:
     pools = (
         PoolStatus(pool="NVIDIA H200", workers=2, devices=8, leased=8, queued=31, expected_s=95),

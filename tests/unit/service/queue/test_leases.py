@@ -358,8 +358,38 @@ def test_only_ones_own_are_cancelled(service: Service, worker: Worker) -> None:
     assert state(service, run) == "cancelled"
     done = submit(service, ada)
     worker.accept(worker.claim()[0])
+    service.clock.pass_s(5)  # type: ignore[attr-defined]  # until its end is shown
     with refused("run-ended", 409):
         change(service, lambda c: endings.cancel(c, service, done, ada))
+
+
+def test_cancelling_tells_nobody_whether_a_hidden_end_was(service: Service, worker: Worker, clock: FakeClock) -> None:
+    clock.now = -(-clock.now // (5 * 10**9)) * 5 * 10**9 + 10**9
+    ada, shown = make_principal(service), list[object]()
+    for ended in (True, False):
+        asked = request()
+        run = submit(service, ada, asked)
+        (lease,) = worker.claim()
+        worker.progress(lease)
+        if ended:
+            worker.accept(lease)
+        before = told(service, run)
+        change(service, lambda c, run=run: endings.cancel(c, service, run, ada))
+        assert told(service, run) == before
+        assert submit(service, ada, asked) == run  # nor does another submission of it tell
+        shown.append((before.state, before.version))
+    assert shown[0] == shown[1]
+    clock.pass_s(4)
+    assert told(service, run).state == "cancelled"
+    assert submit(service, ada, asked) != run
+
+
+def test_a_check_that_is_cancelled_under_way_is_shown_at_once(service: Service, worker: Worker) -> None:
+    ada = make_principal(service)
+    run = submit(service, ada, request(mode="check"))
+    worker.claim()
+    change(service, lambda c: endings.cancel(c, service, run, ada))
+    assert told(service, run).state == "cancelled"
 
 
 def test_a_job_waits_while_no_worker_has_its_problem(service: Service, worker: Worker) -> None:
