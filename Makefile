@@ -69,8 +69,9 @@ full-gradings: $(ready)
 	$(pytest) $(grading) -m 'full and not gpu and not alone' $(beside) $(ARGS)
 	$(pytest) $(grading) -m 'full and not gpu and alone' $(ARGS)
 
-rest: $(ready) ## all tests but those of `unit`, in one run, as in .ci/run: they are collected once
-	$(pytest) tests/browser tests/unit $(grading) -m '(full or not unit) and not gpu and not alone' $(beside) $(ARGS)
+rest: $(ready) ## all tests but those of `unit`, as in .ci/run: most in one run, so that they are collected once
+	$(pytest) tests/unit $(grading) -m '(full or not unit) and not gpu and not alone' $(beside) $(ARGS)
+	$(pytest) tests/browser -m 'full and not gpu' $(beside) $(ARGS)
 	$(pytest) $(grading) -m 'not gpu and alone' $(ARGS)
 
 test-full: test full ## the long ones too

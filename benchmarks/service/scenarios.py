@@ -234,8 +234,10 @@ def lost(server: Server, sent: Sequence[Sent]) -> list[str]:
 def unrecorded(server: Server, sent: Sequence[Sent], seconds: float = 60) -> list[str]:
     """What is wrong with the ledger, which must come to have each of these runs once, within some seconds."""
     until = time.monotonic() + seconds
-    while (times := server.recorded()).total() < len(sent) and time.monotonic() < until:
+    times = server.recorded()
+    while not all(times[each.run] for each in sent) and time.monotonic() < until:
         time.sleep(0.2)
+        times = server.recorded()
     return [f"{times[each.run]} times in the ledger: {each.run}" for each in sent if times[each.run] != 1]
 
 

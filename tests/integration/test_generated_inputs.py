@@ -66,7 +66,7 @@ def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem) -> None
     assert (verdict.outcome, len(verdict.tests)) == (Outcome.ACCEPTED, 2), verdict.message
     [timed] = verdict.benchmarks
     assert (timed.mode, timed.weight) == ("calls", 2.0)
-    assert timed.rounds[0].calls > 1
+    assert sum(each.calls for each in timed.rounds) > 1
 
 
 @pytest.mark.parametrize("body", HOSTILE)

@@ -287,4 +287,6 @@ def test_ci_runs_what_the_readme_says() -> None:
     assert folders["rest"] == folders["full-unit"] | folders["integration"] | folders["full-gradings"]
     marked = {part: re.findall(r"-m '(.*?)'", recipe) for part, recipe in recipes.items()}
     assert marked["unit"] == ["not full and not gpu"]
-    assert marked["rest"] == ["(full or not unit) and not gpu and not alone", "not gpu and alone"]
+    # Browsers apart: what drives them leaves a running event loop in its process, where asyncio.run fails then.
+    most = "(full or not unit) and not gpu and not alone"
+    assert marked["rest"] == [most, "full and not gpu", "not gpu and alone"]
