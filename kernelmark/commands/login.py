@@ -12,7 +12,6 @@ import click
 from typing_extensions import TypedDict
 
 from harness.errors import KernelmarkError, UsageError
-from harness.submission import AUTHOR
 from kernelmark.commands.options import form_option
 from kernelmark.project.documents import print_as
 from kernelmark.text.terminal import say, visible
@@ -40,6 +39,7 @@ def login(address: str | None, invite: str | None, name: str | None, short: str 
 
     A link can be used once. Quote it, since it has a `#` in it. Without a terminal, the token is read from stdin.
     """
+    from harness.submission import AUTHOR
     from kernelmark.client import servers
     from kernelmark.client.connection import Connection
 
