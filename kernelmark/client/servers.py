@@ -101,17 +101,23 @@ def find(given: str) -> tuple[str, Server]:
         remedy = nearest(given, servers, "" if servers else "`kernelmark login ADDRESS` signs in")
         raise UsageError(f"server {shown(given)}", "no server of this name", remedy)
     origin = origin_given(given)
-    names = [name for name, server in servers.items() if server.origin == origin]
-    if not names:
+    found = at(origin, servers)
+    if found is None:
         raise UsageError(f"server {origin}", "you are not signed in there", f"`kernelmark login {origin}` signs in")
-    if len(names) > 1:
-        raise UsageError(f"server {origin}", "you have several accounts there", f"name one: {', '.join(names)}")
-    return names[0], servers[names[0]]
+    return found
 
 
 def at(origin: str, servers: Mapping[str, Server]) -> tuple[str, Server] | None:
-    """The name and the server with exactly this origin, if the user is signed in to it."""
-    return next(((name, server) for name, server in servers.items() if server.origin == origin), None)
+    """The name and the server with exactly this origin; None if the user is not signed in to it.
+
+    Raises:
+        UsageError: the user has several accounts there.
+    """
+    found = [(name, server) for name, server in servers.items() if server.origin == origin]
+    if len(found) > 1:
+        names = ", ".join(name for name, _ in found)
+        raise UsageError(f"server {origin}", "you have several accounts there", f"name one: {names}")
+    return found[0] if found else None
 
 
 def connection(given: str) -> Connection:

@@ -57,8 +57,8 @@ def login(address: str | None, invite: str | None, name: str | None, short: str 
         raise UsageError(
             "--name", f"{visible(name)[:80]} is not valid", "use up to 64 letters, digits, '.', '_' and '-'"
         )
-    signed_in_as = servers.at(origin, servers.known())
-    if short is None and signed_in_as is not None and signed_in_as[1].ends > datetime.now(UTC):
+    signed_in_as = servers.at(origin, servers.known()) if short is None else None
+    if signed_in_as is not None and signed_in_as[1].ends > datetime.now(UTC):
         called, server = signed_in_as
         what = f"you are signed in there as {visible(server.account)}"
         remedy = f"`kernelmark logout {called}` first, or give this account a name here: --as NAME"

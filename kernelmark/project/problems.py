@@ -29,9 +29,6 @@ def is_project(settings: Settings) -> bool:
     return any(path.exists() for path in places)
 
 
-_NO_PROJECT = "change to a project, make one with `kernelmark init`, or submit to a server with --to"
-
-
 def refuse_without_project(settings: Settings) -> None:
     """Raise where there is no project, before a command finds nothing in it, or records something outside of one.
 
@@ -40,7 +37,8 @@ def refuse_without_project(settings: Settings) -> None:
     """
     if not is_project(settings):
         what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
-        raise UsageError(str(settings.root), what, _NO_PROJECT)
+        remedy = "change to a project, make one with `kernelmark init`, or submit to a server with --to"
+        raise UsageError(str(settings.root), what, remedy)
 
 
 def statement_of(problem: Problem) -> str:

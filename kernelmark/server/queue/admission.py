@@ -9,7 +9,6 @@ import json
 import logging
 import secrets
 import shutil
-from base64 import b64encode
 from dataclasses import asdict
 from statistics import median
 from typing import Any, NamedTuple
@@ -25,10 +24,12 @@ from kernelmark.project.competition import schedule_of
 from kernelmark.record.lateness import Remark, remark_on
 from kernelmark.server.accounts.accounts import owner_of
 from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.clock import moment
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import accounts, brakes, facts, gradings, sources, submissions, workers
 from kernelmark.server.queue import limits
-from kernelmark.server.queue.known import DAY_NS, moment, reserved_ns
+from kernelmark.server.queue.known import DAY_NS, reserved_ns
+from kernelmark.server.record.sources import as_stored
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import JobClass, Mode, SubmissionRequest
@@ -357,11 +358,10 @@ def _insert(
 
 def _keep_source(connection: Connection, job: _Job) -> None:
     submission = job.submission
-    beside = [{"name": name, "content": b64encode(content).decode()} for name, content in submission.beside]
     values = {
         "language": submission.language,
         "source": submission.source,
-        "beside": json.dumps(beside),
+        "beside": as_stored(submission),
         "bytes": submission.size_bytes,
         "last_needed_ns": job.received_ns,
     }

@@ -18,10 +18,10 @@ from kernelmark.record.lateness import remark_on
 from kernelmark.server.accounts import audit
 from kernelmark.server.accounts.accounts import owner_of
 from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.clock import moment
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import gradings, pins, submissions, workers
 from kernelmark.server.queue import shares
-from kernelmark.server.queue.known import moment
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import TaskError
@@ -164,6 +164,12 @@ def forgive_refusals(connection: Connection, worker: str) -> None:
         connection.execute(changed.values(refused_by=json.dumps(names), choosy=choosy_still))
 
 
+def is_shown(grading: Row[Any], now_ns: int) -> bool:
+    """Whether what became of a grading may be told: the moment of its end would tell how long hidden tests took."""
+    visible_ns: int | None = grading.visible_ns
+    return visible_ns is None or visible_ns <= now_ns
+
+
 def cancel(connection: Connection, service: Service, run: str, principal: Principal) -> None:
     """Cancel a grading of one's own or of one's team, or as an organizer any; one that is cancelled already stays so.
 
@@ -180,8 +186,7 @@ def cancel(connection: Connection, service: Service, run: str, principal: Princi
     own = grading is not None and (grading.account == principal.account_id or grading.owner == owner_of(principal))
     if grading is None or not (own or principal.has("organize")):
         raise Refusal(404, "no-such-run", f"run {run}", "is not one of yours", "see `kernelmark runs --from SERVER`")
-    hidden = grading.visible_ns is not None and grading.visible_ns > service.clock.now_ns()
-    if grading.state == "cancelled" or hidden:
+    if grading.state == "cancelled" or not is_shown(grading, service.clock.now_ns()):
         return
     if grading.state not in ("queued", "leased"):
         raise Refusal(409, "run-ended", f"run {run}", "has been graded", "nothing is left to cancel")

@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -22,7 +21,7 @@ from kernelmark.project.problems import problem_directories
 from kernelmark.project.project import Project
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import recorded_uses
-from kernelmark.server.clock import Clock
+from kernelmark.server.clock import Clock, moment
 from kernelmark.server.database.database import Database
 from kernelmark.server.database.tables import gradings, sources, submissions
 from kernelmark.service.refusal import Refusal
@@ -133,11 +132,6 @@ class Files:
             for some in _batches(sorted(runs), 500):
                 own.update(connection.scalars(select(gradings.c.run).where(gradings.c.run.in_(some))))
         return tuple(sorted((use for use in recorded if use.run not in own), key=lambda use: use.at))
-
-
-def moment(time_ns: int) -> datetime:
-    """The moment of a time in nanoseconds since 1970."""
-    return datetime.fromtimestamp(time_ns / 1e9, UTC)
 
 
 def limit_ns(problem: Problem, mode: Mode) -> int:

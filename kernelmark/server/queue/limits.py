@@ -15,9 +15,10 @@ from sqlalchemy import Connection, Row, bindparam, case, func, select
 from kernelmark.project.phases import DailyLimits
 from kernelmark.project.settings import Settings
 from kernelmark.record.limits import LimitReachedError, LimitReservedError, Spent, Total
+from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts, gradings, memberships
 from kernelmark.server.queue.endings import SPENT_ERROR
-from kernelmark.server.queue.known import DAY_NS, moment
+from kernelmark.server.queue.known import DAY_NS
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import Mode

@@ -9,9 +9,10 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Row, case, func, select
 
+from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts, gradings, submissions
-from kernelmark.server.queue import leases, limits, shares, workers
-from kernelmark.server.queue.known import moment, reserved_ns
+from kernelmark.server.queue import endings, leases, limits, shares, workers
+from kernelmark.server.queue.known import reserved_ns
 from kernelmark.server.queue.order import Job, ends, in_order
 from kernelmark.server.queue.places import Place, Queue
 from kernelmark.server.queue.waiting import AnyRow
@@ -49,7 +50,7 @@ def status(
         Refusal: there is none.
     """
     row = _row(connection, run)
-    visible = row.visible_ns is None or row.visible_ns <= service.clock.now_ns()
+    visible = endings.is_shown(row, service.clock.now_ns())
     state: State = row.state if visible else "leased"
     place, waits_for = _waiting(connection, service, row) if state == "queued" else (None, "")
     ended = visible and row.ended_ns is not None

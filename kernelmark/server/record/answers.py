@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -19,6 +18,7 @@ from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.verdict import Check, Verdict
 from kernelmark.project.settings import Settings
+from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import pins, sources, workers
 from kernelmark.server.queue import endings
 from kernelmark.server.record import comparing
@@ -97,7 +97,7 @@ def accept_answer(
     else:
         assert found.document is not None, "it has one or an error"
         expected = _expected(connection, service, grading, found)
-        comparing.compare(found.document, expected, _moment(service.clock.now_ns()))
+        comparing.compare(found.document, expected, moment(service.clock.now_ns()))
         device_ns = found.document.duration_ns if isinstance(found.document, Verdict) else None
         endings.end(
             connection,
@@ -146,7 +146,7 @@ def _expected(connection: Connection, service: Service, row: Row[Any], found: Re
         baselines=found.baselines,
         timing=found.timing,
         checks_hidden=rules.checks_hidden,
-        leased_at=_moment(row.leased_ns),
+        leased_at=moment(row.leased_ns),
     )
 
 
@@ -155,7 +155,3 @@ def _baselines(settings: Settings, problem: Problem) -> frozenset[str]:
     suffixes = {f".{language.suffix}" for language in LANGUAGES.values()}
     kernels = (settings.locate("reference") / problem.slug).glob("*")
     return frozenset(problem.baseline_label(file.stem) for file in kernels if file.suffix in suffixes)
-
-
-def _moment(ns: int) -> datetime:
-    return datetime.fromtimestamp(ns / 1e9, UTC)

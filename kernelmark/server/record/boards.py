@@ -21,8 +21,8 @@ from kernelmark.project.problems import entry_points_of, statement_of
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import find_run, ledger, listed, places, published, tables, whole
 from kernelmark.server.accounts.principal import Principal
+from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts
-from kernelmark.server.queue.known import moment
 from kernelmark.server.service import Service
 from kernelmark.service.record import LedgerHead
 from kernelmark.service.refusal import Refusal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -18,9 +20,9 @@ def stored_files(beside: str) -> tuple[SourceFile, ...]:
     return _FILES.validate_json(beside)
 
 
-def as_stored(files: tuple[SourceFile, ...]) -> str:
-    """The value of the column `beside`."""
-    return _FILES.dump_json(files).decode()
+def as_stored(submission: Submission) -> str:
+    """The value of the column `beside`, in the order that its hash has."""
+    return json.dumps([{"name": name, "content": b64encode(raw).decode()} for name, raw in submission.beside])
 
 
 def submission(row: Row[Any]) -> Submission:

@@ -214,7 +214,7 @@ async def verdict(request: Request, principal: Reading, run: RunPath) -> Respons
         return connection.execute(select(gradings).where(gradings.c.run == run)).one()
 
     row = await seen(service, look)
-    if row.ended_ns is None or row.answer is None or not _shown(service, row):
+    if row.ended_ns is None or row.answer is None or not endings.is_shown(row, service.clock.now_ns()):
         raise Refusal(404, "no-verdict", f"run {run}", "has no verdict", "ask again when it has ended")
     return _json(row.answer, 200)
 
@@ -279,7 +279,8 @@ async def results(
             change = service.changes.subscribe("queue")
             try:
                 found = await seen(service, lambda connection: connection.execute(wanted).all())
-                rows = [*takewhile(lambda row: _shown(service, row), found)]  # none is passed over that is shown later
+                # None is passed over that is shown later.
+                rows = [*takewhile(lambda row: endings.is_shown(row, service.clock.now_ns()), found)]
                 left_s = end - asyncio.get_running_loop().time()
                 if rows or left_s <= 0 or service.changes.closed or not await wait(change, left_s):
                     return Response("".join(f"{_result(row).model_dump_json()}\n" for row in rows), media_type=_LINES)
@@ -312,12 +313,6 @@ def _result(row: Row[Any]) -> Result:
         score_s=None if row.score_s is None else float(row.score_s),
         error_class=row.error_class or "",
     )
-
-
-def _shown(service: Service, row: Row[Any]) -> bool:
-    """Whether its owner may see that a grading has ended: the exact moment would tell how long hidden tests took."""
-    visible_ns: int | None = row.visible_ns
-    return visible_ns is None or visible_ns <= service.clock.now_ns()
 
 
 def _admission(

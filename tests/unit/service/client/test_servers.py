@@ -76,6 +76,8 @@ def test_a_name_is_one_server_and_a_server_may_have_several() -> None:
     assert servers.known()["course"].token == "kmt_new"
     with pytest.raises(UsageError, match="you have several accounts there; name one: bench, course"):
         servers.find("https://bench.example.org")
+    with pytest.raises(UsageError, match="you have several accounts there; name one: bench, course"):
+        servers.at("https://bench.example.org", servers.known())
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from kernelmark.server.lock import DATABASE, FOLDER
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.record.sources import as_stored
 from kernelmark.server.service import Service
-from kernelmark.service.submissions import SourceFile
 from leaderboard.record.ledger import JsonlLedger
 from tests.unit.conftest import ROOT
 from tests.verdicts import accepted
@@ -132,10 +131,9 @@ class Stored:
         if state in ("leased", "graded", "recorded"):
             row |= {"lease": run * 2, "worker": "gpu1", "leased_ns": self.clock.at_ns - 10 * SECOND_NS, "leases": 1}
         row |= {name: value for name, value in values.items() if name in gradings.c}
-        beside = tuple(SourceFile(name=name, content=content) for name, content in submitted.beside)
         source = {
             "sha256": submitted.sha256, "language": submitted.language, "source": submitted.source,
-            "beside": as_stored(beside), "bytes": submitted.size_bytes, "last_needed_ns": self.clock.at_ns,
+            "beside": as_stored(submitted), "bytes": submitted.size_bytes, "last_needed_ns": self.clock.at_ns,
         }  # fmt: skip
         made = {
             "run": run, "idempotency_key": run, "request_sha256": "0" * 64, "owner": row["owner"],
