@@ -1,10 +1,11 @@
 """What gradings could leave behind on this machine: processes, containers, mounts and files.
 
 Tests that grade run two at a time (pytest-xdist). What another test is running at the moment is not left
-behind: its processes descend from another worker of pytest, its containers name a judge that does, and its files are in
+behind: its processes descend from another worker of pytest or from a process that inherited that worker's environment
+(a resident worker outlives the command that started it), its containers name a judge that does, and its files are in
 another temporary folder (tests/conftest.py). A process whose parents have ended, or a container whose judge has, may be
-of either test. It counts if it is still there a second later: one that the other test is ending has ended by then. What
-another checkout grades runs another interpreter, and its containers name a judge that lives.
+of either test. It counts if it stays: the other test ends its own within a minute. What another checkout grades runs
+another interpreter, and its containers name a judge that lives.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from harness.sandbox import ending
 from harness.sandbox.docker import JUDGE_LABEL
 from tests import nursery
 
+_LOOKS, _BETWEEN_S = 300, 0.2  # for a minute
 _T = TypeVar("_T")
 Found = dict[str, list[str]]
 
@@ -33,7 +35,8 @@ def nothing_left() -> Iterator[None]:
     """Fails where something of ours is there afterwards that was not there before."""
     before = leftovers()
     yield
-    assert not new(before, leftovers())
+    left = new(before, leftovers())
+    assert not left, left
 
 
 def leftovers() -> Found:
@@ -54,17 +57,41 @@ def _processes() -> list[str]:
         ancestors = _ancestors(process[0])
         if os.getpid() in ancestors:
             found.add(process)
-        elif "PYTEST_XDIST_WORKER" not in os.environ or os.getppid() not in ancestors:
+        elif not _of_another_worker(ancestors):
             orphans.add(process)
     return [f"{pid}: {line}" for pid, line in sorted(found | _that_stay(orphans, _ours))]
 
 
 def _that_stay(orphans: set[_T], now: Callable[[], set[_T]]) -> set[_T]:
-    """Those that are still there a second later."""
-    if orphans:
-        time.sleep(1)
+    """Those that do not end."""
+    for _ in range(_LOOKS):
+        if not orphans:
+            break
+        time.sleep(_BETWEEN_S)
         orphans &= now()
     return orphans
+
+
+def _of_another_worker(ancestors: list[int]) -> bool:
+    """Whether a process with these ancestors belongs to another worker of this run of pytest."""
+    if (worker := os.environ.get("PYTEST_XDIST_WORKER")) is None:
+        return False
+    named = [_environment(pid) for pid in ancestors]
+    run = os.environ["PYTEST_XDIST_TESTRUNUID"]
+    return os.getppid() in ancestors or any(
+        of["PYTEST_XDIST_TESTRUNUID"] == run and of["PYTEST_XDIST_WORKER"] != worker
+        for of in named
+        if "PYTEST_XDIST_TESTRUNUID" in of
+    )
+
+
+def _environment(pid: int) -> dict[str, str]:
+    """What the process was started with; empty if it has ended."""
+    try:
+        given = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return {}
+    return dict(item.partition("=")[::2] for item in given.split("\0"))
 
 
 def _ours() -> set[tuple[int, str]]:

@@ -39,12 +39,35 @@ def test_a_process_that_stays_is_left_behind_and_one_from_before_is_not(tmp_path
 def test_a_process_of_this_test_is_left_behind_and_one_without_parents_if_it_stays(
     ancestors: list[int], stays: bool, counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = iter([{(7, RUNNER)}, {(7, RUNNER)} if stays else set()])
+    process = (7, RUNNER)
+    looks = iter([{process}, *[{process} if stays else set()] * leftovers._LOOKS])
     monkeypatch.setattr(leftovers, "_ours", lambda: next(looks))
     monkeypatch.setattr(leftovers, "_ancestors", lambda _pid: ancestors)
     monkeypatch.setattr(leftovers.time, "sleep", lambda _seconds: None)
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "this")
     assert leftovers._processes() == ([f"7: {RUNNER}"] if counts else [])
+
+
+@pytest.mark.parametrize(
+    ("run", "worker", "other"),
+    [("this", "gw1", True), ("this", "gw0", False), ("another", "gw1", False)],
+)
+def test_a_process_that_outlived_its_parents_is_of_the_worker_in_its_environment(
+    run: str, worker: str, other: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "this")
+    given = {"PYTEST_XDIST_TESTRUNUID": run, "PYTEST_XDIST_WORKER": worker}
+    with subprocess.Popen(
+        ["cat"], env=os.environ | given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+        started.stdin.write(b"\n")
+        assert started.stdout.readline(), "it does not run yet"
+        assert leftovers._of_another_worker([started.pid, 1]) is other
+        started.kill()
 
 
 @pytest.mark.parametrize(
@@ -57,4 +80,5 @@ def test_a_container_of_ours_or_of_a_judge_that_has_ended_is(
 ) -> None:
     monkeypatch.setattr(leftovers.shutil, "which", lambda _name: "docker")
     monkeypatch.setattr(leftovers, "_labelled", lambda: {f"c0ffee {judge}"})
+    monkeypatch.setattr(leftovers.time, "sleep", lambda _seconds: None)
     assert leftovers.leftovers()["containers"] == ([f"c0ffee {judge}"] if counts else [])
