@@ -30,15 +30,22 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SLUG = "double"
 _SCRIPT = "from kernelmark.commands.scripts import main; main()"
 _LINK = re.compile(r"#(kmi_[A-Za-z0-9_-]+)")
+GRADING = ("KERNELMARK_SANDBOX", "KERNELMARK_IMAGE", "KERNELMARK_DOCKER_BINDS", "KERNELMARK_DOCKER_PYTHON")
 START_S = 60.0
 """After so long a server that does not answer is a failure, not a slow one."""
 
 
 class Server:
-    """`kernelmark serve --no-grading` on a project in a folder; `start` it first, and `close` it at the end."""
+    """`kernelmark serve` on a project in a folder; `start` it first, and `close` it at the end.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        grading: whether it grades on this machine, with the KERNELMARK_* settings of this process.
+    """
+
+    def __init__(self, root: Path, *, grading: bool = False) -> None:
         self.root, self.port = root, _free_port()
+        self._options = [] if grading else ["--no-grading"]
+        self._settings = {name: value for name, value in os.environ.items() if grading and name in GRADING}
         self.url = f"http://127.0.0.1:{self.port}"
         self.organizer = ""
         """The token of the first organizer, once there is one."""
@@ -66,8 +73,9 @@ class Server:
         """
         began = time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _SCRIPT, "serve", "--no-grading", "--listen", f"127.0.0.1:{self.port}"],
-            cwd=self.root, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [sys.executable, "-c", _SCRIPT, "serve", *self._options, "--listen", f"127.0.0.1:{self.port}"],
+            cwd=self.root, env=environment() | self._settings, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
         while True:
@@ -116,13 +124,12 @@ class Server:
 
     def people(self, names: list[str]) -> list[str]:
         """Make an account for each name, by invitations; returns their tokens."""
-        return [self._accept(self._invitation(), name) for name in names]
+        return [self._accept(self.invitation().rpartition("#")[2], name) for name in names]
 
-    def _invitation(self) -> str:
+    def invitation(self) -> str:
+        """The link of a new invitation."""
         [made] = self.connection().post("invitations", {"count": 1})["items"]
-        found = _LINK.search(made["link"])
-        assert found, made
-        return found[1]
+        return str(made["link"])
 
     def _accept(self, secret: str, name: str) -> str:
         accepted = Connection(self.url).post("invitations/accept", {"secret": secret, "name": name})
