@@ -1,7 +1,7 @@
 """Has files graded by a server that is killed meanwhile: `python -m benchmarks.service.graded softmax/triton.py ...`.
 
 A new project is served, with real gradings on this machine. Two people submit all files of the same moment with the
-command line, one wrong kernel and one that does not compile among them. Once two are being graded, the server gets
+command line, one wrong kernel and one that does not compile among them. While the first is graded, the server gets
 `kill -9` and is started again. Each client must end with its own exit status, each accepted or wrong one must be in the
 ledger once, `verify` must pass, and nothing may be left on the device. Settings (sandbox, image, binds) come from
 KERNELMARK_* in the environment. Files are named below reference/, here or in the project of `--from`, whose problems
