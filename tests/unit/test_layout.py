@@ -1,13 +1,16 @@
-"""How the runner is told of a call's tensors: in as many frames as they need, in order, each small enough."""
+"""How the runner learns of a call's tensors, in frames that are small enough, and its own call for practice."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+import torch
 
 from harness.judge.correctness.layout import Layout
 from harness.problem import Problem, load
+from harness.runner.kernel import Practice
+from harness.shared.call import Forms
 from harness.wire import commands, frame
 
 PROBLEM = """
@@ -59,3 +62,26 @@ def test_a_frame_holds_its_tensors_with_long_names_and_strides() -> None:
     )  # fmt: skip
     declare = commands.Declare(arguments=(longest,) * commands.MAX_DECLARED)
     assert frame.decode(frame.encode(1, declare), commands.COMMANDS) == (1, declare)
+
+
+# ---- the runner's own call
+
+
+def declared(shape: tuple[int, ...], *, writable: bool, group: str = "") -> commands.TensorArgument:
+    return commands.TensorArgument(name="t", offset=0, shape=shape, dtype="float32", writable=writable, group=group)
+
+
+def test_it_writes_every_output_and_no_input() -> None:
+    arguments = [
+        declared((), writable=False),
+        declared((0,), writable=False),
+        declared((3,), writable=False, group="xs"),
+        declared((5,), writable=False, group="xs"),
+        declared((4,), writable=True),
+    ]
+    scalar, empty, xs, y = torch.tensor(1.5), torch.ones(0), [torch.ones(3), torch.ones(5)], torch.ones(4)
+    bind = commands.Bind("any", (), (), 1, 0, 0, 0, 0, inputs_writable=False, forms=Forms(), seed=0)
+    Practice().bind(bind, arguments)([scalar, empty, None, xs, y])()
+    assert not y.any()
+    assert scalar == 1.5
+    assert all(x.all() for x in xs)

@@ -1,14 +1,16 @@
-"""Marks in the platforms' own forms, and that a mark has the same words wherever it is shown, with a prepared judge."""
+"""Marks in the platforms' own forms, with a prepared judge, and CSV as spreadsheets write and read it."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 
 import pytest
 
-from harness.errors import SandboxError
+from harness.errors import SandboxError, UsageError
+from kernelmark.text import spreadsheet
 from tests.unit.conftest import Answering, Command, Said
 from tests.verdicts import accepted, failed
 
@@ -153,3 +155,44 @@ def test_forms_need_a_rule(competition: Path, command: Command) -> None:
     said = command("marks", "double", "--gradescope", "out")
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert "--gradescope holds points, and no rule says how many; set [marks] in kernelmark.toml" in said.err
+
+
+# ---- CSV as spreadsheets write it
+
+TEXTS = ("=cmd|' /C calc'!A0", "+1", "-1", "@x", "'=x", "''x", "'", "a,b;c", 'say "x"', "two\nlines", "Zoë 李雷", "")
+
+
+def test_what_is_written_is_read_and_no_cell_is_a_formula(tmp_path: Path) -> None:
+    text = spreadsheet.table([("Author", "message"), *((name, place) for place, name in enumerate(TEXTS))])
+    (file := tmp_path / "marks.csv").write_bytes(spreadsheet.encoded(text))
+    assert file.read_bytes().startswith(b"\xef\xbb\xbfAuthor,message\r\n")
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    rows = spreadsheet.read(file)
+    assert [(row.cells["author"], row.cells["message"]) for row in rows] == [
+        (name, str(n)) for n, name in enumerate(TEXTS)
+    ]
+    assert spreadsheet.table([("\tx", -1)]) == "'\tx,-1\r\n"
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_separators_of_other_countries_and_short_rows_are_read(separator: str, tmp_path: Path) -> None:
+    lines = ("Full name|ID|more", '"Lee| Kim"|7|x|y', "||", "Ada")
+    (file := tmp_path / "in.csv").write_text("\n".join(line.replace("|", separator) for line in lines))
+    assert spreadsheet.read(file) == [
+        (f"{file}:2", {"full name": f"Lee{separator} Kim".strip(), "id": "7", "more": "x"}),
+        (f"{file}:4", {"full name": "Ada", "id": "", "more": ""}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\xff\xfe", "cannot be read as CSV"),
+        (b"author,when\n" + b"x" * 200_000, "cannot be read as CSV"),
+    ],
+)
+def test_what_is_no_such_table_is_told(content: bytes, why: str, tmp_path: Path) -> None:
+    (file := tmp_path / "in.csv").write_bytes(content)
+    with pytest.raises(UsageError, match=why):
+        spreadsheet.read(file)

@@ -1,4 +1,4 @@
-"""`kernelmark runs`: every recorded grading, newest first, and where it stands."""
+"""`kernelmark runs`: every recorded grading, newest first, and where it and its author stand."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from kernelmark.project.settings import Settings
+from kernelmark.record import records
 from kernelmark.text.standings import RecordedRun, runs
 from kernelmark.text.terminal import rendered
+from leaderboard.record.current import Current
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import rank
 from tests.documents import items
 from tests.unit.conftest import Command
-from tests.verdicts import EPOCH, accepted, failed
+from tests.verdicts import EPOCH, accepted, chained, failed
 
 
 @pytest.fixture
@@ -101,3 +105,24 @@ def test_a_narrow_terminal_shows_every_figure_whole() -> None:
         "k" * 50,
     ):
         assert figure in shown
+
+
+# ---- where an author stands
+
+
+@pytest.mark.parametrize(
+    ("author", "current", "found"),
+    [
+        ("ada", None, {"softmax": ["1 of 2 on NVIDIA H200, plain calls"]}),
+        ("bob", None, {"softmax": ["2 of 2 on NVIDIA H200, plain calls"]}),
+        ("eve", None, {}),
+        ("ada", Current(problems={"softmax": "0" * 64}, protocol=1), {}),  # a board of an older problem
+    ],
+)
+def test_places(
+    author: str, current: Current | None, found: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked = rank(chained(accepted(author="bob", score_ns=90_000), accepted(score_ns=50_000)), current)
+    monkeypatch.setattr(records, "tables", lambda _: ranked)
+    places = records.places(Settings(root=Path(), author=author))
+    assert {slug: [place.text for place in each] for slug, each in places.items()} == found

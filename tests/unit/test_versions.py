@@ -1,4 +1,4 @@
-"""The versions of the package, the protocol and the verdict: each is written in one place."""
+"""The versions of package, protocol and verdict: each is written in one place, and older verdicts are read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from pydantic import ValidationError
 
-from harness.verdict import SCHEMA_VERSION, ReadableVersion
+from harness.verdict import SCHEMA_VERSION, ReadableVersion, Verdict
 from harness.wire.protocol import PROTOCOL
 from kernelmark import __version__
 from kernelmark.diagnostics.doctor import packages
@@ -47,3 +48,9 @@ def test_what_ranks_reads_the_verdicts_that_are_written_and_were_written() -> No
 def test_the_commands_say_them(run: Command) -> None:
     assert run("--version").out == f"kernelmark, version {__version__}\n"
     assert packages.kernelmark().text == f"{__version__}, protocol {PROTOCOL}, schema {SCHEMA_VERSION}"
+
+
+@pytest.mark.parametrize("benchmarks", ['["a"]', "3", '[{"baselines": [1]}]', '[{"rounds": 1}]'])
+def test_an_earlier_document_whose_parts_are_no_objects_is_not_valid(benchmarks: str) -> None:
+    with pytest.raises(ValidationError):
+        Verdict.from_json(f'{{"schema_version": 1, "benchmarks": {benchmarks}}}')
