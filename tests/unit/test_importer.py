@@ -181,7 +181,20 @@ def half(seed: int) -> Tensor:
     return torch.tensor([float(seed), 1.0, 2.0]).half()
 
 
-@pytest.mark.parametrize(("draw", "bits"), [(in_rows, 62), (whole, 62), (of_numpy, 31), (shifted, None), (half, None)])
+def with_output(seed: int) -> tuple[Tensor, Tensor]:
+    """Also allocates its output, in memory that held zeros once and random values the next time."""
+    torch.zeros(512) if seed > 1 << 40 else torch.rand(512)
+    return plain(seed), torch.empty(512)
+
+
+def constant_with_output(seed: int) -> tuple[Tensor, Tensor]:
+    torch.full((512,), float(seed))
+    return torch.ones(3), torch.empty(512)
+
+
+@pytest.mark.parametrize(
+    ("draw", "bits"), [(with_output, 62), (in_rows, 62), (whole, 62), (of_numpy, 31), (shifted, None), (half, None)]
+)
 def test_seeds_are_as_large_as_the_generator_bears(draw: Callable[[int], Any], bits: int | None) -> None:
     assert seed_bits(draw) == bits
 
@@ -193,6 +206,7 @@ def test_seeds_are_as_large_as_the_generator_bears(draw: Callable[[int], Any], b
         (lambda seed: (torch.ones(3), {"w": plain(seed)}), False),
         (lambda seed: [random.Random(seed).random() * torch.ones(2)], False),
         (lambda seed: torch.full((2,), float("nan")), True),
+        (constant_with_output, True),
     ],
 )
 def test_inputs_that_no_seed_changes_are_found(draw: Callable[[int], Any], same: bool) -> None:
