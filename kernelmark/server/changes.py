@@ -1,6 +1,7 @@
-"""Tells requests that wait what has changed. A change is told after it was committed; who wakes reads the state anew.
+"""Wakes requests that wait for a change, after it was committed; they then read the state again.
 
-Threads tell; the event loop waits. Topics are `queue`, `worker:NAME` and `run:RUN`.
+Any thread notifies; requests wait in the event loop. Topics are `queue` (whatever changes in it), `jobs` (a worker may
+find something to claim that was not there before), `worker:NAME` and `run:RUN`.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Changes:
         self.closed = False
         """Whether the server ends: nobody should wait any more."""
 
-    def tell(self, *topics: str) -> None:
-        """Wake all that wait for one of these topics. Callable from any thread."""
+    def notify(self, *topics: str) -> None:
+        """Wake all requests that wait for one of these topics. Callable from any thread."""
         with self._lock:
             woken = [future for topic in topics for future in self._waiting.pop(topic, ())]
         for future in woken:

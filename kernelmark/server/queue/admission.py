@@ -10,7 +10,6 @@ import logging
 import secrets
 import shutil
 from dataclasses import asdict
-from statistics import median
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, select
@@ -27,8 +26,8 @@ from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import moment
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import accounts, brakes, facts, gradings, sources, submissions, workers
-from kernelmark.server.queue import limits
-from kernelmark.server.queue.known import DAY_NS, reserved_ns
+from kernelmark.server.queue import durations, limits
+from kernelmark.server.queue.known import DAY_NS
 from kernelmark.server.record.sources import as_stored
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
@@ -40,7 +39,6 @@ NEWCOMERS = "newcomers"
 _MOST_QUEUED = 20_000
 _MOST_QUEUED_BYTES = 2 << 30
 _LEAST_FREE_BYTES = 2 << 30
-_USUAL_OF = 5
 _LOG = logging.getLogger("kernelmark.server")
 
 # Statements are made once: to make one takes longer than to execute it.
@@ -54,21 +52,6 @@ _BEFORE = select(submissions.c.run, submissions.c.request_sha256).where(
 )
 _NEWEST_RECEIPT = select(facts.c.value).where(facts.c.key == "received")
 _POOLS = select(workers.c.pool, workers.c.device).where(workers.c.pool.is_not(None))
-_NEWEST_LIKE = (
-    select(gradings.c.device_ns, submissions.c.effort, sources.c.language)
-    .join(submissions, submissions.c.run == gradings.c.submission)
-    .join(sources, sources.c.sha256 == submissions.c.source)
-    .where(
-        gradings.c.problem == bindparam("problem"),
-        gradings.c.pool == bindparam("pool"),
-        gradings.c.mode == bindparam("mode"),
-        gradings.c.ended_ns > 0,
-        gradings.c.outcome == "accepted",
-        gradings.c.device_ns > 0,
-    )
-    .order_by(gradings.c.ended_ns.desc())
-    .limit(4 * _USUAL_OF)
-)
 _SAME = (
     select(submissions.c.run)
     .join(gradings, gradings.c.run == submissions.c.run)
@@ -132,7 +115,7 @@ def admit(
     amounts.queued += 1
     amounts.queued_bytes += job.submission.size_bytes
     amounts.day_device_ns += job.expected_ns
-    after_commit(connection, lambda: service.changes.tell("queue", f"run:{run}"))
+    after_commit(connection, lambda: service.changes.notify("queue", "jobs", f"run:{run}"))
     return run, True
 
 
@@ -205,7 +188,9 @@ class _Job(NamedTuple):
             received_ns=received_ns,
             on_time=not schedule.delay(received).days,
             remark=remark,
-            expected_ns=_expected_ns(connection, problem, pool, request.mode, effort, submission.language),
+            expected_ns=durations.expected_ns(
+                connection, problem, pool, request.mode, effort, submission.language, service.clock.now_ns()
+            ),
         )
 
 
@@ -259,14 +244,6 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest) 
         remedy = "choose another pool" if len(pools) > 1 else "submit one in another language"
         raise Refusal(422, "language", f"a .{request.language} submission", what, remedy)
     return pool
-
-
-def _expected_ns(connection: Connection, problem: Problem, pool: str, mode: Mode, effort: Effort, language: str) -> int:
-    """How long such a grading usually takes: the median of the newest; `reserved_ns` if there are none."""
-    newest = connection.execute(_NEWEST_LIKE, {"problem": problem.slug, "pool": pool, "mode": mode}).all()
-    alike = [row.device_ns for row in newest if (row.effort, row.language) == (effort, language)]
-    took = alike or [row.device_ns for row in newest]
-    return round(median(took[:_USUAL_OF])) if took else reserved_ns(problem, mode)
 
 
 def _same(connection: Connection, job: _Job, now_ns: int) -> str | None:

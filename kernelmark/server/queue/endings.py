@@ -76,8 +76,7 @@ def end(
     """
     took_ns = _used_ns(service, grading) if device_ns is None else device_ns
     now_ns, recorded = service.clock.now_ns(), grading.mode == "submit"
-    expected_ns = grading.expected_ns if grading.state == "leased" else 0
-    shares.correct(connection, grading.pool, grading.job_class, grading.share, took_ns - expected_ns)
+    shares.settle(connection, grading, took_ns)
     _update(
         connection,
         service,
@@ -142,8 +141,9 @@ def give_back(connection: Connection, service: Service, grading: Row[Any], **cha
         text = changed.pop("error", None) or error.model_dump_json()
         _fail(connection, service, grading, SPENT_ERROR, text, **changed)
         return
-    _refund(connection, grading)
-    _update(connection, service, grading, "queue", state="queued", **_UNLEASED, last_lease=grading.lease, **changed)
+    shares.settle(connection, grading, None)
+    requeued = {"state": "queued", **_UNLEASED, "last_lease": grading.lease, **changed}
+    _update(connection, service, grading, "queue", "jobs", **requeued)
 
 
 def give_back_all(connection: Connection, service: Service, worker: str, but: str | None = None) -> None:
@@ -201,8 +201,8 @@ def stop(connection: Connection, service: Service, grading: Row[Any]) -> None:
     tried = leased or grading.tries > 0 or grading.workers_failed != "[]"
     used_ns = _used_ns(service, grading) if leased else 0
     if leased:
-        shares.correct(connection, grading.pool, grading.job_class, grading.share, used_ns - grading.expected_ns)
-        after_commit(connection, lambda: service.changes.tell(f"worker:{grading.worker}"))
+        shares.settle(connection, grading, used_ns)
+        after_commit(connection, lambda: service.changes.notify(f"worker:{grading.worker}"))
     now_ns = service.clock.now_ns()
     visible_ns = _visible_ns(connection, service, grading, now_ns) if leased and grading.mode == "submit" else now_ns
     _update(
@@ -234,7 +234,7 @@ def again(connection: Connection, service: Service, run: str, *, final: bool, pr
         what = f"is {grading.state}, and has not failed"
         raise Refusal(409, "run-not-failed", f"run {run}", what, "only what has failed is graded again")
     _update(
-        connection, service, grading, "queue",
+        connection, service, grading, "queue", "jobs",
         state="queued", **_UNLEASED, final=final, problem_sha256=problem_sha256,
         tries=0, leases=0, alone=False, workers_failed="[]", refused_by="[]", choosy=False,
         error=None, error_class=None, ended_ns=None, visible_ns=None, cursor=None,
@@ -260,7 +260,7 @@ def _fail(
 
     Its last progress stays: what never began is not counted.
     """
-    _refund(connection, grading)
+    shares.settle(connection, grading, None)
     now_ns = service.clock.now_ns()
     _update(
         connection,
@@ -294,15 +294,10 @@ def _remark_late_grading(connection: Connection, service: Service, grading: Row[
         connection.execute(submissions.update().where(same).values(remark=json.dumps(asdict(remark))))
 
 
-def _refund(connection: Connection, grading: Row[Any]) -> None:
-    """Let the owner be where the queue had them before this lease."""
-    shares.correct(connection, grading.pool, grading.job_class, grading.share, -grading.expected_ns)
-
-
 def _update(connection: Connection, service: Service, grading: Row[Any], *topics: str, **values: Any) -> None:
     changed = gradings.update().where(gradings.c.run == grading.run)
     connection.execute(changed.values(**{"version": grading.version + 1, **values}))
-    after_commit(connection, lambda: service.changes.tell(f"run:{grading.run}", *topics))
+    after_commit(connection, lambda: service.changes.notify(f"run:{grading.run}", *topics))
 
 
 def _used_ns(service: Service, grading: Row[Any]) -> int:

@@ -25,12 +25,9 @@ from kernelmark.server.clock import Clock, moment
 from kernelmark.server.database.database import Database
 from kernelmark.server.database.tables import gradings, sources, submissions
 from kernelmark.service.refusal import Refusal
-from kernelmark.service.submissions import Mode
 from leaderboard.standings.usage import DAY, Use
 
 DAY_NS = round(DAY.total_seconds() * 1e9)
-_MOST_RESERVED_NS = 60 * 10**9
-_START_S = 60  # until a sandbox is there, on a machine that is busy
 _LOG = logging.getLogger("kernelmark.server")
 
 
@@ -132,31 +129,6 @@ class Files:
             for some in _batches(sorted(runs), 500):
                 own.update(connection.scalars(select(gradings.c.run).where(gradings.c.run.in_(some))))
         return tuple(sorted((use for use in recorded if use.run not in own), key=lambda use: use.at))
-
-
-def limit_ns(problem: Problem, mode: Mode) -> int:
-    """The most that a grading may take by the problem's limits, as far as they are public."""
-    limits = problem.limits
-    seconds = _START_S + limits.build_s + len(problem.tests) * limits.call_s
-    if mode != "check":
-        seconds += len(problem.benchmarks) * limits.time_s
-    return round(seconds * 1e9)
-
-
-def reserved_ns(problem: Problem, mode: Mode) -> int:
-    """What is reserved of the limits for a grading of which nobody knows how long it takes.
-
-    It is not all that the problem's limits allow. That is many minutes, and gradings take seconds: one that waits would
-    reserve all that its owner has for a day, and nothing else of theirs could be queued. What a grading takes beyond
-    this counts when it has ended, and few of an owner can wait at once.
-    """
-    return min(limit_ns(problem, mode), _MOST_RESERVED_NS)
-
-
-def step_ns(problem: Problem) -> int:
-    """The longest time between two reports of progress. All hidden tests are one step."""
-    limits = problem.limits
-    return round((_START_S + max(limits.build_s, len(problem.tests) * limits.call_s, limits.time_s)) * 1e9)
 
 
 def _batches(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:

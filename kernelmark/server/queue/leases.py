@@ -18,8 +18,9 @@ from sqlalchemy import Connection, Row, bindparam, select
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import brakes, gradings, sources, submissions
 from kernelmark.server.database.tables import workers as worker_rows
-from kernelmark.server.queue import endings, shares, workers
-from kernelmark.server.queue.known import Known, limit_ns, step_ns
+from kernelmark.server.queue import durations, endings, shares, workers
+from kernelmark.server.queue.durations import limit_ns, step_ns
+from kernelmark.server.queue.known import Known
 from kernelmark.server.queue.order import Head, choose, take
 from kernelmark.server.queue.waiting import AnyRow, Waiting
 from kernelmark.server.service import Service
@@ -45,6 +46,12 @@ _LEASE = (
     .where(gradings.c.run == bindparam("leased"))
     .values(state="leased", version=gradings.c.version + 1, leases=gradings.c.leases + 1)
 )
+_ANY_QUEUED = (
+    select(gradings.c.run)
+    .join(worker_rows, worker_rows.c.pool == gradings.c.pool)
+    .where(gradings.c.state == "queued", worker_rows.c.name == bindparam("worker"))
+    .limit(1)
+)
 _GIVEN = (
     select(gradings, submissions.c.effort, submissions.c.name, submissions.c.author, sources)
     .join(submissions, submissions.c.run == gradings.c.submission)
@@ -67,6 +74,11 @@ def claim(connection: Connection, service: Service, worker: str, asked: Claim) -
     if row.paused or free <= 0 or paused(connection) is not None:
         return Leases(leases=())
     return _leases(connection, _grant(connection, service, row, asked.claim, free))
+
+
+def any_queued(connection: Connection, worker: str) -> bool:
+    """Whether a job is queued in the worker's pool, whether or not the worker can grade it. Only reads."""
+    return connection.execute(_ANY_QUEUED, {"worker": worker}).first() is not None
 
 
 def heartbeat(connection: Connection, service: Service, worker: str, beat: Heartbeat) -> Told:
@@ -115,7 +127,7 @@ def end_overdue(connection: Connection, service: Service) -> None:
     """Queue again what is leased to a worker that was not heard of in time, or takes longer than its problem allows."""
     for grading in overdue(connection, service):
         endings.give_back(connection, service, grading)
-        after_commit(connection, partial(service.changes.tell, f"worker:{grading.worker}"))
+        after_commit(connection, partial(service.changes.notify, f"worker:{grading.worker}"))
 
 
 def overdue(connection: Connection, service: Service) -> Sequence[Row[Any]]:
@@ -133,18 +145,30 @@ def _grant(connection: Connection, service: Service, worker: Row[Any], claim: st
     taken, runs = list[Head](), list[str]()
     while len(runs) < free and (head := choose(times, heads.values())) is not None:
         job = waiting.job(head)
-        take(times, head, job.expected_ns, {other.job_class for other in heads.values()})
-        _lease(connection, service, worker, claim, job)
+        expected_ns = _expected_ns(connection, service, worker, job)
+        take(times, head, expected_ns, {other.job_class for other in heads.values()})
+        _lease(connection, service, worker, claim, job, expected_ns)
         taken.append(head)
         runs.append(job.run)
         del heads[head.job_class, head.share]
         heads |= waiting.heads((head.job_class, head.share))
     shares.save(connection, worker.pool, times, taken)
-    after_commit(connection, lambda: service.changes.tell("queue", *(f"run:{run}" for run in runs)))
+    after_commit(connection, lambda: service.changes.notify("queue", *(f"run:{run}" for run in runs)))
     return runs
 
 
-def _lease(connection: Connection, service: Service, worker: Row[Any], claim: str, job: AnyRow) -> None:
+def _expected_ns(connection: Connection, service: Service, worker: Row[Any], job: AnyRow) -> int:
+    """What a job is expected to take; where nobody knew when it was queued, what is known now."""
+    problem = service.files.known.problems.get(job.problem)
+    if problem is None or job.expected_ns != durations.reserved_ns(problem, job.mode):
+        return int(job.expected_ns)
+    now_ns = service.clock.now_ns()
+    return durations.expected_ns(connection, problem, worker.pool, job.mode, job.effort, job.language, now_ns)
+
+
+def _lease(
+    connection: Connection, service: Service, worker: Row[Any], claim: str, job: AnyRow, expected_ns: int
+) -> None:
     now = service.clock.monotonic_ns()
     lease = {
         "leased": job.run,
@@ -154,6 +178,7 @@ def _lease(connection: Connection, service: Service, worker: Row[Any], claim: st
         "instance": worker.instance,
         "leased_ns": service.clock.now_ns(),
         "granted_ns": now,
+        "expected_ns": expected_ns,
         **_times(service.files.known, job, now, began=False),
     }
     connection.execute(_LEASE, lease)
@@ -181,7 +206,7 @@ def _renew(connection: Connection, service: Service, grading: Row[Any], held: He
         changed = {"progress": progress, "progress_ns": now, "version": gradings.c.version + 1}
         if grading.started_ns is None:
             changed |= {"started_ns": now, "hard_end_ns": _times(known, grading, now, began=True)["hard_end_ns"]}
-        after_commit(connection, lambda: service.changes.tell(f"run:{grading.run}"))
+        after_commit(connection, lambda: service.changes.notify(f"run:{grading.run}"))
     problem = known.problems.get(grading.problem)
     waits = grading.started_ns is None and progress is None
     longest = grading.hard_end_ns - grading.granted_ns if waits or problem is None else step_ns(problem)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from kernelmark.server.database.tables import shares
+from kernelmark.server.queue.durations import LEAST_NS
 from kernelmark.server.queue.order import COST, Head, Shares
 from kernelmark.service.submissions import JobClass
 
@@ -43,11 +45,19 @@ def save(connection: Connection, pool: str, now: Shares, taken: Iterable[Head]) 
         _write(connection, pool, job_class, share, now.of(job_class).owners[share], 0)
 
 
-def correct(connection: Connection, pool: str, job_class: JobClass, share: str, more_ns: int) -> None:
-    """Put right what a job was expected to take, by how much more it took; less than zero: it took less."""
-    for owner, nanoseconds in (("", more_ns * COST[job_class]), (share, more_ns)):
-        of = {"of": pool, "of_class": job_class, "of_owner": owner}
-        connection.execute(_CORRECT, {**of, "more_ns": nanoseconds})
+def settle(connection: Connection, grading: Row[Any], used_ns: int | None) -> None:
+    """Charge what a grading has used instead of what it was expected to take when it was leased.
+
+    Args:
+        grading: if it is not leased, nothing was charged for it.
+        used_ns: None: its lease has ended without a result, so nothing is charged.
+    """
+    charged_ns = grading.expected_ns if grading.state == "leased" else 0
+    more_ns = (0 if used_ns is None else max(used_ns, LEAST_NS)) - charged_ns
+    job_class: JobClass = grading.job_class
+    for owner, nanoseconds in (("", more_ns * COST[job_class]), (grading.share, more_ns)):
+        row = {"of": grading.pool, "of_class": job_class, "of_owner": owner}
+        connection.execute(_CORRECT, {**row, "more_ns": nanoseconds})
 
 
 def forget_the_idle(connection: Connection) -> None:

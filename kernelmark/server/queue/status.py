@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, case, func, select
 from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts, gradings, submissions
 from kernelmark.server.queue import endings, leases, limits, shares, workers
-from kernelmark.server.queue.known import reserved_ns
+from kernelmark.server.queue.durations import reserved_ns
 from kernelmark.server.queue.order import Job, ends, in_order
 from kernelmark.server.queue.places import Place, Queue
 from kernelmark.server.queue.waiting import AnyRow

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select
 
+from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import accounts, gradings, sources, submissions
 from kernelmark.server.queue import endings, leases, shares
 from kernelmark.server.queue.known import DAY_NS
@@ -96,7 +97,7 @@ class Sweeper:
         runs = connection.scalars(_SHOWN, {"after": self._shown_ns, "until": until_ns}).all()
         self._shown_ns = until_ns
         if runs:
-            service.changes.tell("queue", *(f"run:{run}" for run in runs))
+            service.changes.notify("queue", *(f"run:{run}" for run in runs))
 
 
 def move_to_present_versions(connection: Connection, service: Service) -> None:
@@ -104,7 +105,9 @@ def move_to_present_versions(connection: Connection, service: Service) -> None:
     for slug, problem in service.files.known.problems.items():
         old = gradings.c.problem_sha256 != problem.sha256
         moved = gradings.update().where(gradings.c.state == "queued", gradings.c.problem == slug, old)
-        connection.execute(moved.values(problem_sha256=problem.sha256, moved=True, version=gradings.c.version + 1))
+        moved = moved.values(problem_sha256=problem.sha256, moved=True, version=gradings.c.version + 1)
+        if connection.execute(moved).rowcount:
+            after_commit(connection, lambda: service.changes.notify("queue", "jobs"))
 
 
 def stop_banned(connection: Connection, service: Service) -> None:

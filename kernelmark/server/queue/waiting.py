@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select
 
-from kernelmark.server.database.tables import accounts, brakes, gradings
+from kernelmark.server.database.tables import accounts, brakes, gradings, sources, submissions
 from kernelmark.server.database.tables import workers as worker_rows
 from kernelmark.server.queue import workers
 from kernelmark.server.queue.order import Head
@@ -21,13 +21,21 @@ AnyRow = Row[*tuple[Any, ...]]
 _columns = gradings.c
 _KIND = _columns.job_class, _columns.share, _columns.problem, _columns.problem_sha256, _columns.final
 _BARRED = select(accounts.c.id).join(brakes, brakes.c.subject == accounts.c.name)
-_JOB = select(_columns.run, _columns.expected_ns, _columns.problem, _columns.mode).where(
-    _columns.state == "queued",
-    _columns.pool == bindparam("pool"),
-    _columns.choosy.in_((False, True)),
-    _columns.job_class == bindparam("job_class"),
-    _columns.share == bindparam("share"),
-    _columns.position == bindparam("position"),
+_JOB = (
+    select(
+        *(_columns.run, _columns.expected_ns, _columns.problem, _columns.mode),
+        *(submissions.c.effort, sources.c.language),
+    )
+    .join(submissions, submissions.c.run == _columns.submission)
+    .join(sources, sources.c.sha256 == submissions.c.source)
+    .where(
+        _columns.state == "queued",
+        _columns.pool == bindparam("pool"),
+        _columns.choosy.in_((False, True)),
+        _columns.job_class == bindparam("job_class"),
+        _columns.share == bindparam("share"),
+        _columns.position == bindparam("position"),
+    )
 )
 
 
@@ -60,7 +68,7 @@ class Waiting:
         return found
 
     def job(self, head: Head) -> AnyRow:
-        """Run, expected time, problem and mode of a head."""
+        """Run, expected time, problem, mode, effort and language of a head."""
         return self._connection.execute(_JOB, {"pool": self._worker.pool, **head._asdict()}).one()
 
     def _may_take(self, job: AnyRow) -> bool:

@@ -70,7 +70,7 @@ def hello(connection: Connection, service: Service, worker: str, said: WorkerHel
         if row.problems != problems or row.instance != said.instance:
             endings.forgive_refusals(connection, worker)
     endings.give_back_all(connection, service, worker, but=said.instance)
-    after_commit(connection, lambda: service.changes.tell("queue"))
+    after_commit(connection, lambda: service.changes.notify("queue", "jobs"))
     return WorkerWelcome(name=worker, paused=paused)
 
 
@@ -83,7 +83,7 @@ def gone(connection: Connection, service: Service, worker: str) -> None:
 def resume(connection: Connection, service: Service, worker: str) -> None:
     """Give a paused worker work again."""
     connection.execute(workers.update().where(workers.c.name == worker).values(paused="", faults="[]"))
-    after_commit(connection, lambda: service.changes.tell("queue", f"worker:{worker}"))
+    after_commit(connection, lambda: service.changes.notify("queue", "jobs", f"worker:{worker}"))
 
 
 def present(connection: Connection, service: Service, worker: str, instance: str) -> Row[Any]:

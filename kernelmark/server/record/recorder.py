@@ -216,7 +216,7 @@ class Recorder:
         self._service.database.write(change).result()
         for run in (run for run in made if run.differs):
             _log.error("run %s: the ledger has another verdict than the answer, which is kept aside", run.run)
-        self._service.changes.tell(*(f"run:{run.run}" for run in made), "queue")
+        self._service.changes.notify(*(f"run:{run.run}" for run in made), "queue")
         if heads:
             self._publisher.settings = boards.settings_of(self._service)
         for slug in heads:

@@ -203,7 +203,7 @@ async def pin(request: Request, by: Organizer, wanted: Pin) -> Pins:
         return operating.pins(connection)
 
     pins = await changed(service, change)
-    service.changes.tell("queue")
+    service.changes.notify("queue", "jobs")
     return pins
 
 
@@ -224,7 +224,7 @@ async def pause(request: Request, by: Organizer, order: BrakeOrder) -> Brakes:
         return operating.brakes(connection)
 
     brakes = await changed(service, change)
-    service.changes.tell("queue")
+    service.changes.notify("queue", "jobs")
     return brakes
 
 
@@ -236,7 +236,7 @@ async def resume(
     service = _service(request)
     now_ns = service.clock.now_ns()
     await changed(service, lambda c: operating.resume(c, now_ns, by, account))
-    service.changes.tell("queue")
+    service.changes.notify("queue", "jobs")
     return Response(status_code=204)
 
 

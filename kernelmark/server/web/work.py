@@ -34,25 +34,33 @@ async def hello(request: Request, principal: Working, said: WorkerHello) -> Work
 
 @router.post("/claim")
 async def claim(request: Request, principal: Working, asked: Claim) -> Leases:
-    """Ask for work; the answer comes once there is some, or when the time is over."""
+    """Ask for work; the answer comes once there is some, or when the time is over.
+
+    All claims that wait wake at each new job, and most find that another worker has it. Only a read tells them.
+    """
     service: Service = request.app.state.service
     recorder: Recorder = request.app.state.recorder
     if not recorder.ready.is_set():
         what = "is still comparing its database with the ledgers"
         raise Refusal(503, "starting", "the server", what, "claim again in a moment", retry_after_s=1)
     name, begin = _name(principal), asyncio.get_running_loop().time()
+    woken = False
     with service.changes.workers.one_of(name) as may_wait:
         end = begin + (asked.wait_s if may_wait else 0)
         while True:
-            change = service.changes.subscribe("queue")
+            change = service.changes.subscribe("jobs")
             try:
                 # What it got would be lost until its next heartbeat, or begin while the server ends.
                 if service.changes.closed or await request.is_disconnected():
                     return Leases(leases=())
-                got = await changed(service, lambda connection: leases.claim(connection, service, name, asked))
+                if not woken or await seen(service, lambda connection: leases.any_queued(connection, name)):
+                    got = await changed(service, lambda connection: leases.claim(connection, service, name, asked))
+                    if got.leases:
+                        return got
                 left_s = end - asyncio.get_running_loop().time()
-                if got.leases or left_s <= 0 or not await wait(change, left_s):
-                    return got
+                if left_s <= 0 or not await wait(change, left_s):
+                    return Leases(leases=())
+                woken = True
             finally:
                 change.cancel()
 

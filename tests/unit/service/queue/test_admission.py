@@ -541,12 +541,16 @@ def test_what_a_banned_account_has_queued_is_cancelled(making: Making) -> None:
     assert (state(service, run), state(service, other)) == ("cancelled", "queued")
 
 
-def test_a_time_is_told_once_something_like_it_was_graded(making: Making) -> None:
+def test_a_time_is_told_once_something_like_it_was_graded(making: Making, clock: FakeClock) -> None:
     service = making("")
+    clock.now = -(-clock.now // (5 * 10**9)) * 5 * 10**9 + 10**9
     first = submit(service, make_principal(service))
     assert (told(service, first).before, told(service, first).expected_s) == (0, None)
     worker = Worker(service, "quick")
     worker.hello()
     worker.accept(worker.claim()[0], seconds=4.0)
     second = submit(service, make_principal(service))
-    assert told(service, second).expected_s == pytest.approx(4.0)
+    assert told(service, second).expected_s is None  # the first one's end, with hidden tests, is not shown yet
+    clock.pass_s(4)
+    third = submit(service, make_principal(service))
+    assert row(service, third).expected_ns == 4 * 10**9

@@ -455,6 +455,28 @@ def test_the_usual_time_is_the_median_of_gradings_and_else_the_limits(service: S
     assert row(service, submit(service, ada)).expected_ns == 3 * 10**9
 
 
+def test_a_time_that_became_known_while_a_job_waited_counts_once_it_is_leased(service: Service, worker: Worker) -> None:
+    ada = make_principal(service)
+    first, second = submit(service, ada), submit(service, ada)
+    assert row(service, second).expected_ns >= 60 * 10**9
+    worker.accept(worker.claim()[0], 3.0)
+    (lease,) = worker.claim()
+    assert (lease.task.run, row(service, second).expected_ns) == (second, 3 * 10**9)
+    assert row(service, first).expected_ns >= 60 * 10**9  # as it was leased
+
+
+def test_owners_take_turns_even_if_their_jobs_take_no_time(service: Service, worker: Worker) -> None:
+    for name in ("ada", "bob", "eve"):
+        for _ in range(4):
+            submit(service, make_principal(service, name), request(mode="check"))
+    turns = []
+    for _ in range(12):
+        (lease,) = worker.claim()
+        turns.append(lease.task.author)
+        worker.accept(lease, seconds=None)
+    assert [set(turns[at : at + 3]) for at in range(0, 12, 3)] == [{"ada", "bob", "eve"}] * 4
+
+
 def test_old_sources_are_dropped_and_come_back_with_a_submission(
     service: Service, worker: Worker, clock: FakeClock
 ) -> None:

@@ -8,13 +8,15 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 from starlette.testclient import TestClient
 
 from kernelmark import __version__
 from kernelmark.server.changes import WAITING_EACH
+from kernelmark.server.queue import leases
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
-from kernelmark.service.work import WORK_PROTOCOL
+from kernelmark.service.work import WORK_PROTOCOL, Claim, Leases
 from tests.unit.service.queue.queueing import KERNEL, POOL, secret
 from tests.unit.service.web.conftest import Asks
 from tests.unit.service.web.test_submissions import code, submit
@@ -73,6 +75,36 @@ def test_a_claim_that_waits_gets_what_is_submitted_meanwhile(
     run = submit(client("ada"))
     waits.join()
     assert [lease["task"]["run"] for lease in got[0]["leases"]] == [run]
+
+
+def test_a_claim_that_wakes_for_nothing_only_reads(
+    service: Service, client: Asks, worker: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes, has_read = list[str](), threading.Event()
+    claims, any_queued = leases.claim, leases.any_queued
+
+    def counted(connection: Connection, service: Service, name: str, asked: Claim) -> Leases:
+        changes.append(name)
+        return claims(connection, service, name, asked)
+
+    def noted(connection: Connection, name: str) -> bool:
+        found = any_queued(connection, name)
+        has_read.set()
+        return found
+
+    monkeypatch.setattr(leases, "claim", counted)
+    monkeypatch.setattr(leases, "any_queued", noted)
+    worker.post("/api/v1/worker/hello", json=hello(service))
+    got: list[Any] = []
+    waits = threading.Thread(target=lambda: got.append(claim(worker, wait_s=25).json()))
+    waits.start()
+    while not has_read.wait(0.01):  # until it waits
+        service.changes.notify("jobs")
+    assert changes == ["gpu1"]
+    run = submit(client("ada"))
+    waits.join()
+    assert [lease["task"]["run"] for lease in got[0]["leases"]] == [run]
+    assert changes == ["gpu1"] * 2
 
 
 def test_a_heartbeat_that_waits_brings_a_cancellation(service: Service, client: Asks, worker: TestClient) -> None:
