@@ -109,7 +109,10 @@ def submit(no_record: bool, late: str | None, profile: bool, form: str, here: bo
         return remote.grade(server, given, "submit", form, local)
     if profile and no_record:
         raise UsageError("--profile", "keeps the profile with the recorded run", "use `kernelmark profile` instead")
-    return _whole_grading(_job(given), form, here=here, record=not no_record, late=late, profile=profile)
+    job = _job(given)
+    if not (here or no_record):
+        _say_served(job)
+    return _whole_grading(job, form, here=here, record=not no_record, late=late, profile=profile)
 
 
 @click.command()
@@ -256,6 +259,14 @@ def _whole_grading(
         say(_profiled(job, result))
     judge.leave_one(result)
     return result.outcome.exit_code
+
+
+def _say_served(job: PreparedJob) -> None:
+    """Say that a server serves the project, which this submission bypasses."""
+    from kernelmark.server.lock import address_of_server
+
+    if (address := address_of_server(job.settings.root)) is not None:
+        say(f"a server serves this project at {visible(address)}: to submit there, add --to {visible(address)}")
 
 
 def _say_whose(job: PreparedJob) -> None:

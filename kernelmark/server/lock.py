@@ -1,6 +1,6 @@
 """A server's folder in the project, `.kernelmark/server`, and the lock by which one process at a time serves it.
 
-`process` uses it before anything else. What cannot be served safely is refused here: a folder on a network's file
+`process` takes the lock before anything else, and `submit` asks whether a server runs. What cannot be served safely is refused here: a folder on a network's file
 system, where neither locks nor SQLite can be trusted, and an archive of sources that git would publish.
 """
 
@@ -10,7 +10,8 @@ import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
@@ -26,36 +27,74 @@ _GIT_S = 30
 
 
 @contextmanager
-def served(project: Project, where: str) -> Iterator[Path]:
-    """Hold the project's lock; gives the server's folder, which only its user can read.
+def served(project: Project, command: str = "kernelmark serve") -> Iterator[ServerFolder]:
+    """Hold the project's lock; yields the server's folder, which only its user can read.
 
     Args:
-        where: the address at which it is served, for whoever wants to serve it, too.
+        command: what holds the lock, for anyone else who wants it.
 
     Raises:
-        UsageError: the project is served already, or its folder lies on a network's file system.
+        UsageError: the project is served already, or its folder is on a network's file system.
     """
     folder = project.root / FOLDER
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         (folder.parent / ".gitignore").write_text("*\n")
-        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise UsageError(str(folder), f"cannot be used ({error.strerror})", "make it writable for you") from error
     try:
         refuse_network(folder)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 1000, 0).decode("ascii", "replace").strip() or "another process"
-            what = f"is served already, by {holder}"
+            what = f"is served already, by {_holder(lock) or 'another process'}"
             raise UsageError(str(project.root), what, "use that server, or end it first") from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} at {where}".encode("ascii", "backslashreplace"), 0)
-        yield folder
+        found = ServerFolder(folder, lock)
+        found.write_holder(f"process {os.getpid()} ({command})")
+        try:
+            yield found
+        finally:
+            found.write_holder("")
     finally:
-        os.close(descriptor)
+        os.close(lock)
+
+
+@dataclass(frozen=True)
+class ServerFolder:
+    """The folder of the server that holds the project's lock."""
+
+    path: Path
+    _lock: int
+
+    def announce(self, address: str) -> None:
+        """Write down where the project is served, for other processes in it."""
+        self.write_holder(f"process {os.getpid()} at {address}")
+
+    def write_holder(self, holder: str) -> None:
+        """Write down who holds the lock; empty: nobody."""
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, holder.encode("ascii", "backslashreplace"), 0)
+
+
+def address_of_server(root: Path) -> str | None:
+    """The address at which a running server serves the project in this folder; None if no server is known."""
+    with suppress(OSError):
+        lock = os.open(root / FOLDER / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _, _, address = _holder(lock).partition(" at ")
+            if address:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # the server that wrote the address was killed
+        except BlockingIOError:
+            return address
+        finally:
+            os.close(lock)
+    return None
+
+
+def _holder(lock: int) -> str:
+    return os.pread(lock, 1000, 0).decode("ascii", "replace").strip()
 
 
 def refuse_network(folder: Path, mounts: Path = _MOUNTS) -> None:

@@ -45,8 +45,8 @@ _FIRST_S = 30  # until a connection's first request has begun
 _WAITING = 1024  # connections that are not accepted yet
 _FILES = 65_536  # that the server keeps open at most
 _SELDOM_S = 60
-
-
+_CLIENTS_FAULTS = "Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library"
+"""How uvicorn's warnings about malformed requests begin. Anybody can cause them, so only the log has them."""
 _OTHERS = logging.getLogger("asyncio"), logging.getLogger("uvicorn.error")
 """Loggers of what is below the application, such as connections that cannot be accepted."""
 
@@ -108,10 +108,12 @@ def serve(project: Project, place: Listening, *, grading: bool, lost: bool = Fal
     if not refuse_tracked_archive(project):
         warn("git does not ignore the archive of sources: add it to .gitignore until the problems have closed")
     with ExitStack() as stack:
+        own = stack.enter_context(served(project))
+        folder = own.path
         listener = stack.enter_context(_bound(place))
         place = Listening(place.host, listener.getsockname()[1], place.proxy)
         url = str(project.settings.server.url) if place.proxy else f"http://{place.address}"
-        folder = stack.enter_context(served(project, url))
+        own.announce(url)
         stack.enter_context(_logging(folder / LOG))
         files = _more_files()
         migrations.upgrade(folder / DATABASE)
@@ -227,6 +229,7 @@ def _logging(file: Path) -> Iterator[None]:
     shown = logging.StreamHandler()
     shown.setLevel(logging.WARNING)
     shown.setFormatter(_OneLine())
+    shown.addFilter(lambda record: not record.getMessage().startswith(_CLIENTS_FAULTS))
     log, before = logging.getLogger("kernelmark"), access.propagate
     log.addHandler(lines)
     log.addHandler(shown)

@@ -100,8 +100,9 @@ def submit(connection: Connection, key: str, **fields: object) -> SubmissionStat
 def test_a_project_is_served_once_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", NO_WORKER)
     with serving(project.root, "--no-grading") as server:
-        second = kernelmark(project.root, "serve", "--no-grading", "--listen", "127.0.0.1:0")
-        assert (second.returncode, f"is served already, by process {server.process.pid}" in second.stderr) == (2, True)
+        second = kernelmark(project.root, "serve", "--no-grading", "--listen", urlsplit(server.url).netloc)
+        by = f"is served already, by process {server.process.pid} at {server.url}"
+        assert (second.returncode, by in second.stderr) == (2, True), second.stderr
         connection = Connection(server.url, signed_in(server))
         run = submit(connection, "first").run
         follows: list[SubmissionStatus] = []
@@ -118,6 +119,21 @@ def test_a_project_is_served_once_and_ends_when_it_is_told_to(tmp_path: Path) ->
         assert [one.state for one in follows] == ["queued"], "who waited was answered"
         assert "kmt_" not in in_log.read_text()
         assert "kmi_" not in in_log.read_text()
+
+
+def test_who_submits_past_a_running_server_is_told_so(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", NO_WORKER)
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    here = {"KERNELMARK_SANDBOX": "process", "KERNELMARK_DEVICE": "cpu"}
+    sent = ("submit", "twice", str(tmp_path / "kernel.py"))
+    with serving(project.root, "--no-grading") as server:
+        hint = f"a server serves this project at {server.url}: to submit there, add --to {server.url}\n"
+        told = kernelmark(project.root, *sent, **here)
+        assert (told.returncode, told.stderr.count(hint)) == (0, 1), told.stderr
+        assert "a server" not in kernelmark(project.root, *sent, "--here", **here).stderr
+        assert "a server" not in kernelmark(project.root, *sent, "--no-record", **here).stderr
+        server.end(signal.SIGKILL)
+    assert "a server" not in kernelmark(project.root, *sent, **here).stderr
 
 
 def test_what_was_accepted_is_there_after_a_kill(tmp_path: Path) -> None:

@@ -11,18 +11,33 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from kernelmark.server.lock import refuse_network, refuse_tracked_archive, served
+from kernelmark.server.lock import address_of_server, refuse_network, refuse_tracked_archive, served
 from tests.service_fixtures import make_project
 
 
 def test_a_second_server_is_refused_and_told_where_the_first_is(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
-    with served(project, "http://127.0.0.1:8080") as folder:
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    with served(project) as folder:
+        assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+        with pytest.raises(UsageError, match=rf"served already, by process {os.getpid()} \(kernelmark serve\)"):
+            served(project).__enter__()
+        folder.announce("http://127.0.0.1:8080")
         with pytest.raises(UsageError, match=f"served already, by process {os.getpid()} at http://127.0.0.1:8080"):
-            served(project, "http://127.0.0.1:8081").__enter__()
-    with served(project, "http://127.0.0.1:8081"):
+            served(project).__enter__()
+    with served(project):
         pass
+
+
+def test_the_address_of_a_running_server_is_found(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    assert address_of_server(project.root) is None, "it was never served"
+    with served(project) as folder:
+        assert address_of_server(project.root) is None, "it does not listen yet"
+        folder.announce("http://127.0.0.1:8080")
+        assert address_of_server(project.root) == "http://127.0.0.1:8080"
+    assert address_of_server(project.root) is None
+    (project.root / ".kernelmark/server/lock").write_text("process 1 at http://127.0.0.1:8080")
+    assert address_of_server(project.root) is None, "that server was killed"
 
 
 def test_a_server_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
@@ -31,18 +46,18 @@ def test_a_server_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
         "import os, sys\n"
         "from kernelmark.project.project import Project\n"
         "from kernelmark.server.lock import served\n"
-        "with served(Project(sys.argv[1]), 'there'):\n"
+        "with served(Project(sys.argv[1])):\n"
         "    os.kill(os.getpid(), 9)\n"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(project.root)], check=False)
     assert killed.returncode == -9
-    with served(project, "here"):
+    with served(project):
         pass
 
 
 def test_nothing_of_the_server_s_folder_is_committed(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
-    with served(project, "here"):
+    with served(project):
         subprocess.run(["git", "init", "-q"], cwd=project.root, check=True)
         listed = subprocess.run(
             ["git", "status", "--porcelain", "--untracked-files=all"],

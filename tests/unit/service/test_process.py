@@ -57,3 +57,11 @@ def test_what_is_said_for_each_connection_is_said_once_a_minute(
         "it cannot be accepted\\nsocket: 3",
     ]
     assert [json.loads(line)["level"] for line in log.read_text().splitlines()].count("ERROR") == 1
+
+
+def test_malformed_requests_are_in_the_log_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with _logging(log := tmp_path / "log.jsonl"):
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+        logging.getLogger("uvicorn.error").warning("Exceeded concurrency limit.")
+    assert capfd.readouterr().err == "Exceeded concurrency limit.\n"
+    assert "Invalid HTTP request received." in log.read_text()

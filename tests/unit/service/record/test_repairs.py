@@ -71,7 +71,7 @@ def test_what_is_not_kept_any_more_is_said_to_be_lost(project: Stored, invoke: C
 
 
 def test_a_project_that_is_served_is_not_repaired(project: Stored, invoke: Command) -> None:
-    with served(Project(project.root), "here"):
+    with served(Project(project.root)):
         said = invoke("repair-ledger")
     assert (said.code, "is served already" in said.err) == (2, True)
 
