@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import UsageError
+from kernelmark.commands.boundary import INTERRUPTED
 from kernelmark.commands.options import device_option, load_settings, sandbox_option
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _TOKEN_BYTES = 1000
 @sandbox_option("How to isolate submissions: docker or bwrap.")
 def worker(
     server: str | None, fleet: str | None, token_file: str | None, slots: int | None, device: Any, sandbox: Any
-) -> None:
+) -> int:
     """Grade what is submitted to a server, until interrupted.
 
     Run it in a checkout of the project that is served, with the organizers' private cases if it has any. The server
@@ -56,7 +57,11 @@ def worker(
     started = Worker(address, token, checkout, judges)
     if token_file == "-":
         threading.Thread(target=_stop_with_stdin, args=(started,), daemon=True).start()
-    started.run()
+    try:
+        started.run()
+    except KeyboardInterrupt:  # the usual way to end a worker; its leases are given back by now
+        return INTERRUPTED
+    return 0
 
 
 def _token(file: str | None) -> str:

@@ -66,7 +66,8 @@ def started(server: FakeServer, project: Path, scratch: Path) -> Iterator[Starte
     def start(*options: str) -> subprocess.Popen[bytes]:
         hellos = len(server.hellos)
         command = [*KERNELMARK, "worker", "--to", server.origin, "--token-file", "-", *options]
-        worker = subprocess.Popen(command, cwd=project, env=environment(), stdin=subprocess.PIPE)
+        with (project / "stderr").open("ab") as stderr:
+            worker = subprocess.Popen(command, cwd=project, env=environment(), stdin=subprocess.PIPE, stderr=stderr)
         made.append(worker)
         typed(worker).write(b"kmw_secret\n")
         typed(worker).flush()
@@ -176,6 +177,7 @@ def test_a_worker_that_is_asked_to_end_gives_back_what_it_holds(
     assert worker.wait(60) in (128 + how, -how)
     assert time.monotonic() - begun < 60
     assert (server.beats[-1]["held"], server.beats[-1].get("leaves"), server.answers) == ([], True, [])
+    assert "error" not in (project / "stderr").read_text()
 
 
 def test_a_sandbox_that_does_not_isolate_is_refused_and_so_is_a_worker_without_a_token(
