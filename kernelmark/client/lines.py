@@ -12,14 +12,14 @@ from kernelmark.client.connection import shown
 from kernelmark.client.servers import Server
 from kernelmark.service.submissions import PoolStatus, QueueStatus, SubmissionStatus
 from kernelmark.text.terminal import Line, columns, counted, labelled
-from leaderboard.text.units import duration
+from leaderboard.text.units import date, duration, local, minute
 
 _LIST = ("received (UTC)", "run", "problem", "mode", "state", "time")
 
 
 def received(status: SubmissionStatus, *, new: bool) -> str:
     """What a submission gets as its first answer: when it was received, its run, and what is left of the limits."""
-    at = status.received_at.astimezone()
+    at = local(status.received_at)
     zone = f"{at:%z}"
     when = f"{at:%H:%M:%S} UTC" + ("" if zone == "+0000" else f"{zone[:3]}:{zone[3:5]}")
     if at.date() != datetime.now().astimezone().date():
@@ -70,6 +70,8 @@ def ended(status: SubmissionStatus) -> str:
 
 def queue(status: QueueStatus, mine: Sequence[SubmissionStatus]) -> Iterator[str]:
     """The devices of a server, how many submissions wait for each, and where one's own are."""
+    for problem in status.problems:
+        yield labelled("problem", shown(problem), "red")
     if status.paused:
         yield labelled("paused", shown(status.paused), "yellow")
     if not status.pools:
@@ -88,16 +90,15 @@ def servers(known: dict[str, Server]) -> Iterator[str]:
         return
     now = datetime.now(UTC)
     rows = [
-        (name, server.origin, shown(server.account), f"{server.ends:%Y-%m-%d}" if server.ends > now else "ended")
+        (name, server.origin, shown(server.account), date(server.ends) if server.ends > now else "ended")
         for name, server in known.items()
     ]
     yield from columns(rows, head=("name", "address", "account", "until"))
 
 
 def _cells(status: SubmissionStatus) -> tuple[str, ...]:
-    at = f"{status.received_at.astimezone(UTC):%Y-%m-%d %H:%M}"
     time = duration(round(status.score_s * 1e9)) if status.score_s is not None else ""
-    return at, status.run, status.problem, status.mode, ended(status), time
+    return minute(status.received_at), status.run, status.problem, status.mode, ended(status), time
 
 
 def _pool(pool: PoolStatus) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +18,7 @@ from kernelmark.commands.help import Group
 from kernelmark.commands.options import connected, form_option, server_option
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import columns, print_text, say, visible
+from leaderboard.text.units import date, minute
 
 if TYPE_CHECKING:
     from kernelmark.service.accounts import Role
@@ -142,7 +143,7 @@ def list_invitations(server: str | None, form: str) -> None:
     with connected(server) as connection:
         found = connection.get("invitations", Invitations)
     rows = [
-        (str(row.id), row.state, row.role, row.name or "", row.team or "", row.made_by or "the server", day(row.ends))
+        (str(row.id), row.state, row.role, row.name or "", row.team or "", row.made_by or "the server", date(row.ends))
         for row in found.items
     ]
     print_as(form, "invitations", found, table(("id", "state", "role", "name", "team", "made by", "ends"), rows))
@@ -217,9 +218,9 @@ def list_tokens(server: str | None, form: str) -> None:
             f"{row.id}{' (this one)' if row.current else ''}",
             row.label,
             " ".join(row.scopes),
-            day(row.created),
-            day(row.last_used) if row.last_used else "never",
-            day(row.ends),
+            date(row.created),
+            date(row.last_used) if row.last_used else "never",
+            date(row.ends),
         )
         for row in found.items
     ]
@@ -264,7 +265,7 @@ def print_token(form: str, secret: str, ends: datetime, document: object) -> Non
         print_document("token", document)
     else:
         print_text(visible(secret))
-        say(f"it ends on {day(ends)}; it is not shown again")
+        say(f"it ends on {date(ends)}; it is not shown again")
 
 
 def _change(name: str, change: object, server: str | None, form: str) -> None:
@@ -282,15 +283,15 @@ def _print_accounts(form: str, found: Accounts) -> None:
 
 
 def _account(row: AccountRow) -> tuple[str, ...]:
-    seen = day(row.last_used) if row.last_used else "never"
-    return row.name, row.role, row.team or "", row.state, day(row.created), seen
+    seen = date(row.last_used) if row.last_used else "never"
+    return row.name, row.role, row.team or "", row.state, date(row.created), seen
 
 
 def _acts(acts: Sequence[AuditRow]) -> Iterator[str]:
     rows = [
         (
             str(act.id),
-            f"{act.at.astimezone(UTC):%Y-%m-%d %H:%M}",
+            minute(act.at),
             act.account or "",
             act.action,
             act.subject,
@@ -306,10 +307,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "ther
     from kernelmark.client.connection import shown
 
     return columns([[shown(cell) for cell in row] for row in rows], head=head) if rows else iter((empty,))
-
-
-def day(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d}"
 
 
 def name_part(name: str) -> str:

@@ -17,6 +17,7 @@ from kernelmark.commands.help import Group
 from kernelmark.commands.options import connected, form_option, load_settings, server_option
 from kernelmark.project.documents import print_as
 from kernelmark.text.terminal import say, visible
+from leaderboard.text.units import minute
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings
@@ -43,7 +44,7 @@ def list_workers(server: str | None, form: str) -> None:
             row.pool or "never connected",
             str(row.devices or ""),
             row.sandbox or "",
-            f"{row.seen:%Y-%m-%d %H:%M}" if row.seen else "never",
+            minute(row.seen) if row.seen else "never",
             str(row.tokens),
             row.paused,
         )
@@ -197,5 +198,5 @@ def _print_pins(form: str, found: Pins) -> None:
 
 
 def _print_brakes(form: str, found: Brakes) -> None:
-    rows = [(row.account or "everything", row.why, row.by, f"{row.at:%Y-%m-%d %H:%M}") for row in found.items]
+    rows = [(row.account or "everything", row.why, row.by, minute(row.at)) for row in found.items]
     print_as(form, "brakes", found, table(("paused", "why", "by", "since (UTC)"), rows, "nothing is paused"))

@@ -135,6 +135,8 @@ class QueueStatus(ServiceDocument):
     pools: tuple[PoolStatus, ...]
     paused: str = ""
     """Why nothing is graded at present; empty if it is."""
+    problems: tuple[str, ...] = ()
+    """What keeps the server from its work; only organizers are told."""
 
 
 class NamedText(ServiceDocument):

@@ -80,9 +80,22 @@ def utc(moment: datetime) -> datetime:
         return moment
 
 
+def local(moment: datetime) -> datetime:
+    """A moment in this machine's time zone; in the first and last hours of the calendar it keeps its own."""
+    try:
+        return moment.astimezone()
+    except OverflowError:
+        return moment
+
+
 def date(moment: datetime) -> str:
     """The day of a moment in UTC: `2026-01-31`."""
-    return f"{utc(moment):%Y-%m-%d}"
+    return utc(moment).date().isoformat()
+
+
+def minute(moment: datetime) -> str:
+    """The minute of a moment in UTC: `2026-01-31 23:59`."""
+    return utc(moment).replace(tzinfo=None).isoformat(" ", "minutes")
 
 
 def _scale(ns: int, units: Sequence[tuple[str, int]] = _UNITS) -> tuple[str, int, int]:

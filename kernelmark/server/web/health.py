@@ -37,14 +37,14 @@ async def live() -> Health:
 
 @router.get("/ready", responses={503: {"model": Health, "description": "It is not."}})
 async def ready(request: Request) -> Response:
-    """Whether it can do its work; otherwise what is wrong. Its log says more."""
+    """Whether it can do its work; otherwise what is wrong. `kernelmark queue` tells organizers more."""
     state = request.app.state
     found = Health(problems=tuple(await asyncio.to_thread(problems, state.service, state.recorder)))
     return JSONResponse(found.model_dump(mode="json"), 503 if found.problems else 200, {"Cache-Control": "no-store"})
 
 
-def problems(service: Service, recorder: Recorder) -> list[str]:
-    """What keeps the server from its work, in words that everybody may read."""
+def problems(service: Service, recorder: Recorder, *, with_paths: bool = False) -> list[str]:
+    """What keeps the server from its work, in words that everybody may read unless they are `with_paths`."""
     found, settings = list[str](), service.project.settings
     with service.database.read() as connection:
         newest = connection.scalar(select(facts.c.value).where(facts.c.key == "received"))
@@ -52,10 +52,9 @@ def problems(service: Service, recorder: Recorder) -> list[str]:
         found.append("the clock was set back")
     if not recorder.ready.is_set():
         found.append("the ledgers are being compared with the database")
-    stopped = recorder.problems()
-    if "" in stopped:
-        found.append(stopped[""])
-    found += [f"recording of {slug} has stopped" for slug in sorted(stopped) if slug]
+    for slug, why in sorted(recorder.problems().items()):
+        text = f"recording of {slug} has stopped: {why}" if slug else why
+        found.append(text if with_paths else text.replace(f"{settings.locate('results')}{os.sep}", ""))
     folders = [folder for folder in (settings.locate("results"), settings.locate("archive")) if folder.exists()]
     if not all(os.access(folder, os.W_OK) for folder in folders):
         found.append("the ledgers cannot be written")

@@ -27,7 +27,7 @@ from kernelmark.server.queue import endings, status
 from kernelmark.server.queue.admission import admit
 from kernelmark.server.record.sources import stored_files
 from kernelmark.server.service import Service
-from kernelmark.server.web import received
+from kernelmark.server.web import health, received
 from kernelmark.server.web.asking import changed, seen
 from kernelmark.server.web.defence import require
 from kernelmark.service.refusal import Refusal
@@ -251,9 +251,13 @@ async def cancel(request: Request, principal: Submitting, run: RunPath) -> Submi
 
 @router.get("/queue")
 async def queue(request: Request, principal: Reading) -> QueueStatus:
-    """How much waits, and for which devices."""
+    """How much waits, and for which devices. Organizers are told what keeps the server from its work."""
     service: Service = request.app.state.service
-    return await seen(service, lambda connection: status.overview(connection, service))
+    found = await seen(service, lambda connection: status.overview(connection, service))
+    if not principal.has("organize"):
+        return found
+    problems = await asyncio.to_thread(health.problems, service, request.app.state.recorder, with_paths=True)
+    return found.model_copy(update={"problems": tuple(problems)})
 
 
 @router.get("/results", response_class=Response, responses={200: {"content": {_LINES: {}}}})

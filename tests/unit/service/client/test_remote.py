@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -372,10 +374,11 @@ def test_the_queue_says_what_waits_and_where_ones_own_is(signed_in: Fake, run: C
         PoolStatus(pool="NVIDIA H200", workers=2, devices=8, leased=8, queued=31, expected_s=95),
         PoolStatus(pool="NVIDIA L4", workers=0, devices=0, leased=0, queued=1),
     )
-    signed_in.answers("GET queue", QueueStatus(pools=pools))
+    signed_in.answers("GET queue", QueueStatus(pools=pools, problems=("recording of double has stopped: why",)))
     signed_in.answers("GET submissions", Submissions(items=(status(before=0, expected_s=30),)))
     said = run("queue")
     assert said.out.splitlines() == [
+        "  problem     recording of double has stopped: why",
         "NVIDIA H200",
         "  devices     8 devices of 2 workers",
         "  queue       8 being graded, 31 waiting",
@@ -387,6 +390,30 @@ def test_the_queue_says_what_waits_and_where_ones_own_is(signed_in: Fake, run: C
     ]
     assert signed_in.of("GET submissions")[0].parameters["open"] == "true"
     assert len(valid(run("queue", "--format", "json").out)["pools"]) == 2
+
+
+@pytest.fixture(params=["UTC", "Etc/GMT-14", "Etc/GMT+12"])
+def local_zone(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("local_zone")
+@pytest.mark.parametrize("zone", ["+00:00", "-14:00", "+14:00"])
+@pytest.mark.parametrize("at", ["9999-12-31T23:59:59", "0001-01-01T00:00:00"])
+def test_the_ends_of_the_calendar_are_shown(signed_in: Fake, run: Command, project: Path, at: str, zone: str) -> None:
+    moment, days = datetime.fromisoformat(at + zone), ("9999-12-31", "9999-12-30", "0001-01-01", "0001-01-02")
+    token = {"id": 1, "label": "", "scopes": ["read"], "current": True}
+    token |= dict.fromkeys(("created", "ends", "last_used"), at + zone)
+    signed_in.answers("GET me/tokens", {"items": [token]})
+    signed_in.answers("GET submissions", Submissions(items=(status(received_at=moment),)))
+    signed_in.answers("POST submissions", status(received_at=moment), status=202)
+    listed, mine, sent = run("tokens", "list"), run("runs", "--from", "bench"), run(*SUBMIT, "--no-wait")
+    assert [listed.code, mine.code, sent.code] == [0, 0, 10]
+    assert any(listed.out.count(day) == 3 and day in mine.out for day in days), listed.out + mine.out
 
 
 def test_own_submissions_are_listed(signed_in: Fake, run: Command) -> None:

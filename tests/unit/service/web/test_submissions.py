@@ -317,6 +317,19 @@ def test_the_queue_is_told_without_names(service: Service, client: Asks) -> None
     assert code(client().get("/api/v1/queue")) == (401, "unauthenticated")
 
 
+def test_organizers_alone_are_told_why_recording_has_stopped(
+    service: Service, client: Asks, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = service.project.locate("results") / "twice.jsonl"
+    monkeypatch.setattr(recorder, "problems", lambda: {"twice": f"{ledger} was changed: line 3"})
+    why = f"recording of twice has stopped: {ledger} was changed: line 3"
+    assert why in client("grace", role="organizer").get("/api/v1/queue").json()["problems"]
+    assert client("ada").get("/api/v1/queue").json()["problems"] == []
+    ready = client().get("/health/ready")
+    assert "recording of twice has stopped: twice.jsonl was changed: line 3" in ready.json()["problems"]
+    assert str(service.project.root) not in ready.text
+
+
 def test_open_submissions_are_those_that_have_not_ended(service: Service, client: Asks) -> None:
     Worker(service).hello()
     ada = client("ada")
