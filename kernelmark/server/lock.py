@@ -1,7 +1,8 @@
 """A server's folder in the project, `.kernelmark/server`, and the lock by which one process at a time serves it.
 
-`process` takes the lock before anything else, and `submit` asks whether a server runs. What cannot be served safely is refused here: a folder on a network's file
-system, where neither locks nor SQLite can be trusted, and an archive of sources that git would publish.
+`process` takes the lock before anything else, and `submit` asks whether a server runs. What cannot be served safely is
+refused here: a folder on a network's file system, where neither locks nor SQLite can be trusted, and an archive of
+sources that git would publish.
 """
 
 from __future__ import annotations
