@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName
 from kernelmark.grading.fleet import Fleet, Job, JobResult, judges, reuse
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
 from kernelmark.project.project import Project
 from tests.verdicts import failed
-from tests.workers import FakeWorker, answered, held, job, keys, soon, until
+from tests.workers import FakeWorker, held, job, keys, soon, until
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 Made = Callable[..., Fleet]
@@ -346,23 +345,3 @@ def test_leaving_early_ends_the_batch_and_not_the_loop(made: Made, source: str, 
 
     soon(lambda: asyncio.run(main()), 30)
     assert closed.is_set() == ("async" in source)
-
-
-def test_each_of_many_tasks_gets_the_result_of_its_own_job(made: Made) -> None:
-    worker = FakeWorker(held, slots=2)
-
-    async def main() -> list[JobResult]:
-        with made(worker) as workers:
-            tasks = [asyncio.create_task(workers.agrade(job(number), effort="screen")) for number in range(30)]
-            requests = list(await asyncio.to_thread(worker.has, 2 + AHEAD))  # no more than there is room for
-            worker.act = answered
-            worker.answer(*requests)
-            results = await asyncio.gather(*tasks)
-            assert workers.status().done == 30
-        return results
-
-    results = soon(lambda: asyncio.run(main()))
-    assert keys(results) == list(range(30))
-    own = [Submission.of(f"# {number}\n", "py", author="ada").sha256 for number in range(30)]
-    assert [result.verdict and result.verdict.submission.sha256 for result in results] == own
-    assert {request.effort for request in worker.handed} == {"screen"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import threading
 import time
 from collections import Counter
@@ -117,16 +116,6 @@ def test_duplicates_and_refused_jobs_take_room_too() -> None:
         results.close()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("before", [0, 3])
-def test_what_the_iterable_raises_reaches_the_caller(before: int) -> None:
-    def jobs() -> Iterator[Job]:
-        yield from map(job, range(before))
-        raise LookupError("no more answers")
-
-    with pytest.raises(LookupError, match="no more answers"):
-        graded(FakeWorker(), jobs())
-
-
 @pytest.mark.parametrize("last", [LookupError("no more answers"), "a string"])
 def test_an_iterable_that_raises_loses_nothing_that_was_taken_before(last: object) -> None:
     def jobs() -> Iterator[Job]:
@@ -229,37 +218,6 @@ def test_a_job_that_loses_its_worker_three_times_fails_alone() -> None:
     assert all(results[number].verdict for number in (0, 1, 2, 4, 5))
     assert plan.counts() == (5, 0, {"CPU": 5})
     assert (results[3].tries, results[0].tries, plan.lost, plan.retried) == (3, 1, 3, 2)
-
-
-def test_each_job_has_one_result_whatever_workers_do() -> None:
-    """Workers that answer late, fail, and are lost with all their jobs, from other threads; a third are duplicates."""
-    draw = random.Random(1)
-    with ThreadPoolExecutor(8) as pool:
-
-        def later(worker: FakeWorker, request: JobRequest, what: JobAnswer | WorkerLost, after_s: float) -> None:
-            time.sleep(after_s)
-            worker.end(request, what)
-
-        def acting(worker: FakeWorker) -> Act:
-            def act(request: JobRequest) -> None:
-                error = JobAnswer(run=request.run, error="failed", error_class="SandboxError")
-                what = draw.choices([answered(request), error, LOST], [6, 1, 2])[0]
-                pool.submit(later, worker, request, what, draw.uniform(0, 0.01))
-
-            return act
-
-        workers = [FakeWorker(slots=slots, name=f"GPU {slots}") for slots in (1, 2, 3)]
-        for worker in workers:
-            worker.act = acting(worker)
-        numbers = [draw.randrange(200) for _ in range(300)]
-        plan = WorkerPool(workers)
-        given = [Job(problem="double", submission=f"# {n}\n", key=index) for index, n in enumerate(numbers)]
-        results = soon(lambda: list(batch(plan=plan).run(given)), 60)
-    assert sorted(keys(results)) == list(range(300))  # type: ignore[type-var]
-    assert all((result.verdict is None) != (result.error is None) for result in results)
-    runs = [result.verdict.run for result in results if result.verdict]
-    assert len(set(runs)) == len(runs) > 100
-    assert plan.counts()[1] == 0
 
 
 @pytest.mark.parametrize("act", [held, answered])

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.headlines import __main__ as headlines
 from benchmarks.headlines.bench import Bench, ours
-from benchmarks.headlines.claims import CLAIMS
 from benchmarks.headlines.claims.pow_square import operators
 from benchmarks.headlines.finding import Answer, Claim, Finding, NotHereError, Row, judged, ratio
 from benchmarks.headlines.page import write
@@ -63,11 +62,6 @@ def test_a_claim_can_be_of_most(bench: Bench) -> None:
 def test_a_ratio_of_separate_times_spans_their_extremes() -> None:
     over = ratio(Row("x", "b", 30.0, "µs", 27.0, 33.0), Row("x", "a", 10.0, "µs", 9.0, 12.0), "a × b")
     assert (over.value, over.low, over.high) == (3.0, 2.25, pytest.approx(33 / 9))
-
-
-def test_every_claim_has_its_name() -> None:
-    assert len(CLAIMS) >= 15
-    assert all(claim.name == name and claim.says and claim.lecture for name, claim in CLAIMS.items())
 
 
 def test_the_operators_of_a_profile() -> None:

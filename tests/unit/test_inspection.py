@@ -20,8 +20,6 @@ from tests.documents import items
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 
-HASHES = {"double": "d" * 64}
-
 
 def graded(author: str, *, sha256: str = "d" * 64, right: bool = True) -> tuple[Submission, Verdict]:
     submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")

@@ -130,24 +130,15 @@ def test_a_team_has_one_mark_for_all_its_members(competition: Path, command: Com
 @pytest.mark.parametrize(
     ("action", "reason", "told"),
     [
-        (
-            "late",
-            "2 days late, factor 0.8: handed in 2026-12-02 01:30 UTC+01:00, deadline 2026-11-30 23:59 UTC+01:00",
-            ("2026-12-02T01:30:00+01:00", "2", "0.8"),
-        ),
-        (
-            "late",
-            "4 days late: handed in 2026-12-04 01:30 UTC, deadline 2026-11-30 23:59 UTC",
-            ("2026-12-04T01:30:00+00:00", "4", ""),
-        ),
-        (
-            "annotate",
-            "graded after the deadline, but handed in on time, 2026-11-30 20:00 UTC",
-            ("2026-11-30T20:00:00+00:00", "0", "1"),
-        ),
+        ("late", "2 days late, factor 0.8: handed in 2026-12-02 01:30 UTC+01:00, deadline 2026-11-30 23:59 UTC+01:00",
+         ("2026-12-02T01:30:00+01:00", "2", "0.8")),
+        ("late", "4 days late: handed in 2026-12-04 01:30 UTC, deadline 2026-11-30 23:59 UTC",
+         ("2026-12-04T01:30:00+00:00", "4", "")),
+        ("annotate", "graded after the deadline, but handed in on time, 2026-11-30 20:00 UTC",
+         ("2026-11-30T20:00:00+00:00", "0", "1")),
         ("annotate", "looks fine", ("2026-11-01T10:00:00+00:00", "0", "1")),
     ],
-)
+)  # fmt: skip
 def test_how_late_it_was_is_told_by_the_remark_that_was_recorded(
     competition: Path, command: Command, action: str, reason: str, told: tuple[str, ...]
 ) -> None:

@@ -268,22 +268,16 @@ FINE = _budget(1e-8, 16 * EPS, 1e-8, 16 * EPS)
 @pytest.mark.parametrize(
     ("maximum", "rms", "line"),
     [
-        (
-            _budget(3.1e-7, 4.8e-7, 1.2e-7, 1e-7),
-            FINE,
-            "error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)",
-        ),
+        (_budget(3.1e-7, 4.8e-7, 1.2e-7, 1e-7), FINE,
+         "error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)"),
         (_budget(3.1e-7, 4 * EPS, 1e-8, 4 * EPS), FINE, "error 3.1e-07, allowed 4.8e-07 (4 ulps of float32)"),
-        (
-            _budget(3.1e-6, 19.9902 * EPS, 1e-8, 19.9902 * EPS),
-            FINE,
-            "error 3.1e-06, allowed 2.4e-06 (20 ulps of float32)",
-        ),
+        (_budget(3.1e-6, 19.9902 * EPS, 1e-8, 19.9902 * EPS), FINE,
+         "error 3.1e-06, allowed 2.4e-06 (20 ulps of float32)"),
         (_budget(3.1e-7, 2.25 * EPS, 1e-8, 2.25 * EPS), FINE, "error 3.1e-07, allowed 2.7e-07 (2.2 ulps of float32)"),
         (FINE, _budget(1e-6, 16 * EPS, 1e-8, 16 * EPS), "RMS error 1e-06, allowed 1.9e-06 (16 ulps of float32)"),
         (_budget(0.4, 0.5, 0.3, 1e-7), FINE, "error 0.4, allowed 0.5 (never more than half of the value)"),
     ],
-)
+)  # fmt: skip
 def test_a_check_is_described_by_its_tighter_metric(maximum: Budget, rms: Budget, line: str) -> None:
     check = OutputCheck(output="y", dtype="float32", correct=True, max_error=maximum, rms_error=rms)
     assert describe(check) == f"y: your relative {line}"

@@ -17,7 +17,7 @@ from leaderboard.publishing.markdown import board
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Action, Moderation, Scope
 from leaderboard.standings.gradings import moderation
-from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.ranking import rank
 from tests.documents import items
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, chained, failed
@@ -143,18 +143,6 @@ def test_a_table_of_nothing_but_disqualified_runs_says_so() -> None:
     (table,) = rank(chained(*RUNS, *(event(verdict.run, "disqualify") for verdict in RUNS)))
     assert (table.rows, len(table.set_aside)) == ((), 3)
     assert board([table]).count("| disqualified |") == 3
-
-
-def test_rows_and_json_carry_the_state_and_what_was_said() -> None:
-    (table,) = rank(
-        chained(*RUNS, event(FAST.run, "disqualify", "reads the clock"), event(BOB.run, "annotate", "neat"))
-    )
-    document = json.loads(table.model_dump_json())
-    assert document["rows"][0]["state"] == "ranks"
-    assert [each["reason"] for each in document["rows"][0]["moderation"]] == ["neat"]
-    assert document["set_aside"][0]["state"] == "disqualified"
-    assert document["set_aside"][0]["moderation"][0]["actor"] == "grace"
-    assert Table.model_validate(document) == table
 
 
 def test_the_board_shows_state_beside_the_ranks_and_escapes_it() -> None:

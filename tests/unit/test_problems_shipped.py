@@ -123,18 +123,12 @@ _COMPILED: list[tuple[str, str, str, dict[str, int]]] = [
     ("vector_add", "add_kernel", "x y out: *fp32; n: i32", {"BLOCK": 1024}),
     ("softmax", "row_kernel", "x y: *fp32; cols: i32", {"BLOCK": 4096}),
     ("quantize_dynamic", "row_kernel", "x: *fp16; q: *i8; scale: *fp32; k: i32", {"BLOCK": 4096}),
-    (
-        "quantize_dynamic",
-        "tile_kernel",
-        "q w: *i8; q_scale w_scale: *fp32; y: *fp16; q_tiles w_tiles: *i8; m n k: i32",
-        {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 128, "GROUP": 8},
-    ),
-    (
-        "sparsify_24_transpose",
-        "tile_kernel",
-        "x values: *i16; indices: *u8; values_t: *i16; indices_t: *u8; rows cols: i32",
-        {"MAGNITUDE": 0x7FFF, "DOWN": 32, "OVER": 16},
-    ),
+    ("quantize_dynamic", "tile_kernel",
+     "q w: *i8; q_scale w_scale: *fp32; y: *fp16; q_tiles w_tiles: *i8; m n k: i32",
+     {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 128, "GROUP": 8}),
+    ("sparsify_24_transpose", "tile_kernel",
+     "x values: *i16; indices: *u8; values_t: *i16; indices_t: *u8; rows cols: i32",
+     {"MAGNITUDE": 0x7FFF, "DOWN": 32, "OVER": 16}),
     *(
         (
             "matmul_block_sparse",
@@ -155,12 +149,8 @@ _COMPILED: list[tuple[str, str, str, dict[str, int]]] = [
         )
         for kind in ("fp16", "bf16")
     ),
-    (
-        "matmul_int4_asymmetric",
-        "row_kernel",
-        "x: *bf16; packed: *u8; scale: *bf16; zero: *u8; y: *bf16; n nbytes per_group: i32",
-        {"ROWS": 4, "BLOCK": 512},
-    ),
+    ("matmul_int4_asymmetric", "row_kernel",
+     "x: *bf16; packed: *u8; scale: *bf16; zero: *u8; y: *bf16; n nbytes per_group: i32", {"ROWS": 4, "BLOCK": 512}),
     ("matmul_int4_int8", "halves_kernel", "x parted: *i8; m k nbytes: i32", {"BLOCK": 1024}),
     *(
         (
@@ -172,12 +162,8 @@ _COMPILED: list[tuple[str, str, str, dict[str, int]]] = [
         )
         for split in (1, 8)
     ),
-    (
-        "matmul_int4_int8",
-        "add_kernel",
-        "parts: *i32; x_scale w_scale: *fp32; y: *fp16; m n: i32",
-        {"SPLIT": 8, "BLOCK": 1024},
-    ),
+    ("matmul_int4_int8", "add_kernel", "parts: *i32; x_scale w_scale: *fp32; y: *fp16; m n: i32",
+     {"SPLIT": 8, "BLOCK": 1024}),
     ("segment_scan", "block_kernel", "x: *fp32; marks: *u8; y totals: *fp32; opens: *i32; n: i32", {"BLOCK": 2048}),
     ("segment_scan", "carry_kernel", "y totals: *fp32; opens: *i32; n: i32", {"BLOCK": 2048, "WIDE": 1024}),
     *(
@@ -199,12 +185,8 @@ _COMPILED: list[tuple[str, str, str, dict[str, int]]] = [
         )
         for kind in _FLOATS
     ),
-    (
-        "paged_attention",
-        "join_kernel",
-        "sums tops totals: *fp32; lengths: *i32; o: *bf16; heads part parts: i32",
-        {"SIZE": 128},
-    ),
+    ("paged_attention", "join_kernel", "sums tops totals: *fp32; lengths: *i32; o: *bf16; heads part parts: i32",
+     {"SIZE": 128}),
     *(
         (
             "matmul",
@@ -214,7 +196,7 @@ _COMPILED: list[tuple[str, str, str, dict[str, int]]] = [
         )
         for kind, tile in zip(_FLOATS, (64, 128, 128), strict=True)
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("slug", "kernel", "arguments", "constants"), _COMPILED)

@@ -232,26 +232,18 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, old: str, new: str, line: st
         ("alpha * x", "torch.ones(3)", ":5 raised RuntimeError: The size of tensor", False),
         ("state += alpha * x", "raise SystemExit", ":5 raised SystemExit: (no message)", False),
         ("state += alpha * x", "x += 1", ":4: changes its input `x` in place; work on a clone", False),
-        (
-            "state, torch",
-            "torch",
-            ":4 returned 2 values for 3 outputs; return state, order, parts in this order",
-            False,
-        ),
+        ("state, torch", "torch", ":4 returned 2 values for 3 outputs; return state, order, parts in this order",
+         False),
         ("return state", "return 1.0", ":4 returned float for `state`; return a tensor", False),
         ("[x[:1], x[:2]]", "x", ":4 returned Tensor for the list `parts`; return a list of tensors", False),
         ("[x[:1], x[:2]]", "[x[:1]]", ":4 returned 1 tensors for the list `parts`; return 2", False),
         ("[x[:1], x[:2]]", "[x[:1], x]", ":4 returned `parts[1]` with the shape [4]; problem.toml says [2]", False),
         ("torch.argsort(x)", "x", ":4 returned `order` as float16; problem.toml says int64", False),
         ("x[:2]]", "x[:2].int()]", ":4 returned `parts[1]` as int32; problem.toml says float16", False),
-        (
-            "x[:2]]",
-            "x[:2].float()]",
-            ":4 returned `parts[1]` as float32 for float64 inputs; compute in the dtype",
-            True,
-        ),
+        ("x[:2]]", "x[:2].float()]", ":4 returned `parts[1]` as float32 for float64 inputs; compute in the dtype",
+         True),
     ],
-)
+)  # fmt: skip
 def test_a_run_that_does_not_fit(tmp_path: Path, old: str, new: str, line: str, double: bool) -> None:
     assert old in GOOD
     reference = _reference(tmp_path, GOOD.replace(old, new, 1))

@@ -43,16 +43,10 @@ def made(folder: Path, call: str = "", toml: str = TOML) -> Problem:
     ("call", "signature", "forms"),
     [
         ("", "scale(x, state, y, order, alpha)", Forms()),
-        (
-            'style = "returns"',
-            "scale(x, state, alpha) -> (y, order)",
-            Forms((), ("x", "state", 0.25), {"tuple": ["y", "order"]}),
-        ),
-        (
-            MODULE,
-            "scale(cols, alpha, 'mean')(x, [state]) -> (y, order)",
-            Forms((4, 0.25, {"text": "mean"}), ("x", ["state"]), {"tuple": ["y", "order"]}),
-        ),
+        ('style = "returns"', "scale(x, state, alpha) -> (y, order)",
+         Forms((), ("x", "state", 0.25), {"tuple": ["y", "order"]})),
+        (MODULE, "scale(cols, alpha, 'mean')(x, [state]) -> (y, order)",
+         Forms((4, 0.25, {"text": "mean"}), ("x", ["state"]), {"tuple": ["y", "order"]})),
         (
             TREE,
             "scale((x, {'s': state, 'a': alpha}, SimpleNamespace(kind=dtype), y)) -> order",
@@ -71,7 +65,7 @@ def made(folder: Path, call: str = "", toml: str = TOML) -> Problem:
             ),
         ),
     ],
-)
+)  # fmt: skip
 def test_a_style_has_its_signature_and_its_forms(call: str, signature: str, forms: Forms, tmp_path: Path) -> None:
     problem = made(tmp_path, call)
     assert problem.signature == signature
@@ -102,35 +96,23 @@ def test_a_form_is_written_as_python() -> None:
         ('style = "returns"\nresult = ["y", "y", "order"]', "key `call.result` names an output twice"),
         ('style = "returns"\nresult = "y"', "key `call.result` leaves out the output 'order', which no call could"),
         ('style = "returns"\narguments = ["x"]', "key `call` leaves out the inout 'state', which no call could write"),
-        (
-            'style = "tree"\ndata = { tuple = ["state", { dict = { "x{index}" = "x" } }] }',
-            "key `call.data` has the key 'x{index}', but 'x' is no list of tensors; name one with `count`",
-        ),
-        (
-            'style = "tree"\ndata = { dict = { "x{index}" = 3 } }',
-            "key `call`: .dict.x{index} is an entry for each member of a list, and must be a list's name",
-        ),
-        (
-            'style = "tree"\ndata = { dict = { "x{index}" = "x", "x1" = 3 } }',
-            "key `call`: .dict.x{index} and the key 'x1' both name the entry 'x1'",
-        ),
-        (
-            'style = "tree"\ndata = { dict = { "x{index}" = "x", "x1{index}" = "x" } }',
-            "key `call`: .dict.x{index} and the key 'x1{index}' both name the entry 'x10'",
-        ),
-        (
-            'style = "returns"\nresult = { dict = { "y{index}" = "y", o = "order" } }',
-            "key `call.result` has the key 'y{index}'; name the list itself: only arguments have",
-        ),
+        ('style = "tree"\ndata = { tuple = ["state", { dict = { "x{index}" = "x" } }] }',
+         "key `call.data` has the key 'x{index}', but 'x' is no list of tensors; name one with `count`"),
+        ('style = "tree"\ndata = { dict = { "x{index}" = 3 } }',
+         "key `call`: .dict.x{index} is an entry for each member of a list, and must be a list's name"),
+        ('style = "tree"\ndata = { dict = { "x{index}" = "x", "x1" = 3 } }',
+         "key `call`: .dict.x{index} and the key 'x1' both name the entry 'x1'"),
+        ('style = "tree"\ndata = { dict = { "x{index}" = "x", "x1{index}" = "x" } }',
+         "key `call`: .dict.x{index} and the key 'x1{index}' both name the entry 'x10'"),
+        ('style = "returns"\nresult = { dict = { "y{index}" = "y", o = "order" } }',
+         "key `call.result` has the key 'y{index}'; name the list itself: only arguments have"),
         ('style = "module"\ninit = ["x"]', "key `call.init[0]` names the tensor 'x'"),
         ('style = "returns"\narguments = ["x", "state", inf]', "key `call`: it is not finite"),
         ('style = "returns"\narguments = ["x", "state", 99999999999999999999]', "is a whole number of more than 64"),
-        (
-            f'style = "returns"\narguments = ["x", "state", {{ text = "{40_000 * "a"}" }}]',
-            "bytes in tests[0], as JSON; its forms may take 32,768",
-        ),
+        (f'style = "returns"\narguments = ["x", "state", {{ text = "{40_000 * "a"}" }}]',
+         "bytes in tests[0], as JSON; its forms may take 32,768"),
     ],
-)
+)  # fmt: skip
 def test_a_call_that_cannot_be_is_one_line(call: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(ProblemError) as refused:
         made(tmp_path, call)
