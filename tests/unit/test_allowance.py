@@ -81,7 +81,7 @@ def after(hours: float) -> str:
         ),
     ],
 )  # fmt: skip
-def test_what_counts_and_when_it_ends(
+def test_which_gradings_count_towards_a_limit_and_for_how_long(
     limits: str, recorded: list[Verdict], refused: str, left: str, competition: Path
 ) -> None:
     limit(competition, f"[limits]\n{limits}\n[teams]\nquickfix = ['ada', 'bob']\n")
@@ -109,7 +109,7 @@ def test_what_one_command_admits_counts_at_once_with_its_usual_time(competition:
     allowance.take("eve", lambda: 40)
 
 
-def test_what_an_organizer_wants_graded_does_not_count(competition: Path, command: Command, judge: Answering) -> None:
+def test_gradings_for_an_organizer_do_not_count(competition: Path, command: Command, judge: Answering) -> None:
     limit(competition, TWO)
     record(competition, used("ada", 1), used("ada", 1), used("ada", 1), exempt=True)
     assert Allowance(Settings.load()).left("ada") == "2 of 2 gradings"
@@ -144,7 +144,7 @@ def test_problems_list_says_what_is_left(competition: Path, command: Command) ->
 
 
 @pytest.mark.parametrize("recording", [True, False])
-def test_changed_files_above_the_limit_are_told_and_the_others_are_graded(
+def test_changed_files_above_the_limit_are_reported_and_the_others_graded(
     recording: bool, competition: Path, command: Command, judge: Answering
 ) -> None:
     limit(competition, TWO)

@@ -41,7 +41,7 @@ def test_python_grades_source_paths_and_submissions(judge: Answering, project: P
         kernelmark.grad  # noqa: B018
 
 
-def test_a_str_is_source_whatever_it_says_and_who_names_a_file_is_told(judge: Answering, project: Path) -> None:
+def test_a_str_is_source_and_a_str_that_names_a_file_is_refused_with_a_hint(judge: Answering, project: Path) -> None:
     """A model's answer of one line may name a file of the trainer's: `kernel.py` is one of the project's."""
     sources = ["", "/", "import kernel.py\nx.py", "#" * 5000]
     fake = judge(*(accepted() for _ in [*sources, "a path", "a name"]))
@@ -69,7 +69,7 @@ def test_a_str_is_source_whatever_it_says_and_who_names_a_file_is_told(judge: An
         (("x", ["py"] * 10**6, "ada", ""), "unknown language"),
     ],
 )
-def test_whatever_a_submission_is_made_of_it_is_refused_in_one_short_line(arguments: Any, says: str) -> None:
+def test_an_invalid_submission_is_refused_in_one_short_line(arguments: Any, says: str) -> None:
     """A loop that trains a model must tell what the model wrote from a fault of ours."""
     source, language, author, name = arguments
     with pytest.raises(kernelmark.SubmissionError, match=says) as refused:
@@ -78,7 +78,7 @@ def test_whatever_a_submission_is_made_of_it_is_refused_in_one_short_line(argume
     assert "\n" not in str(refused.value)
 
 
-def test_what_is_no_submission_at_all_is_refused(project: Path) -> None:
+def test_an_object_that_is_no_submission_is_refused(project: Path) -> None:
     with pytest.raises(kernelmark.SubmissionError, match="its source is of type list"):
         kernelmark.grade("double", ["kernel.py"])  # type: ignore[arg-type]
     assert Submission.of("x", "py", author="ada", name="\ud800.py").name == "\\ud800.py"

@@ -38,7 +38,7 @@ def test_a_source_is_stored_byte_for_byte_under_its_hash_and_storing_again_chang
     assert len(files(tmp_path)) == 1
 
 
-def test_what_was_stored_is_found_again_and_only_that(tmp_path):
+def test_a_stored_source_is_found_and_a_changed_one_is_not(tmp_path):
     handed_in = submission("../<kernel>\u202e\0.py")
     told = SubmissionId.of(handed_in)
     assert not present(tmp_path, "softmax", told)
@@ -54,7 +54,7 @@ def test_what_was_stored_is_found_again_and_only_that(tmp_path):
     assert len(files(tmp_path)) == 1
 
 
-def test_what_an_earlier_version_stored_is_found_and_left_alone(tmp_path):
+def test_a_source_that_an_earlier_version_stored_is_found_and_not_moved(tmp_path):
     handed_in = submission().model_copy(update={"beside": (("tiling.py", b"X = 1"),)})
     new = archive(tmp_path, "softmax", handed_in)
     earlier = new.with_name(f"{handed_in.sha256[:16]}-kernel.py")

@@ -71,7 +71,7 @@ def test_a_write_into_a_call_that_was_not_made_is_found(batch: Batch, name: str)
         ),
     ],
 )
-def test_a_write_beside_an_output_is_found(batch: Batch, name: str, written: Sequence[int], told: str) -> None:
+def test_a_write_next_to_an_output_is_found(batch: Batch, name: str, written: Sequence[int], told: str) -> None:
     for byte in written:
         write(batch, name, call=2, byte=byte)
     batch.snapshot()

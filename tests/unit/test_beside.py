@@ -51,7 +51,7 @@ def test_the_hash_covers_each_name_and_each_content_in_any_order() -> None:
         ("cpp", ("common.h", "math.h", "common.hpp", "x.inl", "x.cuh")),
     ],
 )
-def test_a_name_is_admitted_by_judge_and_runner(language: str, names: tuple[str, ...]) -> None:
+def test_judge_and_runner_accept_the_same_names(language: str, names: tuple[str, ...]) -> None:
     submission = with_files(dict.fromkeys(names, "x"), language, name="")
     assert {name for name, _ in submission.beside} == set(names)
     for name in names:
@@ -90,7 +90,7 @@ def test_any_other_name_is_refused_in_one_line(language: str, name: Any, says: s
 
 
 @pytest.mark.parametrize("name", ["submission.py", "../x.h", "a/b.py", "x.so", "cuda_runtime.h", ".h", "x.h\n", ""])
-def test_the_runner_refuses_it_too(name: str) -> None:
+def test_the_runner_refuses_the_same_names(name: str) -> None:
     packet = frame.encode(1, commands.Place(name="x.h")).replace(b'"x.h"', b'"' + name.encode("unicode_escape") + b'"')
     with pytest.raises(checks.WireError):
         frame.decode(packet, commands.COMMANDS)
@@ -135,7 +135,7 @@ def test_files_are_read_from_any_folder_and_two_of_one_name_are_refused(tmp_path
         ("import a", [Path("a.py")], "is not a dictionary"),
     ],
 )
-def test_they_are_given_as_the_submission_is(given: Any, beside: Any, says: str) -> None:
+def test_extra_files_from_python_are_checked_like_the_submission(given: Any, beside: Any, says: str) -> None:
     with pytest.raises(kernelmark.SubmissionError, match=says):
         read_submission(given, "ada", beside=beside)
     assert read_submission("import a", "ada", beside={"a.py": "1"}).beside == (("a.py", b"1"),)
@@ -172,7 +172,7 @@ def test_a_worker_gets_every_file() -> None:
     assert JobRequest.model_validate_json(own.line()) == own
 
 
-def test_what_is_copied_into_another_file_is_similar() -> None:
+def test_code_copied_into_another_file_counts_as_similar() -> None:
     text = "def one(x, y):\n    for row in range(x.shape[0]):\n        y[row] = x[row].exp() / x[row].exp().sum()\n"
     parts = {"ada": {"tiling.py": text}, "bob": {"rows.py": text}, "eve": {"rows.py": "ROWS = 3\n"}}
     given = {

@@ -92,13 +92,13 @@ def test_the_branch_that_hands_in_need_not_be_checked_out(branch: Branch) -> Non
     assert not (branch.folder / "leaderboard").exists()
 
 
-def test_nothing_handed_in_is_no_fault(branch: Branch) -> None:
+def test_a_branch_without_submissions_is_no_error(branch: Branch) -> None:
     said = branch.grade("--summary", "s.md")
     assert (said.code, said.out) == (0, "no submission was added or changed\n")
     assert "No submission was added or changed." in branch.read("s.md")
 
 
-def test_a_text_beside_a_kernel_is_passed_over_and_what_could_be_a_kernel_is_not(branch: Branch) -> None:
+def test_text_files_are_skipped_but_a_possible_kernel_is_not(branch: Branch) -> None:
     files = {"ada/kernel.py": RIGHT, "ada/README.md": "how it works", "old/notes.txt": "unchanged kernel"}
     folder = {"eve/fast/fast.py": RIGHT, "eve/notes.md": "see fast"}
     branch.commit({f"submissions/double/{path}": content for path, content in (files | folder).items()})
@@ -126,7 +126,7 @@ def test_a_text_beside_a_kernel_is_passed_over_and_what_could_be_a_kernel_is_not
         ("submissions/double/ada/kernel.py", "a\0b", "NUL"),
     ],
 )
-def test_what_cannot_be_graded_is_told_and_the_others_are_graded(
+def test_a_submission_that_cannot_be_graded_is_reported_and_the_others_graded(
     branch: Branch, path: str, content: str, why: str
 ) -> None:
     branch.commit({path: content, "submissions/double/zoe/kernel.py": RIGHT})
@@ -184,9 +184,7 @@ def test_a_folder_with_a_file_of_its_name_is_one_submission(branch: Branch) -> N
         ("large.py", "#" * ((1 << 20) - 8), "with the files beside it is larger than"),
     ],
 )
-def test_a_folder_with_a_file_that_cannot_lie_there_is_refused(
-    branch: Branch, name: str, content: str, why: str
-) -> None:
+def test_a_folder_with_a_disallowed_file_is_refused(branch: Branch, name: str, content: str, why: str) -> None:
     folder = "submissions/double/ada/fast"
     branch.commit({f"{folder}/fast.py": RIGHT, f"{folder}/{name}": content})
     said = branch.grade()
@@ -194,14 +192,14 @@ def test_a_folder_with_a_file_that_cannot_lie_there_is_refused(
     assert why in said.out
 
 
-def test_only_lets_nobody_hand_in_for_somebody_else(branch: Branch) -> None:
+def test_with_only_nobody_can_submit_for_another_author(branch: Branch) -> None:
     branch.hands_in(ada=RIGHT, mallory=RIGHT)
     said = branch.grade("--only", "mallory")
     assert (said.code, branch.graded) == (2, [])
     assert "outside the folders of mallory: submissions/double/ada/kernel.py; leave it out" in said.err
 
 
-def test_our_own_failure_is_the_worst_and_stops_nothing(branch: Branch) -> None:
+def test_a_harness_failure_decides_the_exit_status_and_stops_no_other_grading(branch: Branch) -> None:
     branch.hands_in(ada="# broken\n", bob="# wrong\n")
     said = branch.grade("--junit", "j.xml")
     assert said.code == 7
@@ -210,7 +208,7 @@ def test_our_own_failure_is_the_worst_and_stops_nothing(branch: Branch) -> None:
     assert [verdict.submission.author for verdict in recorded(branch.folder)] == ["bob"]
 
 
-def test_an_error_that_nobody_foresaw_ends_one_turn_and_no_other(branch: Branch) -> None:
+def test_an_unexpected_error_ends_one_grading_and_no_other(branch: Branch) -> None:
     branch.hands_in(ada="# unforeseen\n", bob=RIGHT)
     said = branch.grade("--summary", "s.md", "--junit", "j.xml")
     assert (said.code, [each.author for each in branch.graded]) == (7, ["ada", "bob"])
@@ -225,7 +223,7 @@ def test_an_error_that_nobody_foresaw_ends_one_turn_and_no_other(branch: Branch)
     assert [verdict.submission.author for verdict in recorded(branch.folder)] == ["bob"]
 
 
-def test_an_interruption_ends_the_run_and_the_reports_name_every_hand_in(branch: Branch) -> None:
+def test_after_an_interruption_the_reports_still_name_every_submission(branch: Branch) -> None:
     branch.hands_in(ada=RIGHT, bob="# interrupted\n", eve=RIGHT)
     said = branch.grade("--format", "json", "--junit", "j.xml")
     assert [each.author for each in branch.graded] == ["ada", "bob"]
@@ -233,7 +231,7 @@ def test_an_interruption_ends_the_run_and_the_reports_name_every_hand_in(branch:
     assert branch.counts() == ["3", "0", "2"]
 
 
-def test_a_deadline_closes_this_way_in_too(branch: Branch) -> None:
+def test_a_deadline_applies_to_changed_files_too(branch: Branch) -> None:
     toml = "problems/double/problem.toml"
     (branch.folder / toml).write_text("deadline = 2020-01-01T00:00:00Z\n" + branch.read(toml))
     branch.hands_in(ada=RIGHT)
@@ -282,7 +280,7 @@ def test_a_summary_that_cannot_be_written_is_refused_before_anything_is_graded(b
     assert (said.code, said.out, "kernelmark.toml/summary.md cannot be written in" in said.err) == (2, "", True)
 
 
-def test_where_the_summary_cannot_be_written_the_results_are_told_all_the_same(
+def test_results_are_printed_even_if_the_summary_cannot_be_written(
     branch: Branch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Reports, "refuse_unwritable", lambda _: None)  # as if the folder had gone meanwhile
@@ -309,7 +307,7 @@ def test_a_commit_that_git_does_not_know_is_refused(branch: Branch, args: tuple[
     assert not (branch.folder / "x").exists()
 
 
-def test_outside_of_a_repository_that_is_what_is_said(competition: Path, command: Command) -> None:
+def test_the_error_says_that_this_is_no_git_repository(competition: Path, command: Command) -> None:
     said = command("grade", "--changed", "HEAD")
     assert said.code == 2
     assert "not a git repository" in said.err

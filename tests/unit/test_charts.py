@@ -57,7 +57,7 @@ def timed(name: str, calibration: Calibration, dtype: str, limit: str, share: fl
 
 
 @pytest.mark.parametrize("calibrated", [True, False])
-def test_what_reaches_the_roofline_lies_on_the_roof_of_its_dtype(calibrated: bool) -> None:
+def test_a_case_at_its_limit_is_drawn_on_the_roof_of_its_dtype(calibrated: bool) -> None:
     rates = {"float16": 8 * 10**12, "float32": 10**12}
     calibration = CALIBRATION.model_copy(update={"copy_bytes_per_s": 10**11, "flops_per_s": rates})
     dtypes = {"half": "float16", "single": "float32", "copy": "float16"}
@@ -88,7 +88,7 @@ def test_what_reaches_the_roofline_lies_on_the_roof_of_its_dtype(calibrated: boo
     assert "ada, half: 8 TFLOP/s, 100 % of the roof" in marks
 
 
-def test_no_cost_or_no_roof_draws_none() -> None:
+def test_without_a_cost_or_a_calibration_no_roofline_is_drawn() -> None:
     bare = case("half", score=interval(1000))
     assert figure.roofline([run("ada", bare)], "d", CALIBRATION, {"half": "float16"}, PALETTE, "") is None
     costly = bare.model_copy(update={"minimum_bytes": 8, "minimum_flops": 8})

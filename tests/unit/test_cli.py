@@ -158,7 +158,7 @@ def test_a_problem_without_a_case_for_the_device_is_refused(
     assert not fake.asked
 
 
-def test_a_failure_of_ours_is_tried_once_more(
+def test_a_harness_failure_is_retried_once(
     run: Command, judge: Answering, project: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     verdict = accepted()
@@ -178,7 +178,7 @@ def test_a_failure_of_ours_is_tried_once_more(
     ],
     ids=["ours, twice", "the user's, once"],
 )
-def test_what_failed_records_nothing(
+def test_a_failed_command_records_nothing(
     run: Command, judge: Answering, project: Path, errors: tuple[Exception, ...], code: int, told: str
 ) -> None:
     fake = judge(*errors, accepted())

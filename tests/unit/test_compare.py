@@ -27,7 +27,7 @@ def beside(low: float, median: float, high: float) -> Verdict:
         ((1.08, 7.2, 372.9), "not decided, the interval is too wide"),
     ],
 )
-def test_one_file_is_graded_beside_another(
+def test_one_file_is_graded_against_another(
     project: Path, run: Command, judge: Answering, interval: tuple[float, float, float], told: str
 ) -> None:
     (project / "other.py").write_text("def twice(x, y): y.copy_(x + x)\n")
@@ -65,7 +65,7 @@ def test_a_kernel_that_the_interpreter_runs_is_refused_before_anything_is_timed(
     assert checked.setup.only == ["small"], "one test of B was run, and nothing else"
 
 
-def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Answering) -> None:
+def test_a_comparison_that_is_impossible_gets_one_line(project: Path, run: Command, judge: Answering) -> None:
     doubt = Doubt(code="no_baseline", text="baseline kernel: it crashed")
     judge(accepted().model_copy(update={"doubts": (doubt,)}), accepted(), failed())
     for why in (": baseline kernel: it crashed\n", "; `kernelmark check` says why"):

@@ -54,7 +54,7 @@ def test_memory_comes_from_the_allocator_that_was_set(library: ctypes.CDLL) -> N
         library.kernelmark_allocate_with(None, None)
 
 
-def test_without_one_it_is_the_real_cudamalloc(library: ctypes.CDLL) -> None:
+def test_without_an_allocator_the_real_cudamalloc_is_called(library: ctypes.CDLL) -> None:
     if Path("/dev/nvidiactl").exists():
         pytest.skip("with a GPU it would give memory")
     assert library.take(400) is None

@@ -72,7 +72,7 @@ def in_a_thread(
         (lock_shared, lock_alone, "cuda"),
     ],
 )
-def test_nothing_else_is_done_while_something_is_timed(first: Any, second: Any, device: DeviceKind) -> None:
+def test_nothing_else_runs_while_a_kernel_is_timed(first: Any, second: Any, device: DeviceKind) -> None:
     with first(device, nobody_waits):
         waits, entered = in_a_thread(second, device)
         assert waits.wait(5)
@@ -80,7 +80,7 @@ def test_nothing_else_is_done_while_something_is_timed(first: Any, second: Any, 
     assert entered.wait(5)
 
 
-def test_those_who_share_do_not_overtake_whoever_waits_to_be_alone() -> None:
+def test_a_shared_lock_does_not_overtake_a_waiting_exclusive_one() -> None:
     with lock_shared("cuda", nobody_waits):
         alone_waits, alone = in_a_thread(lock_alone)
         assert alone_waits.wait(5)
@@ -92,7 +92,7 @@ def test_those_who_share_do_not_overtake_whoever_waits_to_be_alone() -> None:
     assert shares.wait(5)
 
 
-def test_all_that_are_to_be_timed_go_before_the_next_that_share() -> None:
+def test_waiting_exclusive_locks_go_before_the_next_shared_one() -> None:
     turns: list[str] = []
     waiting = threading.Semaphore(0)
 
@@ -111,7 +111,7 @@ def test_all_that_are_to_be_timed_go_before_the_next_that_share() -> None:
     assert turns[-1] == "tested"
 
 
-def test_a_judge_that_is_killed_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_judge_is_released(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
         assert _busy()
@@ -121,7 +121,7 @@ def test_a_judge_that_is_killed_keeps_nobody_waiting(tmp_path: Path) -> None:
         pass
 
 
-def test_those_who_wait_before_are_counted(tmp_path: Path) -> None:
+def test_the_judges_ahead_in_the_queue_are_counted(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     assert waiting_before("cuda") == 0
     with contextlib.ExitStack() as ended:
@@ -147,7 +147,7 @@ def _busy() -> bool:
     return False
 
 
-def test_what_is_not_timed_and_what_is_on_another_device_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_locks_and_other_devices_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     with lock_shared("cuda", nobody_waits), lock_shared("cuda", nobody_waits), lock_alone("cpu", nobody_waits):
         pass
     with lock_alone("cuda", nobody_waits):
@@ -168,7 +168,7 @@ def test_judges_of_other_users_can_take_the_lock(tmp_path: Path, umask: int) -> 
     assert [lock.stat().st_mode & 0o777 for lock in locks] == [0o444] * 3, "the gate, the queue, and the device"
 
 
-def test_at_once_is_when_nobody_else_has_the_device_or_waits_for_it() -> None:
+def test_lock_at_once_succeeds_only_on_an_idle_device() -> None:
     with lock_at_once("cpu") as free:
         assert free
         with lock_at_once("cpu") as free:
@@ -191,7 +191,7 @@ def graded(source: str, tell: Callable[[judge.Progress], None] = lambda _: None)
     )
 
 
-def test_what_fails_on_a_cpu_waits_for_nobody() -> None:
+def test_a_submission_that_fails_on_a_cpu_does_not_wait() -> None:
     with lock_alone("cpu", nobody_waits):
         assert graded(BROKEN).outcome is Outcome.COMPILE_ERROR
         assert graded(WRONG).outcome is Outcome.WRONG_ANSWER

@@ -47,7 +47,9 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     ("held", "others", "blamed"),
     [(100 * GIB, 0, True), (1 * GIB, 125 * GIB, False), (40 * GIB, 85 * GIB, False), (60 * GIB, 60 * GIB, True)],
 )
-def test_what_comes_back_was_the_submissions(held: int, others: int, blamed: bool, device: Device) -> None:
+def test_memory_that_is_freed_with_the_session_was_the_submissions(
+    held: int, others: int, blamed: bool, device: Device
+) -> None:
     memory = DeviceMemory("cuda")
     device.free, device.held = device.free - held - others, held
     why = memory.held_too_much(device)  # type: ignore[arg-type]
@@ -56,7 +58,7 @@ def test_what_comes_back_was_the_submissions(held: int, others: int, blamed: boo
 
 
 @pytest.mark.parametrize(("free", "short"), [(1 * GIB, True), (3 * GIB, False)])
-def test_memory_is_short_whoever_has_it(free: int, short: bool, device: Device) -> None:
+def test_memory_can_be_short_whoever_holds_it(free: int, short: bool, device: Device) -> None:
     memory = DeviceMemory("cuda")
     device.free = free
     assert memory.is_short() == short
@@ -125,7 +127,7 @@ def test_what_is_kept_never_grows_with_the_number_of_arenas() -> None:
     assert most <= MOST
 
 
-def test_the_time_since_the_release_counts() -> None:
+def test_waiting_after_a_release_takes_elapsed_time_into_account() -> None:
     deferred, _, clock = noted()
     deferred.add("a", 10 * GIB, MOST)
     clock.now += 0.05
@@ -146,7 +148,7 @@ def test_the_end_of_a_grading_gives_everything_back() -> None:
     assert deferred.free() == 0
 
 
-def test_what_is_given_back_for_others_is_waited_for_before_timed_memory_is_made() -> None:
+def test_memory_given_back_to_others_is_waited_for_before_timing() -> None:
     deferred, released, clock = noted(lambda: 2 * GIB)
     deferred.add("a", 4 * GIB, 30 * GIB)
     deferred.give_back()
@@ -206,9 +208,7 @@ def test_a_range_of_addresses(blocks: Blocks, low: int, high: int, inside: bool,
     assert (blocks.contain(low, high), blocks.overlap(low, high)) == (inside, touched)
 
 
-def test_what_is_free_or_in_another_segment_is_no_part_of_the_memory_in_use(
-    blocks: Blocks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_free_memory_and_other_segments_are_not_in_use(blocks: Blocks, monkeypatch: pytest.MonkeyPatch) -> None:
     intermediate = {"address": 1200, "size": 100, "state": "active_allocated"}
     monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: [{"address": 1000, "blocks": [intermediate]}])
     before = Blocks()

@@ -46,7 +46,7 @@ def python_that_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: 
     monkeypatch.setattr("sys.executable", str(program))
 
 
-def test_a_folder_without_a_project_is_said_with_how_to_make_one(tmp_path: Path) -> None:
+def test_a_folder_without_a_project_gets_the_command_that_makes_one(tmp_path: Path) -> None:
     [found] = project.problems(Settings(root=tmp_path))
     why = f"no project was found here: there is no kernelmark.toml in {tmp_path} or above it"
     assert (found.status, found.text) == ("warn", why)
@@ -57,7 +57,7 @@ def test_a_folder_without_a_project_is_said_with_how_to_make_one(tmp_path: Path)
     assert "none under" in found.text
 
 
-def test_torch_is_asked_in_a_process_whose_last_line_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_is_probed_in_a_subprocess_by_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python_that_prints(tmp_path, monkeypatch, f"echo a warning; echo '{json.dumps(H200)}'".replace("'it'", "it"))
     assert packages.probe_torch()["devices"] == ["NVIDIA H200"]
 
@@ -122,7 +122,7 @@ def test_without_cupti_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(("needed", "status"), [(True, "warn"), (False, "ok")])
-def test_a_compiler_is_missed_only_where_it_is_needed(
+def test_a_missing_compiler_is_a_warning_only_if_needed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, needed: bool, status: str
 ) -> None:
     monkeypatch.setattr(gpu, "toolkit", lambda: None)
@@ -141,7 +141,7 @@ def test_a_compiler_is_missed_only_where_it_is_needed(
         ("no daemon; start it", "not installed", {"docker": "warn", "bwrap": "warn", "isolation": "warn"}),
     ],
 )
-def test_isolation_is_missed_where_neither_provider_can_be_used(
+def test_missing_isolation_is_reported_if_no_provider_is_usable(
     monkeypatch: pytest.MonkeyPatch, docker: str | None, bwrap: str | None, expected: dict[str, str]
 ) -> None:
     reasons = {"docker": docker, "bwrap": bwrap, "process": None}
@@ -242,7 +242,7 @@ def test_lines_are_aligned_and_end_with_the_remedy() -> None:
     ]
 
 
-def test_what_is_well_is_ten_lines_and_everything_is_told_if_asked_for() -> None:
+def test_passing_checks_are_summarized_unless_everything_is_requested() -> None:
     alone = [Diagnostic("ok", name, "usable") for name in ("torch", "CUDA device", "docker", "bwrap", "calibration")]
     parts = [
         Diagnostic("ok", f"{name} {number}", "fine", part_of=name)

@@ -103,7 +103,7 @@ def test_a_result_that_could_not_be_recorded_is_the_only_document(
     assert said.err.endswith("kernelmark: error: the disk is full\n")
 
 
-def test_what_nobody_foresaw_and_an_interruption_are_documents(
+def test_unexpected_errors_and_interruptions_are_documents(
     run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(RuntimeError("oh"), KeyboardInterrupt())
@@ -141,7 +141,7 @@ def test_the_commands_of_a_record_follow_their_schemas(run: Command, judge: Answ
     assert valid(run("cache", "--format", "json").out)["files"] >= 0
 
 
-def test_what_needs_a_gpu_or_hours_follows_its_schema(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_documents_follow_their_schemas(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     finding = {"tool": "memcheck", "state": "found", "text": "out of bounds"}
     made = {"run": "abc", "problem": "double", "findings": [finding]}
     monkeypatch.setattr("kernelmark.diagnostics.audits.audits", lambda *_, **__: iter([made]))
@@ -194,7 +194,7 @@ def test_paths_are_those_of_the_project_or_of_the_home(
     assert json.loads(capsys.readouterr().out)["said"] == f"a.py . {project}2/a ~/.cache /home/runners x{project}/a"
 
 
-def test_an_error_is_said_where_there_is_no_directory_and_no_home(
+def test_an_error_is_reported_without_a_working_directory_or_a_home(
     run: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = project / "gone"

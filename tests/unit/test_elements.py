@@ -199,7 +199,7 @@ def values(dtype: torch.dtype, *each: float) -> Tensor:
 
 
 @pytest.mark.parametrize("dtype", _ALL)
-def test_the_same_is_close_and_twice_as_much_is_not(dtype: torch.dtype) -> None:
+def test_equal_values_are_close_and_doubled_ones_are_not(dtype: torch.dtype) -> None:
     high = 1 if dtype is torch.bool else 2
     truth, poison = widened(values(dtype, 1, 1, high)), values(dtype, 0, 0, 0)
     right, wrong = values(dtype, 1, 1, high), values(dtype, 1, 0 if dtype is torch.bool else 2, high)
@@ -215,7 +215,7 @@ def test_the_same_is_close_and_twice_as_much_is_not(dtype: torch.dtype) -> None:
     assert describe(refused).endswith(": further from what is expected than 0 + 0.125 × |expected|")
 
 
-def test_what_is_close_may_be_beyond_the_budget() -> None:
+def test_a_close_result_may_exceed_the_budget() -> None:
     truth = torch.ones(8, dtype=torch.float64)
     accepted = check_close("y", torch.full((8,), 1.0625), truth, torch.ones(8), TOLERANCE)
     assert accepted.correct
@@ -236,5 +236,5 @@ def test_packed_numbers_are_compared_one_by_one() -> None:
     assert not is_close(got, truth, Tolerance(rtol=0.0, atol=2.5))
 
 
-def test_nothing_is_close_to_nothing() -> None:
+def test_outputs_without_elements_are_close() -> None:
     assert is_close(torch.empty(0, dtype=torch.complex64), torch.empty(0, dtype=torch.complex128), TOLERANCE)

@@ -87,7 +87,7 @@ def test_python_stays_as_it_is(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_no_shape_tells_comes_from_a_case_and_functions_are_as_documented(form: str, tmp_path: Path) -> None:
+def test_parameters_without_a_shape_come_from_a_case(form: str, tmp_path: Path) -> None:
     mix, entry = problem(tmp_path, form), ENTRIES[form]
     source = kernel(f"void {entry}_float16_float32();", "cu")
     why = "mix: the parameter `pitch` cannot be read off the shape of an input; fix it as in .* --case 'large'"
@@ -162,7 +162,7 @@ def test_the_header_names_a_leaderboard_and_gpus_once(tmp_path: Path) -> None:
         ("popcorn", f"# a Stream\n{KERNELS['popcorn']}", {}, f"submission.py:1: {WORD}"),
     ],
 )
-def test_what_cannot_be_exported_is_one_line(
+def test_a_problem_that_cannot_be_exported_gets_one_line(
     form: str, source: str, given: dict[str, object], said: str, tmp_path: Path
 ) -> None:
     mix = problem(tmp_path, form if form in FORMATS else "popcorn")

@@ -272,7 +272,7 @@ def test_a_line_without_a_count_is_refused_and_named(line: bytes) -> None:
     assert str(refused.value) == "stacks: line 2 does not end in a space and a count of 1 to 15 digits"
 
 
-def test_what_is_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stacks_beyond_the_limits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for bound, value in {"MAX_BYTES": 60, "MAX_LINES": 6, "MAX_FRAMES": 4}.items():
         monkeypatch.setattr(stacks, bound, value)
     most = 10**15 - 1

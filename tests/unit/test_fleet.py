@@ -47,7 +47,7 @@ def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
         ({"device": "cuda"}, "needs a GPU, and torch finds none here"),
     ],
 )
-def test_what_a_fleet_cannot_be_is_refused(
+def test_invalid_arguments_of_a_fleet_are_refused(
     made: Made, given: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: False)
@@ -74,7 +74,7 @@ def test_outside_of_a_project_there_is_no_fleet(made: Made, competition: Path, m
         ({"reuse": "disk", "record": True}, '"disk" is for what one machine grades without a record'),
     ],
 )
-def test_what_a_call_cannot_be_is_refused_before_any_job(made: Made, given: Any, message: str) -> None:
+def test_invalid_arguments_of_a_call_are_refused_before_any_job(made: Made, given: Any, message: str) -> None:
     with made(worker := FakeWorker()) as workers:
         with pytest.raises(UsageError, match=message):
             workers.grade_many([job(1)], **given)
@@ -204,7 +204,7 @@ def test_an_answer_on_disk_is_reused_by_a_later_fleet_on_an_equal_machine(
 
 
 @pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.MEMORY_LIMIT, Outcome.WRONG_ANSWER])
-def test_what_a_busy_machine_may_have_caused_is_no_answer_to_later_programs(
+def test_outcomes_that_a_busy_machine_may_cause_are_not_cached(
     outcome: Outcome, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -223,7 +223,7 @@ def test_what_a_busy_machine_may_have_caused_is_no_answer_to_later_programs(
     assert copied() == [lasts, True]
 
 
-def test_a_fleet_tells_what_it_has_done(made: Made) -> None:
+def test_a_fleet_reports_its_status(made: Made) -> None:
     one, two = FakeWorker(held, name="NVIDIA H100"), FakeWorker(name="NVIDIA H200", slots=2)
     with made(one, two) as workers:
         results = workers.grade_many(map(job, range(5)), effort="screen", baselines=())
@@ -247,7 +247,7 @@ async def some(*numbers: int) -> AsyncIterator[Job]:
         yield job(number)
 
 
-def test_jobs_of_an_async_iterable_are_graded_beside_other_tasks(made: Made) -> None:
+def test_jobs_of_an_async_iterable_are_graded_while_other_tasks_run(made: Made) -> None:
     async def main() -> tuple[list[object], list[object], int]:
         beats = 0
 

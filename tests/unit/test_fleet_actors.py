@@ -215,7 +215,7 @@ def test_a_machine_that_joins_is_used_and_an_idle_one_that_is_lost_gets_no_job(m
         (JobAnswer(run="0" * 16, error="status -9", error_class="WorkerLost").line(), "status -9 on node-1"),
     ],
 )
-def test_an_answer_is_read_and_what_is_none_is_our_failure(machines: Machines, answer: object, why: str) -> None:
+def test_a_valid_answer_is_read_and_any_other_is_a_harness_error(machines: Machines, answer: object, why: str) -> None:
     actor = up(machines)
     job = submitted(machines)
     actor.grade.answer(answer)
@@ -267,7 +267,7 @@ def test_a_fleet_whose_machine_cannot_grade_does_not_start(machines: Machines) -
 
 
 @pytest.mark.parametrize("there", [[], ["node-1"]])
-def test_what_is_not_there_in_time_is_missed(
+def test_a_fleet_without_machines_in_time_is_an_error(
     machines: Machines, there: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[type(machines.cluster).__module__], "_START_S", 0.1)
@@ -306,7 +306,7 @@ def test_an_actor_has_the_workers_of_its_machine(
 
 
 @pytest.mark.parametrize(("gpus", "here"), [(2, False), (3, True)])
-def test_gpus_that_cannot_be_used_are_missed(
+def test_gpus_that_cannot_be_used_are_reported(
     workers: dict[str, list[FakeWorker]], gpus: int, here: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(actor_module, "cuda_is_here", lambda: here)
@@ -315,12 +315,12 @@ def test_gpus_that_cannot_be_used_are_missed(
     assert started.workers == ()
 
 
-def test_another_version_does_not_grade(workers: dict[str, list[FakeWorker]]) -> None:
+def test_an_actor_of_another_version_refuses_to_grade(workers: dict[str, list[FakeWorker]]) -> None:
     started = state(asyncio.run(MachineActor("0.0.1, protocol 1", "bwrap", None, 0).start()))
     assert started.error.startswith(f"has kernelmark {VERSION}, and the dispatcher 0.0.1, protocol 1")
 
 
-def test_an_actor_says_what_its_workers_do(workers: dict[str, list[FakeWorker]]) -> None:
+def test_an_actor_reports_the_state_of_its_workers(workers: dict[str, list[FakeWorker]]) -> None:
     def act(request: JobRequest) -> JobAnswer | None:
         return answered(request) if request.run < "2" else None
 

@@ -54,7 +54,7 @@ def test_an_address_is_host_and_port(given: str, tmp_path: Path) -> None:
         ("empty", "does not hold HOST:PORT"),
     ],
 )
-def test_what_is_no_address_is_refused(
+def test_an_invalid_address_is_refused(
     given: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -104,7 +104,7 @@ def test_without_ray_the_message_says_what_to_install(competition: Path, monkeyp
     ("given", "message"),
     [({"device_name": "H100"}, "device_name chooses"), ({"where": "a:1", "devices": 2}, "devices counts")],
 )  # fmt: skip
-def test_what_does_not_go_together_is_refused(given: Any, message: str) -> None:
+def test_arguments_that_exclude_each_other_are_refused(given: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Fleet(**given)
 
@@ -141,13 +141,13 @@ def test_a_machine_offers_its_gpus_or_its_cpu_or_nothing(
         (["start", "--no-grading", "--device", "cpu"], "--no-grading excludes --device"),
     ],
 )
-def test_a_command_that_cannot_be_carried_out_says_why(command: Command, arguments: list[str], message: str) -> None:
+def test_a_fleet_command_that_cannot_run_says_why(command: Command, arguments: list[str], message: str) -> None:
     said = command("fleet", *arguments)
     assert (said.code, said.out) == (2, "")
     assert message in said.err
 
 
-def test_jobs_are_given_to_workers_that_come_and_not_to_those_that_went(competition: Path) -> None:
+def test_new_workers_get_jobs_and_removed_ones_get_none(competition: Path) -> None:
     one, two = FakeWorker(held), FakeWorker(held, name="NVIDIA H100")
     plan = WorkerPool([one])
     results = batch(plan=plan).run(job(number) for number in range(20))
@@ -168,7 +168,7 @@ def test_jobs_are_given_to_workers_that_come_and_not_to_those_that_went(competit
     assert len(one.handed) <= 6
 
 
-def test_a_job_waits_while_no_worker_is_there(competition: Path) -> None:
+def test_a_job_waits_for_the_first_worker(competition: Path) -> None:
     worker = FakeWorker()
     plan = WorkerPool()
     threading.Timer(0.5, lambda: plan.add(worker)).start()

@@ -355,7 +355,7 @@ def test_a_job_alone_whose_worker_goes_before_it_began_gets_another() -> None:
     busy.close()
 
 
-def test_steps_are_told_to_whoever_handed_a_job_over_with_that_wish() -> None:
+def test_progress_is_reported_to_the_caller_that_requested_it() -> None:
     worker, steps = FakeWorker(held), list[Progress]()
     asked = request(Submission.of("# 1\n", "py", author="ada"), progress=True)
     WorkerPool([worker]).hand_over(asked, lambda *_: None, steps.append)

@@ -70,7 +70,9 @@ def test_batches_of_one_fleet_know_of_each_other(competition: Path) -> None:
 
 
 @pytest.mark.parametrize("ended", ["ours", "lost", "unrecorded"])
-def test_what_is_not_recorded_is_given_back(competition: Path, monkeypatch: pytest.MonkeyPatch, ended: str) -> None:
+def test_the_allowance_of_an_unrecorded_job_is_returned(
+    competition: Path, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
     real, failures = recorder.record, [LedgerError("the disk is full")]
 
     def record(*arguments: object) -> object:
@@ -102,7 +104,7 @@ def test_what_is_not_recorded_is_given_back(competition: Path, monkeypatch: pyte
     assert len(recorded(competition)) == 1
 
 
-def test_a_batch_that_is_given_up_holds_nothing(competition: Path) -> None:
+def test_an_abandoned_batch_holds_no_allowance(competition: Path) -> None:
     plan, in_flight = WorkerPool([FakeWorker(held, slots=4)]), InFlight()
     given_up = batch(plan=plan, record=True, in_flight=in_flight).run([job(1, author="zoe"), job(2, author="zoe")])
     assert refused([soon(lambda: next(given_up))]) == [2]

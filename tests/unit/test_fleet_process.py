@@ -133,7 +133,7 @@ def test_answers_come_in_any_order_and_from_jobs_of_many_threads(started: Starte
     assert [soon(answer.result).run for answer in answers] == runs(40)
 
 
-def test_what_is_cancelled_is_told_to_the_process_that_has_it(started: Started) -> None:
+def test_a_cancellation_reaches_the_process_that_has_the_job(started: Started) -> None:
     worker = started(before="held = None")
     program = "held = run"
     waiting = worker.submit(request(program, "c" * 16))
@@ -239,7 +239,7 @@ def test_closing_ends_the_process_and_loses_its_jobs(started: Started, tmp_path:
     assert len(pids(tmp_path)) == 1
 
 
-def test_closing_one_that_only_starts(started: Started, tmp_path: Path) -> None:
+def test_a_process_that_is_still_starting_can_be_closed(started: Started, tmp_path: Path) -> None:
     worker = started("time.sleep(0.3)")
     until((tmp_path / "pids").exists)
     waiting = worker.submit(request("pass"))
@@ -256,7 +256,7 @@ def test_a_worker_that_does_not_end_is_killed(started: Started, monkeypatch: pyt
     assert is_lost(waiting, "a worker ended with status -9")
 
 
-def test_closing_beside_threads_that_hand_over(started: Started, tmp_path: Path) -> None:
+def test_closing_while_other_threads_submit_jobs(started: Started, tmp_path: Path) -> None:
     worker = started()
     ended: list[BaseException | None] = []
 

@@ -165,7 +165,7 @@ def test_a_verdict_that_cannot_be_recorded_comes_with_the_error(
     assert len(recorded(competition)) == 1
 
 
-def test_what_may_not_be_recorded_is_not_graded(competition: Path) -> None:
+def test_a_job_that_may_not_be_recorded_is_not_graded(competition: Path) -> None:
     settings = competition / "problems/double/problem.toml"
     settings.write_text("deadline = 2020-01-01T00:00:00Z\n" + settings.read_text())
     worker = FakeWorker()

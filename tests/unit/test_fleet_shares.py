@@ -54,7 +54,7 @@ def test_contexts_get_half_of_the_memory_if_the_device_has_any() -> None:
         pass
 
 
-def test_no_more_than_there_is_and_all_get_theirs() -> None:
+def test_room_on_a_gpu_is_never_exceeded_and_everyone_gets_some() -> None:
     room, lock, used, most = Room(7), threading.Lock(), 0, 0
 
     def work(wanted: int) -> None:
@@ -73,7 +73,7 @@ def test_no_more_than_there_is_and_all_get_theirs() -> None:
     assert (used, most) == (0, 7)
 
 
-def test_one_that_wants_much_is_not_overtaken() -> None:
+def test_a_large_request_is_not_overtaken_by_small_ones() -> None:
     room, order = Room(4), list[str]()
 
     def work(name: str, wanted: int) -> None:

@@ -247,7 +247,7 @@ def test_no_more_are_graded_at_once_than_there_are_slots(worker: Worker, graders
     assert graders.most_at_once == 2
 
 
-def test_what_is_built_takes_no_slot_and_no_more_are_built_at_once_than_there_are_processors(
+def test_builds_take_no_slot_and_are_limited_by_the_processors(
     worker: Worker, graders: Graders, answers: Answers
 ) -> None:
     goes_on, building, count = threading.Event(), list[int](), 2 + AHEAD - 1
@@ -338,7 +338,7 @@ def test_a_baseline_that_is_wrong_has_no_speedup_and_is_not_tried_again(
     assert {result.verdict.requested_baselines for result in got if result.verdict} == {("eager",)}
 
 
-def test_a_baseline_that_was_timed_in_another_way_is_told(worker: Worker, graders: Graders, answers: Answers) -> None:
+def test_a_baseline_timed_by_another_method_is_reported(worker: Worker, graders: Graders, answers: Answers) -> None:
     graders.does["# eager"] = in_turn(accepted(name="eager.py", problem="double", modes=REPLAYED))
     [got] = screened(worker, answers, RUNS[0], baselines=("eager", "other"))
     assert [speedup[0] for speedup in speedups(got)] == ["other"]
@@ -389,7 +389,7 @@ NO_MEMORY = {"traceback": "torch.OutOfMemoryError: CUDA out of memory."}
     ],
     ids=["limit", "error", "library", "build", "wrong and short", "wrong", "accepted", "on a CPU"],
 )
-def test_what_may_have_failed_because_others_had_the_memory_is_graded_alone(
+def test_a_job_that_failed_while_memory_was_short_is_graded_alone(
     worker: Worker, graders: Graders, answers: Answers, verdict: Verdict, short: bool, again: bool, also_alone: bool
 ) -> None:
     graders.does["# mine"] = in_turn(*[verdict] * (1 + also_alone))

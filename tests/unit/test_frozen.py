@@ -95,7 +95,7 @@ def test_no_command_shows_what_was_graded_in_the_freeze(given: tuple[str, ...], 
     ],
     ids=" ".join,
 )
-def test_what_is_left_out_in_the_freeze_is_told_but_to_an_organizer(
+def test_participants_are_told_what_the_freeze_leaves_out(
     given: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "double: the board is frozen, and shows nothing graded after"
@@ -105,7 +105,7 @@ def test_what_is_left_out_in_the_freeze_is_told_but_to_an_organizer(
 
 
 @pytest.mark.parametrize("given", [("board",), ("runs",), ("show", HIDDEN)], ids=" ".join)
-def test_an_organizer_sees_it_and_what_is_published_does_not(
+def test_organizers_see_frozen_results_and_published_pages_do_not(
     given: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELMARK_ORGANIZER", "true")

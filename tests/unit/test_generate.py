@@ -98,7 +98,7 @@ def test_members_of_a_list_and_strided_tensors_are_taken_and_a_dtype_is_torchs_o
 
 
 @pytest.mark.parametrize("returned", ["{}", '{"offsets": None}', '{"offsets": torch.zeros(5).int()}'])
-def test_what_a_case_lacks_is_not_asked_for_and_cannot_be_made(returned: str, tmp_path: Path) -> None:
+def test_absent_inputs_are_neither_required_nor_accepted(returned: str, tmp_path: Path) -> None:
     toml = TOML.replace('"offsets", role = "input"', '"offsets", role = "input", present = "segments - 4"')
     problem = returning(tmp_path, returned, toml)
     if "zeros" not in returned:
@@ -125,7 +125,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("returned", "line"), BAD)
-def test_what_does_not_fit_the_case_gets_one_line(tmp_path: Path, returned: str, line: str) -> None:
+def test_a_generated_input_that_does_not_fit_gets_one_line(tmp_path: Path, returned: str, line: str) -> None:
     problem = returning(tmp_path, returned)
     with pytest.raises(ProblemError) as caught:
         generated(problem)
@@ -157,7 +157,7 @@ def test_a_function_that_cannot_be_called_is_found_when_it_is_loaded(tmp_path: P
     assert line in str(caught.value)
 
 
-def test_nothing_is_asked_of_a_problem_without(tmp_path: Path) -> None:
+def test_a_problem_without_generated_inputs_needs_no_generate(tmp_path: Path) -> None:
     toml = TOML.replace(', fill = { kind = "generated" }', ', fill = { kind = "zeros" }')
     toml = toml.replace(", options = { empty = true }", "")
     problem = written(tmp_path, "import torch", toml)

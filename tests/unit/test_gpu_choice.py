@@ -30,7 +30,7 @@ def test_the_sandbox_gets_the_gpu_that_the_judge_uses(
     assert gpu._minor(index) == CARDS[address]
 
 
-def test_among_several_none_is_guessed_and_one_is_the_one(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_only_gpu_is_used_and_among_several_none_is_guessed(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "address_in_use", lambda: "0000:ff:00.0")
     with pytest.raises(SandboxError, match="which of this machine's GPUs"):
         gpu.index_in_use()

@@ -90,7 +90,7 @@ def test_a_full_disk_is_told_and_the_same_command_goes_on(tmp_path: Path) -> Non
         results.write(b"{}\n")
 
 
-def test_what_is_asked_reaches_the_workers(run: Run) -> None:
+def test_options_reach_the_workers(run: Run) -> None:
     run(job(1), options=("--effort", "screen", "--baseline", "eager", "--baseline", "other"))
     [request] = run.worker.handed  # type: ignore[attr-defined]
     assert (request.effort, request.baselines) == ("screen", ("eager", "other"))

@@ -145,7 +145,7 @@ def test_an_empty_folder_is_a_hand_in_without_a_kernel(place: Callable[..., Path
         bob.submission()
 
 
-def test_whoever_handed_in_no_kernel_has_a_row(course: Course) -> None:
+def test_an_author_without_a_kernel_has_a_row(course: Course) -> None:
     course.configure('[teams]\nfast = ["gil", "hal"]\n')
     files = {
         "Ada_1_assignsubmission_file/k.py": KERNEL,
@@ -224,7 +224,7 @@ def test_moodle_takes_feedback_back_by_the_names_that_it_made(name: str, full_na
         ("Kim-Lee/k.py", ["ada", "bob"], "Kim-Lee"),  # may be the team's
     ],
 )
-def test_nobody_counts_as_a_team_because_of_a_name(name: str, members: list[str], author: str, tmp_path: Path) -> None:
+def test_an_author_named_like_a_team_is_no_team(name: str, members: list[str], author: str, tmp_path: Path) -> None:
     place, teams = archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}), Teams({"Kim-Lee": tuple(members)})
     found = {each.author: each.team and each.team.name for each in submissions_in(place, teams)}
     assert found == {author: "Kim-Lee" if author == "Kim-Lee" else None, "zed": None}
@@ -275,7 +275,7 @@ def test_a_file_with_the_ids_of_two_is_refused_and_no_other(tmp_path: Path) -> N
         eve.submission()
 
 
-def test_what_is_no_hand_in_is_told_and_no_more_is_read_than_a_submission_may_have(tmp_path: Path) -> None:
+def test_an_invalid_hand_in_is_reported_and_read_within_limits(tmp_path: Path) -> None:
     (tmp_path / "text.zip").write_text("no archive")
     for place, why in (
         (tmp_path / "text.zip", "is not a zip archive"),
@@ -333,7 +333,7 @@ def closed(course: Course) -> Path:
     return folder(course.folder, {f"{name}_31415_92653_k.py": KERNEL for name in ("ada", "bob", "dan", "eve_LATE")})
 
 
-def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(closed: Path, course: Course) -> None:
+def test_the_time_of_submission_counts_not_the_time_of_grading(closed: Path, course: Course) -> None:
     moments = {"ada": -timedelta(hours=1), "bob": timedelta(hours=1), "eve": timedelta(hours=30), "dan": timedelta(3)}
     course.handed_in((name, (DEADLINE + after).isoformat()) for name, after in moments.items())
     course.judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "eve"), 1)))
@@ -395,7 +395,7 @@ def test_a_table_of_moments_names_authors_in_any_of_their_forms(closed: Path, co
         ("in.csv", b"\xff\xfe", "in.csv cannot be read as CSV"),
     ],
 )
-def test_when_it_was_handed_in_must_be_said_plainly(
+def test_an_invalid_time_of_submission_gets_one_line(
     closed: Path, course: Course, when: str | None, table: str | bytes, line: str
 ) -> None:
     (course.folder / "in.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
@@ -419,7 +419,7 @@ SHEETS = {
 
 
 @pytest.mark.parametrize("platform", SHEETS)
-def test_a_platforms_own_sheet_says_when(closed: Path, course: Course, platform: str) -> None:
+def test_times_of_submission_are_read_from_a_platforms_sheet(closed: Path, course: Course, platform: str) -> None:
     toml = course.folder / "problems/double/problem.toml"
     zone = timezone(timedelta(hours=2))
     deadline = DEADLINE.astimezone(zone)
@@ -459,7 +459,7 @@ def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(closed
         (("--late", "o" * 101), "is not a valid name"),
     ],
 )
-def test_what_refuses_all_is_said_once_and_writes_nothing(
+def test_an_error_that_concerns_everyone_is_printed_once_and_writes_nothing(
     closed: Path, course: Course, given: tuple[str, ...], why: str
 ) -> None:
     late = (DEADLINE + timedelta(days=4)).isoformat()
@@ -490,7 +490,7 @@ def test_what_refuses_all_is_said_once_and_writes_nothing(
         (("handins", "double"), "PROBLEM comes first, then HANDINS; write `kernelmark grade double handins`"),
     ],
 )
-def test_one_of_the_two_ways_is_needed(arguments: tuple[str, ...], why: str, course: Course) -> None:
+def test_either_a_branch_or_hand_ins_must_be_named(arguments: tuple[str, ...], why: str, course: Course) -> None:
     folder(course.folder, {"ada.py": KERNEL})
     said = course.command("grade", *arguments)
     assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
@@ -565,7 +565,7 @@ def test_the_kernel_is_found_among_the_files_and_what_it_uses_goes_along(
         ({"k.py": f"import tiling, torch\n{KERNEL}", "torch.py": ""}, "torch.py: would be imported in place of the"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_graded_says_what_to_do(
+def test_a_hand_in_that_cannot_be_graded_gets_a_remedy(
     course: Course, place: Callable[..., Path], files: dict[str, str | bytes], why: str
 ) -> None:
     made = place(course.folder, {"bob/k.py": KERNEL, **{f"ada/{name}": held for name, held in files.items()}})
@@ -585,7 +585,7 @@ def test_of_an_archive_within_no_more_is_opened_than_one_author_may_have(course:
             each.submission()
 
 
-def test_who_handed_in_what_is_listed_and_nothing_is_graded(closed: Path, course: Course) -> None:
+def test_list_shows_who_submitted_what_and_grades_nothing(closed: Path, course: Course) -> None:
     course.configure('[teams]\nfast = ["ada", "zoe"]\n')
     course.handed_in([("ada", (DEADLINE + timedelta(hours=30)).isoformat()), ("bob", DEADLINE.isoformat())])
     (closed / "ada_31415_92653_k.py").rename(closed / "ada_31415_92653_K.cpp")

@@ -47,7 +47,7 @@ def case(outcome: Outcome, name: str = "a", *wrong_of: tuple[int, int], message:
         ([U] * 10 + [A, A], U),
     ],
 )
-def test_the_head_is_what_happened_most_often(outcomes: list[Outcome], expected: Outcome) -> None:
+def test_the_headline_is_the_most_frequent_outcome(outcomes: list[Outcome], expected: Outcome) -> None:
     assert outcome_of([case(outcome) for outcome in outcomes]) is expected
     assert outcome_of([case(outcome) for outcome in reversed(outcomes)]) is expected
 
@@ -164,7 +164,7 @@ def test_of_a_list_the_first_wrong_members_are_kept_and_one_that_is_right() -> N
     assert [check.output for check in found.kept] == ["params[0]", "params[1]", "params[3]", "params[5]"]
 
 
-def test_what_is_no_list_is_kept_whole() -> None:
+def test_all_checks_of_tensors_outside_lists_are_kept() -> None:
     problem = load(PROBLEM.directory.parent / "layernorm_backward")
     resolved = problem.resolve(problem.tests[0])
     checks = [check(tensor.name) for tensor in resolved.tensors]

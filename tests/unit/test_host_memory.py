@@ -115,7 +115,7 @@ def test_a_driver_that_cannot_gets_a_message_with_the_problems_key(
     )
 
 
-def test_they_have_an_arena_of_their_own() -> None:
+def test_inputs_in_host_memory_have_an_arena_of_their_own() -> None:
     case = resolved(1000)
     layout = Layout(case)
     slots = [("x", "host", 0), ("b", "inputs", 0), ("y", "outputs", 4096)]
@@ -135,7 +135,7 @@ def batch() -> Iterator[Batch]:
     made.close_arenas()
 
 
-def test_they_are_drawn_and_watched_like_others(batch: Batch) -> None:
+def test_inputs_in_host_memory_are_drawn_and_checked_like_others(batch: Batch) -> None:
     assert len(set(batch.descriptors)) == len(batch.descriptors) == 3
     given = batch._arenas["host"].bytes[: SETS * 4096].view(torch.float32).view(SETS, 1024)[:, :1000]
     assert 0.9 < float(given.std()) < 1.1, "drawn from a normal distribution"
@@ -146,7 +146,7 @@ def test_they_are_drawn_and_watched_like_others(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize(("n", "calls"), [(1 << 26, 4), (1 << 29, 1), (1 << 10, commands.MAX_SETS)])
-def test_a_round_takes_no_more_than_one_gib_of_it_unless_a_call_does(n: int, calls: int) -> None:
+def test_a_round_takes_at_most_one_gib_of_host_memory_unless_one_call_needs_more(n: int, calls: int) -> None:
     assert most_calls(Layout(resolved(n)), 1 << 40) == calls
 
 
@@ -161,7 +161,7 @@ class Twice:
         return lambda tensors: lambda: torch.add(tensors[1], tensors[0], alpha=2, out=tensors[2])
 
 
-def test_a_runner_finds_them_where_they_are_in_every_round(batch: Batch) -> None:
+def test_a_runner_finds_host_inputs_at_the_same_place_in_every_round(batch: Batch) -> None:
     server, case = Server(RunnerCpu(), Twice()), resolved(1000)
     practice = Batch(Layout(case), "cpu", SETS)
     for command in Layout(case).commands(case, PROBLEM.parameters, SETS, seed=0):

@@ -89,7 +89,7 @@ def test_the_first_number_of_a_key_whose_entries_are_alike_counts() -> None:
         "another kind",
     ],
 )
-def test_what_is_not_numbered_alike_stays_different(one: Any, other: Any) -> None:
+def test_entries_with_different_numbering_are_not_folded(one: Any, other: Any) -> None:
     assert not same_structure(one, other)
 
 
@@ -144,7 +144,7 @@ def test_a_random_result_is_refused(result: str, operator: str) -> None:
 @pytest.mark.parametrize(
     ("result", "p"), [("self.dropout(x)", 0.0), ("self.dropout.eval()(x)", 0.2), ("x.sqrt()", 0.2)]
 )
-def test_one_that_is_not_is_described(result: str, p: float) -> None:
+def test_a_deterministic_result_is_described(result: str, p: float) -> None:
     assert looked(result, p)["cases"][0]["result"]["tensor"]["shape"] == [4, 8]
 
 
@@ -213,7 +213,7 @@ def test_inputs_that_no_seed_changes_are_found(draw: Callable[[int], Any], same:
     assert fixed(draw) is same
 
 
-def test_it_is_copied_to_where_a_call_finds_it() -> None:
+def test_drawn_tensors_are_copied_to_where_a_call_finds_them() -> None:
     one, members = torch.zeros(3), [torch.zeros(2), torch.zeros(4)]
     put("x", torch.ones(3), one)
     put("w", (torch.ones(2), torch.ones(4)), members)
@@ -230,7 +230,9 @@ def test_it_is_copied_to_where_a_call_finds_it() -> None:
         (torch.ones(2).double(), torch.zeros(2), "made torch.float64 [2] for `w`, which is torch.float32 [2]"),
     ],
 )
-def test_what_the_problem_does_not_say_is_refused(drawn: Any, tensors: Tensor | list[Tensor], message: str) -> None:
+def test_drawn_values_that_do_not_fit_the_problem_are_refused(
+    drawn: Any, tensors: Tensor | list[Tensor], message: str
+) -> None:
     with pytest.raises(TypeError) as refused:
         put("w", drawn, tensors)
     assert str(refused.value) == f"the reference {message}"

@@ -166,7 +166,9 @@ REFUSED: list[tuple[list[tuple[Any, Any]], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("cases", "more", "why"), REFUSED, ids=[why for *_, why in REFUSED])
-def test_what_cannot_be_stated(tmp_path: Path, cases: list[tuple[Any, Any]], more: dict[str, Any], why: str) -> None:
+def test_a_foreign_problem_that_the_format_cannot_express_is_refused(
+    tmp_path: Path, cases: list[tuple[Any, Any]], more: dict[str, Any], why: str
+) -> None:
     with pytest.raises(NotImportedError, match=why):
         drafted(tmp_path, [{"n": 1}, {"n": 2}], cases, **more)
 
@@ -272,7 +274,7 @@ def test_a_folder_that_states_what_cannot_be_read_is_left_out(tmp_path: Path, ta
         gpu_mode.read(root, candidate)
 
 
-def test_what_a_task_states() -> None:
+def test_a_task_file_gives_files_tests_and_limits() -> None:
     candidates = gpu_mode.candidates(SETS)
     slugs = [f"gpu_mode_small_{name}" for name in ("bins", "experts", "moments", "scale", "total")]
     assert [found.slug for found in candidates] == slugs
@@ -333,7 +335,7 @@ _tables = st.dictionaries(st.text(), _leaves | st.lists(_leaves) | st.dictionari
 
 
 @given(_tables, _tables, st.lists(_tables.filter(lambda table: len(table) > 1), min_size=1, max_size=3))
-def test_what_is_written_is_read_back(plain: dict[str, Any], table: dict[str, Any], tables: list[Any]) -> None:
+def test_written_toml_is_read_back(plain: dict[str, Any], table: dict[str, Any], tables: list[Any]) -> None:
     document = {**{f"k{key}": value for key, value in plain.items()}, "table": table, "tables": tables}
     assert tomllib.loads(written(document)) == document
 
@@ -456,7 +458,9 @@ def test_a_problem_from_outside_the_project_holds_no_path_of_this_machine(tmp_pa
         (lambda checkout: (checkout / "set/p/reference.py").write_text("x"), "has changed since it was imported; imp"),
     ],
 )
-def test_a_file_that_a_checkout_lacks_is_told(tmp_path: Path, change: Callable[[Path], object], line: str) -> None:
+def test_a_missing_or_changed_file_of_a_checkout_is_reported(
+    tmp_path: Path, change: Callable[[Path], object], line: str
+) -> None:
     _, checkout, made = outside(tmp_path)
     change(checkout)
     with pytest.raises(ProblemError) as refused:

@@ -235,7 +235,9 @@ def _behind(file: Path, path: Path) -> None:
     [_deleted, _overwritten, _damaged, _of_another_version, _with_a_trigger, _of_another_ledger, _shorter,
      _written_again, _behind],
 )  # fmt: skip
-def test_the_ledger_is_believed(happens: Callable[[Path, Path], None], path: Path, file: Path) -> None:
+def test_a_damaged_or_outdated_index_is_rebuilt_from_the_ledger(
+    happens: Callable[[Path, Path], None], path: Path, file: Path
+) -> None:
     believed(JsonlLedger(path, Index(file)))
     happens(file, path)
     believed(JsonlLedger(path, Index(file)))
@@ -252,9 +254,7 @@ def test_an_index_that_was_copied_from_another_project_is_not_believed(path: Pat
     believed(ledger)
 
 
-def test_a_database_that_somebody_keeps_locked_is_done_without(
-    path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_database_is_not_waited_for(path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WAIT_S", 0.05)
     believed(JsonlLedger(path, Index(file)))
     other = sqlite3.connect(file, isolation_level=None)
@@ -266,7 +266,7 @@ def test_a_database_that_somebody_keeps_locked_is_done_without(
     believed(JsonlLedger(path, Index(file)))
 
 
-def test_where_it_cannot_be_written_it_is_in_memory(path: Path, tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_written_is_kept_in_memory(path: Path, tmp_path: Path) -> None:
     """Root may write anywhere: something else is where the database, or its folder, should be."""
     (tmp_path / "taken").touch()
     (tmp_path / "index.sqlite").mkdir()
@@ -274,7 +274,7 @@ def test_where_it_cannot_be_written_it_is_in_memory(path: Path, tmp_path: Path) 
         believed(JsonlLedger(path, Index(there)))
 
 
-def test_git_ignores_it_and_what_has_no_ledger_makes_none(path: Path, file: Path) -> None:
+def test_git_ignores_the_index_and_a_missing_ledger_makes_none(path: Path, file: Path) -> None:
     assert JsonlLedger(path.parent / "nothing.jsonl", Index(file)).facts() == Facts([], [])
     assert not file.parent.exists()
     JsonlLedger(path, Index(file)).facts()

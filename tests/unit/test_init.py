@@ -83,7 +83,7 @@ def test_a_course_is_the_example(here: Path, invoke: Command) -> None:
 
 
 @pytest.mark.parametrize("there", ["README.md", "tools", "problems/softmax/README.md"])
-def test_what_is_there_already_is_kept_and_nothing_is_added(here: Path, invoke: Command, there: str) -> None:
+def test_an_existing_project_is_left_alone(here: Path, invoke: Command, there: str) -> None:
     file = here / there
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("mine\n")
@@ -103,7 +103,9 @@ def test_what_is_there_already_is_kept_and_nothing_is_added(here: Path, invoke: 
         (("new", "--course", "--problem", "softmax"), "--problem: a course has its own"),
     ],
 )
-def test_what_cannot_be_made_is_one_line(here: Path, invoke: Command, arguments: tuple[str, ...], says: str) -> None:
+def test_a_project_that_cannot_be_made_gets_one_line(
+    here: Path, invoke: Command, arguments: tuple[str, ...], says: str
+) -> None:
     (here / "a-file").touch()
     said = invoke("init", *arguments)
     assert (said.code, said.err.count("\n")) == (2, 1)

@@ -41,7 +41,7 @@ def test_the_least_recently_used_goes_first(kept: Kept) -> None:
     assert (kept.sizes(), kept.get("a")) == ([], None)
 
 
-def test_one_that_is_larger_than_all_is_not_kept(kept: Kept) -> None:
+def test_a_file_larger_than_the_cache_is_not_kept(kept: Kept) -> None:
     kept.put("a", b"a" * 1000)
     assert (kept.get("a"), kept.sizes()) == (None, [])
 
@@ -98,7 +98,7 @@ for round in range(100):
     assert sum(Kept(kept.folder, 0).sizes()) <= 3 * BYTES
 
 
-def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_place_of_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for given, folder in {"": tmp_path / ".cache", "relative": tmp_path / ".cache", "/a": Path("/a")}.items():
         monkeypatch.setenv("XDG_CACHE_HOME", given)

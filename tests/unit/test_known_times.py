@@ -23,7 +23,7 @@ def _measure_and_be_killed(folder: Path) -> None:
     once(folder, "eager", lambda: os.kill(os.getpid(), signal.SIGKILL) or TIMES)
 
 
-def test_two_that_want_the_same_measure_it_once(tmp_path: Path) -> None:
+def test_two_requests_for_the_same_baseline_measure_it_once(tmp_path: Path) -> None:
     measuring, other_came, calls = threading.Event(), threading.Event(), []
     found: list[KnownTimes | str] = []
 
@@ -46,7 +46,7 @@ def test_two_that_want_the_same_measure_it_once(tmp_path: Path) -> None:
     assert once(tmp_path, "compiled", measure) == "it failed"
 
 
-def test_if_the_one_that_measures_is_killed_the_next_measures(tmp_path: Path) -> None:
+def test_after_a_killed_measurement_the_next_process_measures(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=_measure_and_be_killed, args=(tmp_path,))
     process.start()
     process.join(60)
@@ -55,7 +55,7 @@ def test_if_the_one_that_measures_is_killed_the_next_measures(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"baseline": 1}'])
-def test_what_was_cut_off_is_measured_again(content: bytes, tmp_path: Path) -> None:
+def test_a_truncated_result_is_measured_again(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "eager").write_bytes(content)
     assert once(tmp_path, "eager", lambda: TIMES) == TIMES
 

@@ -66,7 +66,7 @@ def found(place: Path, roster: Roster = NOBODY) -> Mapping[str, CourseSubmission
         ([f"a/b/c/Ada_1{TAIL}"], {"Ada": "1"}),
     ],
 )  # fmt: skip
-def test_whose_it_is_follows_from_the_layout(
+def test_the_author_follows_from_the_layout(
     place: Made, files: list[str], authors: dict[str, str], tmp_path: Path
 ) -> None:
     of = found(place(tmp_path, dict.fromkeys(files, KERNEL)))

@@ -237,7 +237,7 @@ def test_each_device_and_each_dtype_needs_tests_of_its_own(tmp_path: Path) -> No
     assert [f.cases for f in findings if f.level == "note"] == [("constant",)]
 
 
-def test_what_is_not_tried_and_what_nobody_hides_is_said(tmp_path: Path) -> None:
+def test_unexamined_cases_and_missing_hidden_tests_are_reported(tmp_path: Path) -> None:
     sizes = 'params = { n = 9_000_000, dtype = "float32" }, devices = ["cuda"]'
     more = "".join(f', {{ name = "{name}", {sizes} }}' for name in ("gpu", "gpu 2"))
     findings = found(tmp_path / "p", [("} }]", f"}} }}{more}]"), (", hidden = true", ""), ("8192", "8_000_000")])
@@ -383,7 +383,7 @@ def test_the_exit_status_is_2_where_any_problem_is_wrong(project: Path, invoke: 
     assert (status, "no such problem" in err) == (2, True)
 
 
-def test_samples_never_run_without_isolation_unasked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_run_without_isolation_only_on_request(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(project, '[a]\nfile = "right.py"\noutcome = "accepted"\n')
     monkeypatch.setattr(lint, "providers", lambda _: [provider("process")])
     settings, problems = Settings.load(sandbox="auto"), [project / "problems" / "p"]

@@ -72,7 +72,7 @@ def test_the_ledger_says_what_is_already_graded(handins: Path, command: Command,
     assert len(runs()) == 5
 
 
-def test_without_being_asked_everything_is_graded_again(handins: Path, command: Command, judge: Answering) -> None:
+def test_without_resume_everything_is_graded_again(handins: Path, command: Command, judge: Answering) -> None:
     recorded("ada")
     fake = judge(*(accepted(author=name) for name in ("ada", "bob", "cyd")))
     assert command("grade", "double", "handins").code == 0
@@ -139,7 +139,7 @@ def test_a_team_has_one_mark_for_all_its_members(competition: Path, command: Com
         ("annotate", "looks fine", ("2026-11-01T10:00:00+00:00", "0", "1")),
     ],
 )  # fmt: skip
-def test_how_late_it_was_is_told_by_the_remark_that_was_recorded(
+def test_the_recorded_remark_says_how_late_a_submission_was(
     competition: Path, command: Command, action: str, reason: str, told: tuple[str, ...]
 ) -> None:
     at = datetime(2026, 11, 1, 10, tzinfo=UTC)
@@ -242,7 +242,7 @@ def test_a_factor_of_0_leaves_no_points_even_for_the_least_speedup(project: Path
         ("[marks]\ntests = 1\nspeedup = [{ from = 1, points = 2 }]\n", "key `marks.speedup.0.from`: unknown key"),
     ],
 )
-def test_a_rule_that_is_none_is_named(competition: Path, command: Command, rule: str, told: str) -> None:
+def test_an_invalid_marking_rule_is_named(competition: Path, command: Command, rule: str, told: str) -> None:
     configured(competition, rule)
     said = command("marks", "double")
     assert (said.code, said.err.count("\n")) == (2, 1)

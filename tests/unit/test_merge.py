@@ -146,12 +146,12 @@ THIRD = lines(verdict(3, 10), after=BASE)
         ),
     ],
 )
-def test_what_contradicts_itself_is_refused(ours: bytes, theirs: bytes, base: bytes | None, message: str) -> None:
+def test_contradictory_content_is_refused(ours: bytes, theirs: bytes, base: bytes | None, message: str) -> None:
     with pytest.raises(LedgerError, match=message):
         merge(ours, theirs, base)
 
 
-def test_two_new_ledgers_are_merged_when_told_so() -> None:
+def test_two_new_ledgers_are_merged_with_an_empty_base() -> None:
     assert runs(merge(lines(verdict(3, 2)), lines(verdict(4, 1)), b"")) == [4, 3]
 
 

@@ -152,7 +152,7 @@ def test_a_hint_is_silent_about_every_other_mistake(made: str, hint: str) -> Non
     ],
     ids=["noise in the middle", "other numbers", "a constant", "a small block"],
 )
-def test_what_no_hint_explains_gets_none(make: Callable[[Tensor, Tensor], Tensor]) -> None:
+def test_an_unexplained_error_gets_no_hint(make: Callable[[Tensor, Tensor], Tensor]) -> None:
     assert hints_of(make) == ()
 
 
@@ -224,7 +224,7 @@ def test_an_error_of_exactly_one_everywhere_is_an_offset_and_no_lower_precision(
     assert any("float8" in hint for hint in rounded)
 
 
-def test_what_was_never_written_is_reported_without_its_random_bytes_even_where_they_happen_to_be_right() -> None:
+def test_unwritten_elements_are_reported_without_their_random_bytes() -> None:
     truth = truth_of(4, 50)
     truth[:, ::2] = 0
     poison = torch.full((4, 50), 1e-12)

@@ -130,7 +130,7 @@ def test_an_event_names_what_it_is_about(wrong: dict[str, str]) -> None:
         Moderation.model_validate({**json.loads(event(FAST.run, "disqualify").to_json()), **wrong})
 
 
-def test_last_means_by_the_chain_and_not_by_a_clock_or_the_order_of_reading() -> None:
+def test_the_order_of_events_is_that_of_the_ledger_and_not_of_their_times() -> None:
     entries = chained(*RUNS, event(FAST.run, "reinstate", hours=5), event(FAST.run, "disqualify", hours=1))
     expected = rank(entries)
     assert [run.state for run in expected[0].set_aside] == ["disqualified"]
@@ -145,7 +145,7 @@ def test_a_table_of_nothing_but_disqualified_runs_says_so() -> None:
     assert board([table]).count("| disqualified |") == 3
 
 
-def test_the_board_shows_state_beside_the_ranks_and_escapes_it() -> None:
+def test_the_board_shows_and_escapes_the_state_of_runs() -> None:
     text = board(rank(chained(*RUNS, event(FAST.run, "disqualify", "<b>|x"), event(BOB.run, "annotate", "a|b"))))
     rows = [line for line in text.splitlines() if line.startswith("| 1 |")]
     assert len(rows) == 1
@@ -199,7 +199,7 @@ def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command:
         ("aaaa", "grace", "\udcff", "--reason is not valid"),
     ],
 )
-def test_what_cannot_be_moderated_is_one_line(
+def test_a_moderation_that_is_impossible_gets_one_line(
     ledger: JsonlLedger, command: Command, run: str, actor: str, reason: str, message: str
 ) -> None:
     before = ledger.path.read_bytes()
@@ -307,7 +307,7 @@ def test_several_runs_are_moderated_at_once_or_none(ledger: JsonlLedger, command
     assert {run.run for table in rank(ledger.read()) for run in table.set_aside} == {FAST.run, BOB.run}
 
 
-def test_what_is_said_already_is_not_recorded_again(ledger: JsonlLedger, command: Command) -> None:
+def test_a_repeated_event_is_not_recorded_again(ledger: JsonlLedger, command: Command) -> None:
     other = JsonlLedger(ledger.path.with_name("gelu.jsonl"))
     command("moderate", "disqualify", "aaaa", *SAID)
     [first] = listed(command)
@@ -361,7 +361,9 @@ def test_an_event_is_listed_and_undone_by_its_id(ledger: JsonlLedger, command: C
     ("event", "told"),
     [("ffff", "event 'ffff' was never recorded here"), ("", "event '' was never"), ("late", "says how late a run was")],
 )
-def test_what_cannot_be_undone_is_one_line(ledger: JsonlLedger, command: Command, event: str, told: str) -> None:
+def test_an_event_that_cannot_be_undone_gets_one_line(
+    ledger: JsonlLedger, command: Command, event: str, told: str
+) -> None:
     late = accepted(run="f" * 16, author="eve")
     remark = Moderation(run=late.run, action="late", actor="x", reason="1 day late", created_at=EPOCH)
     ledger.append(late, remark)
@@ -370,7 +372,7 @@ def test_what_cannot_be_undone_is_one_line(ledger: JsonlLedger, command: Command
     assert told in said.err
 
 
-def test_an_annotation_says_whom_it_is_shown_to(ledger: JsonlLedger, command: Command) -> None:
+def test_annotating_says_where_the_annotation_is_shown(ledger: JsonlLedger, command: Command) -> None:
     on_board = command("moderate", "annotate", "aaaa", *SAID)
     assert "shown to    everyone: on the board, on the site, and by `kernelmark show`" in on_board.out
     failed_run = command("moderate", "annotate", "ab", *SAID)

@@ -135,7 +135,7 @@ def in_html(text: str) -> tuple[list[Standing], list[str]]:
     return standings, stale
 
 
-def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, command: Command) -> None:
+def test_all_outputs_show_the_same_ranks_and_times(competition: Path, command: Command) -> None:
     fill(competition)
     settings = Settings.load()
     now = records.current(settings)

@@ -71,7 +71,7 @@ def test_options_of_generate_are_values_too() -> None:
     assert {"share": 0.01} in shares
 
 
-def test_each_is_dealt_once_to_a_case_and_first_to_the_case_that_comes_next() -> None:
+def test_other_values_are_dealt_once_and_differ_between_cases() -> None:
     softmax: Any = Reference.load(SOFTMAX)
     first, second = (
         GradedCase(SOFTMAX, softmax, "cpu", SOFTMAX.resolve(case))
@@ -87,7 +87,7 @@ def test_each_is_dealt_once_to_a_case_and_first_to_the_case_that_comes_next() ->
     assert deal(1) == []
 
 
-def test_which_come_first_is_drawn() -> None:
+def test_the_order_of_other_values_is_random() -> None:
     case = GradedCase(SOFTMAX, Reference.load(SOFTMAX), "cpu", SOFTMAX.resolve(SOFTMAX.benchmarks[0]))
     firsts = {DealtValues().of(case)(1)[0].name for _ in range(100)}
     assert len(firsts) > 1, "each of five is first in 100 draws with a probability of 1e-69"

@@ -25,7 +25,7 @@ WHY = {
 
 @pytest.mark.parametrize("trap", TRAPS)
 @pytest.mark.parametrize("follow", [False, True])
-def test_what_is_no_small_file_is_refused_at_once(trap: str, follow: bool, tmp_path: Path) -> None:
+def test_only_small_regular_files_are_read(trap: str, follow: bool, tmp_path: Path) -> None:
     TRAPS[trap](path := tmp_path / "it")
     followed = {"endless": "it is a device, not a regular file", "circle": "its links lead in a circle"}
     with ends(), pytest.raises(OSError, match=r".") as caught:
@@ -147,7 +147,7 @@ OPENS_ITS_OWN = re.compile(
 OPENS = re.compile(r"\.read_(text|bytes)\(|\.open\((\"rb\"|encoding)|\b(json|tomllib)\.loads?\(")
 
 
-def test_nothing_else_opens_or_parses_what_others_made() -> None:
+def test_only_listed_modules_open_or_parse_files_of_others() -> None:
     root = Path(__file__).resolve().parents[2]
     found = [
         f"{name}:{number}"

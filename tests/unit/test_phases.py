@@ -133,7 +133,7 @@ def test_the_freeze_of_a_phase_is_that_of_its_problems(competition: Path, comman
         ('[[announcements]]\ntext = "when?"\n', "announcements.0.at"),
     ],
 )
-def test_what_is_wrong_with_phases_is_said(text: str, error: str, competition: Path) -> None:
+def test_invalid_phases_get_an_error(text: str, error: str, competition: Path) -> None:
     (competition / "kernelmark.toml").write_text(HEAD + text)
     with pytest.raises(SettingsError) as refused:
         Settings.load(competition)

@@ -141,7 +141,7 @@ def test_the_ledger_fills_a_sheet_by_names(handed_in: Path, command: Command) ->
         (("--gradebook", "gradebook.csv", "--column", "C"), "say which with --column NAME"),
     ],
 )
-def test_what_cannot_be_filled_is_told_before_anything_is_graded(
+def test_a_sheet_that_cannot_be_filled_is_refused_before_grading(
     handed_in: Path, command: Command, options: tuple[str, ...], told: str
 ) -> None:
     Path("in.csv").write_text("name,points\nAda,\n")
@@ -192,7 +192,7 @@ def test_separators_of_other_countries_and_short_rows_are_read(separator: str, t
         (b"author,when\n" + b"x" * 200_000, "cannot be read as CSV"),
     ],
 )
-def test_what_is_no_such_table_is_told(content: bytes, why: str, tmp_path: Path) -> None:
+def test_an_invalid_csv_file_is_reported(content: bytes, why: str, tmp_path: Path) -> None:
     (file := tmp_path / "in.csv").write_bytes(content)
     with pytest.raises(UsageError, match=why):
         spreadsheet.read(file)

@@ -152,7 +152,7 @@ def test_a_sandbox_that_shows_them_is_refused(private: Path, monkeypatch: pytest
             PreparedJob.prepare(Settings.load(sandbox=sandbox), "double", submission, author="ada").check()
 
 
-def test_a_result_without_them_beside_results_with_them_is_told(
+def test_a_result_without_private_cases_next_to_others_gets_a_warning(
     problem: Problem, competition: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorded(competition, problem)
@@ -202,7 +202,7 @@ def test_the_problem_says_how_many_there_are(problem: Problem, command: Command)
         assert not any(secret in text for secret in SECRETS)
 
 
-def test_whoever_has_no_private_cases_takes_them_to_be_as_they_were(
+def test_without_the_private_cases_results_are_not_stale(
     problem: Problem, competition: Path, private: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = recorded(competition, problem)
@@ -306,7 +306,7 @@ def test_a_grading_has_one_moment(final: Path, competition: Path) -> None:
         admit(PreparedJob(closed.settings, open_.problem, submission, closed.moment), "grace")
 
 
-def test_nobody_is_told_of_final_tests_before(final: Path, competition: Path, command: Command) -> None:
+def test_final_tests_are_not_revealed_before_the_deadline(final: Path, competition: Path, command: Command) -> None:
     open_ = find_problem(Settings.load(), "double", CLOSES)
     recorded(competition, open_)
     assert command("board", "--write").code == command("site", "build", "--out", "site").code == 0

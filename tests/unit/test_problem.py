@@ -125,7 +125,7 @@ def test_a_good_file(good: Problem) -> None:
 RULES = 'visibility = "after_deadline"\ndeadline = 2027-01-31T23:59:00+01:00\n'
 
 
-def test_when_and_to_whom_are_no_part_of_the_question(tmp_path: Path, good: Problem) -> None:
+def test_deadline_and_visibility_are_not_part_of_the_hash(tmp_path: Path, good: Problem) -> None:
     bare = _write(tmp_path / "bare", GOOD.replace(RULES, ""))
     raw = [(bare / name).read_bytes() for name in ("problem.toml", "reference.py")]
     assert load(bare).sha256 == length_prefixed_sha256(*raw) == good.sha256, "a file without rules keeps its hash"
@@ -181,7 +181,7 @@ dtype = "dtype"
 """
 
 
-def test_what_is_compared_with_is_no_part_of_the_question(tmp_path: Path, good: Problem) -> None:
+def test_baselines_are_not_part_of_the_hash(tmp_path: Path, good: Problem) -> None:
     problem = load(_write(tmp_path / "compared", GOOD + DENSE))
     assert problem.sha256 == identify(problem.directory) == good.sha256
     assert problem.of_baseline("eager") is problem
@@ -592,7 +592,7 @@ def test_importing_it_is_light() -> None:
         ('rows = 3, cols = 5, dtype = "float32"', 'rows = {}, cols = 5, dtype = "float32"', "params.rows`: "),
     ],
 )
-def test_what_fuzzing_found_gets_one_line(tmp_path: Path, old: str, new: str, why: str) -> None:
+def test_files_found_by_fuzzing_get_one_line(tmp_path: Path, old: str, new: str, why: str) -> None:
     assert old in GOOD
     with pytest.raises(ProblemError) as caught:
         load(_write(tmp_path / "made", GOOD.replace(old, new)))

@@ -24,7 +24,7 @@ from tests.verdicts import failed
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_what_nobody_expected_is_our_fault_and_its_traceback_is_kept(
+def test_an_unexpected_error_is_a_harness_failure_with_a_traceback_file(
     run: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(ZeroDivisionError("a\nb"), ZeroDivisionError("again"))
@@ -146,7 +146,7 @@ def test_an_interruption_is_one_line_from_the_beginning(competition: Path, modul
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nkernelmark: error: interrupted\n")
 
 
-def test_where_it_is_ignored_the_command_goes_on(competition: Path) -> None:
+def test_with_sigint_ignored_the_command_goes_on(competition: Path) -> None:
     done = interrupted(competition, "click", "ignored")
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert "double" in done.stdout
@@ -176,7 +176,7 @@ ending.later(remove)
 """
 
 
-def test_what_is_being_removed_is_removed_after_an_interruption(competition: Path) -> None:
+def test_a_removal_in_progress_is_finished_after_an_interruption(competition: Path) -> None:
     command = [sys.executable, "-P", "-c", REMOVES + START]
     done = subprocess.run(command, cwd=competition, env=environment(), capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -14,7 +14,7 @@ def test_the_schedule_of_the_lecture() -> None:
     assert (asked.sort_by, asked.rows) == ("cuda_time_total", 10)
 
 
-def test_what_is_not_given_stays() -> None:
+def test_unset_options_keep_their_defaults() -> None:
     asked = _asked("active=5", None, 60)
     assert (asked.wait, asked.warmup, asked.active, asked.repeats, asked.sort_by) == (1, 2, 5, 2, "")
 
@@ -31,7 +31,7 @@ def test_what_is_not_given_stays() -> None:
         ("active=2", "cpu_time_totl", "not a column of torch.profiler; did you mean `cpu_time_total`?"),
     ],
 )
-def test_what_cannot_be_recorded(schedule: str, sort_by: str | None, said: str) -> None:
+def test_an_invalid_profile_schedule_is_refused(schedule: str, sort_by: str | None, said: str) -> None:
     with pytest.raises(UsageError) as refused:
         _asked(schedule, sort_by, 60)
     assert said in str(refused.value)

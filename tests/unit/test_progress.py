@@ -59,7 +59,7 @@ def test_a_terminal_shows_the_step_and_gets_its_cursor_back_after_a_failure(monk
 
 
 @pytest.mark.parametrize(("variable", "value", "bar"), [("TERM", "dumb", False), ("NO_COLOR", "1", True)])
-def test_where_the_cursor_cannot_move_there_is_no_bar_and_without_colours_a_plain_one(
+def test_dumb_terminals_get_no_bar_and_colourless_ones_a_plain_bar(
     variable: str, value: str, bar: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -99,7 +99,7 @@ def test_what_is_left_is_counted_from_the_build_as_it_usually_is(
     assert told in stream.getvalue()
 
 
-def test_nobody_asks_how_long_it_takes_where_nobody_sees_it() -> None:
+def test_the_usual_duration_is_not_looked_up_without_a_terminal() -> None:
     with Reporter(io.StringIO(), lambda: pytest.fail("asked")) as reporter:
         reporter.report(step(Stage.BUILD))
 

@@ -67,7 +67,7 @@ def test_what_is_due_while_another_is_published_is_published_later(
     assert published == ["double", "double"]
 
 
-def test_what_nobody_recorded_is_not_published(published: list[str]) -> None:
+def test_a_problem_without_new_records_is_not_published(published: list[str]) -> None:
     with Publisher(Settings.load()):
         pass
     assert published == []

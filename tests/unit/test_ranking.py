@@ -271,7 +271,7 @@ def test_gradings_of_a_source_are_pooled_and_the_newest_is_shown():
                 assert other.score == row.score, "other devices, and the same bytes by others, are not pooled with it"
 
 
-def test_another_lucky_grading_does_not_make_a_row_better_than_what_all_of_them_come_to():
+def test_one_lucky_grading_does_not_improve_the_pooled_time():
     lucky = graded(*[(1000, 990, 1010)] * 7, (800, 792, 808))
     rival = accepted(author="bob", score_ns=850, low_ns=840, high_ns=860)
     assert standings(only_table([*lucky, rival])) == [(1, "bob"), (2, "ada")]
@@ -349,7 +349,7 @@ def test_on_one_card_ranks_do_not_depend_on_which_it_is(intervals, card):
 
 
 @given(intervals=st.lists(st.tuples(NARROW, st.sampled_from("abc")), min_size=1, max_size=12))
-def test_no_row_shares_a_rank_with_one_on_its_card_that_it_is_shown_to_be_slower_than(intervals):
+def test_rows_of_one_rank_and_card_overlap(intervals):
     """Than the first of the same rank on that card, as without other cards."""
     verdicts = [scored(card, f"a{n:02}", interval) for n, (interval, card) in enumerate(intervals)]
     first: dict[tuple[int | None, str | None], Row] = {}
@@ -371,7 +371,7 @@ def test_whether_two_kernels_tie_does_not_depend_on_the_cards_that_they_met(one,
         assert ranks == [[1, 2], [1, 2]]
 
 
-def test_what_is_not_known_well_enough_does_not_rank_and_shares_no_rank():
+def test_a_result_with_a_wide_interval_has_no_rank():
     """As on a busy CPU: 380 µs [31, 407] shared rank 1 with 70.7 [44, 91], and neither is known."""
     wide = accepted(author="ada", score_ns=380_000, low_ns=31_000, high_ns=407_000)
     wider = accepted(author="bob", score_ns=70_700, low_ns=44_000, high_ns=91_000)
@@ -384,7 +384,7 @@ def test_what_is_not_known_well_enough_does_not_rank_and_shares_no_rank():
     ]
 
 
-def test_an_author_keeps_the_source_that_ranks_beside_one_that_would_be_faster():
+def test_an_author_keeps_a_ranked_source_next_to_a_faster_unranked_one():
     known = accepted(author="ada", score_ns=1000, source="known")
     fast = accepted(author="ada", score_ns=500, low_ns=300, high_ns=800, source="fast")
     slow = accepted(author="ada", score_ns=2000, low_ns=900, high_ns=4000, source="slow")
@@ -392,7 +392,7 @@ def test_an_author_keeps_the_source_that_ranks_beside_one_that_would_be_faster()
     assert [(row.rank, row.run) for row in table.rows] == [(1, known.run), (None, fast.run)]
 
 
-def test_what_was_not_replayed_where_that_is_required_stands_below_all_others_without_a_rank():
+def test_results_that_were_not_replayed_have_no_rank_and_come_last():
     replayed = accepted(author="ada", score_ns=2000, modes=REPLAYED)
     wide = accepted(author="eve", score_ns=5000, low_ns=2000, high_ns=9000, modes=REPLAYED)
     plain = accepted(author="bob", score_ns=1000, ranked_timing="replayed")
@@ -411,7 +411,7 @@ def test_what_was_not_replayed_where_that_is_required_stands_below_all_others_wi
 
 @pytest.mark.parametrize(("low_ns", "state"), [(1990, "ranks"), (900, "too_wide")])
 @pytest.mark.parametrize("source", ["same", "another"])
-def test_whoever_has_another_row_has_none_for_what_was_not_replayed(low_ns, state, source):
+def test_an_author_with_a_replayed_result_has_no_row_for_others(low_ns, state, source):
     replayed = accepted(score_ns=2000, low_ns=low_ns, source="same", modes=REPLAYED)
     plain = accepted(score_ns=1000, source=source, ranked_timing="replayed")
     mate = accepted(author="bob", score_ns=1000, ranked_timing="replayed")
@@ -421,7 +421,7 @@ def test_whoever_has_another_row_has_none_for_what_was_not_replayed(low_ns, stat
     assert [(row.run, row.state) for row in table.rows] == [(replayed.run, state)]
 
 
-def test_what_was_replayed_and_what_was_not_are_not_pooled():
+def test_replayed_and_other_gradings_are_not_pooled():
     replayed = graded((1000, 980, 1020), (1000, 980, 1020), modes=REPLAYED)
     plain = graded((500, 490, 510), (500, 490, 510), (500, 490, 510), ranked_timing="replayed")
     (ranking,) = rankings(chained(*replayed, *plain))

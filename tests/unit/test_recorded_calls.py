@@ -77,7 +77,7 @@ def changed(change: Callable[[dict[str, Any]], object], blobs: bytes = BLOBS) ->
     return struct.pack("<Q", len(header)) + header + blobs
 
 
-def test_what_was_packed_is_read_again() -> None:
+def test_a_packed_recording_is_read_back() -> None:
     packed = unpack(pack(WHOLE, BLOBS))
     assert packed.recording == WHOLE
     [image] = packed.recording.images
@@ -181,7 +181,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_contradicts_itself_is_refused(name: str) -> None:
+def test_contradictory_content_is_refused(name: str) -> None:
     change, why = HOSTILE[name]
     with pytest.raises(WireError, match=why):
         unpack(changed(change))
@@ -199,7 +199,7 @@ def test_what_contradicts_itself_is_refused(name: str) -> None:
         (struct.pack("<Q", 4) + b"\xff\xfe{}", "not JSON"),
     ],
 )
-def test_what_is_no_recording_is_refused(whole: bytes, why: str) -> None:
+def test_an_invalid_recording_is_refused(whole: bytes, why: str) -> None:
     with pytest.raises(WireError, match=why):
         unpack(whole)
 

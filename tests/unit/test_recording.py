@@ -135,7 +135,7 @@ def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
     assert run("submit", "double", "kernel.py", "--no-record").code == 0
 
 
-def test_where_the_board_alone_cannot_be_written_it_is_said_that_the_verdict_is_recorded(
+def test_a_board_that_cannot_be_written_does_not_lose_the_record(
     run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELMARK_BOARD", str(project / "kernelmark.toml" / "BOARD.md"))
@@ -190,7 +190,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     return install
 
 
-def test_a_profile_is_kept_beside_the_source(run: Command, judge: Answering, told: Told, project: Path) -> None:
+def test_a_profile_is_stored_next_to_the_source(run: Command, judge: Answering, told: Told, project: Path) -> None:
     verdict, asked = accepted(), told(SEEN)
     judge(verdict)
     ended = run("double", "kernel.py", "--profile", command=submit)
@@ -237,7 +237,7 @@ def test_the_ledger_has_the_same_line_with_a_profile(run: Command, judge: Answer
     assert said[0] == said[1]
 
 
-def test_what_is_not_accepted_or_not_recorded_is_not_profiled(run: Command, judge: Answering, told: Told) -> None:
+def test_only_accepted_and_recorded_results_are_profiled(run: Command, judge: Answering, told: Told) -> None:
     asked = told(SEEN)
     judge(failed())
     assert run("submit", "double", "kernel.py", "--profile").code == 1

@@ -108,7 +108,7 @@ def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(judged: list[s
     assert items(command("regrade", "--dry-run", "--format", "json").out) == []
 
 
-def test_what_was_not_replayed_is_not_graded_again_in_vain(judged: list[str], command: Command) -> None:
+def test_results_that_cannot_be_replayed_here_are_not_regraded(judged: list[str], command: Command) -> None:
     entered("ada", 900, _now(), high_ns=1400, ranked_timing="replayed")
     entered("bob", 900, "0" * 64, ranked_timing="replayed")
     assert command("regrade").code == 0
@@ -119,7 +119,7 @@ def test_what_was_not_replayed_is_not_graded_again_in_vain(judged: list[str], co
     ("change", "author"),
     [(lambda: entered("ada", 900, _now(), torch="1.0"), ["ada"]), (lambda: entered("ada", 900, _now()), [])],
 )
-def test_what_is_installed_here_counts_before_anything_was_graded_with_it(
+def test_the_installed_software_decides_what_is_stale(
     judged: list[str], command: Command, change: Callable[[], None], author: list[str]
 ) -> None:
     change()
@@ -157,9 +157,7 @@ def test_a_deadline_does_not_close_it_and_a_disqualified_run_stays_out(
     assert judged == ["ada"]
 
 
-def test_what_was_late_is_graded_again_last_and_stays_late(
-    competition: Path, command: Command, judge: Answering
-) -> None:
+def test_late_results_are_regraded_last_and_stay_late(competition: Path, command: Command, judge: Answering) -> None:
     """So the final tests decide about late submissions too, and grading again is no way round the deadline."""
     entered("late", 500, "0" * 64)
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
@@ -206,9 +204,7 @@ def listed(command: Command, *options: str) -> tuple[list[str], str]:
     return [each["author"] for each in items(said.out)], said.err
 
 
-def test_who_failed_by_what_was_mended_since_is_graded_again_if_that_is_asked_for(
-    judged: list[str], command: Command
-) -> None:
+def test_failures_caused_by_fixed_faults_are_regraded_on_request(judged: list[str], command: Command) -> None:
     entered("ada", 900, OLD)
     flunked("ada", text="another")
     flunked("bob")
@@ -251,7 +247,7 @@ def test_a_disqualified_source_gets_no_new_run(judged: list[str], command: Comma
     assert listed(command, "--failed")[0] == ["bob"]
 
 
-def test_what_failed_late_stays_late(competition: Path, judged: list[str], command: Command) -> None:
+def test_a_late_failure_stays_late_when_regraded(competition: Path, judged: list[str], command: Command) -> None:
     run = flunked("bob")
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
     late = {"actor": "late policy", "reason": "1 day late", "created_at": EPOCH}
@@ -261,7 +257,7 @@ def test_what_failed_late_stays_late(competition: Path, judged: list[str], comma
     assert (judged, remark.action, remark.reason, remark.run != run) == (["bob"], "late", "1 day late", True)
 
 
-def test_what_another_machine_or_flag_would_grade_is_told(command: Command) -> None:
+def test_regrade_reports_what_needs_another_machine_or_flag(command: Command) -> None:
     entered("ada", 900, OLD, device_name="another machine")
     entered("bob", 900, OLD, sandbox="bwrap")
     flunked("cyd", device_name="another machine")

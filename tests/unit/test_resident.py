@@ -118,13 +118,13 @@ def test_another_users_socket_is_not_believed(waiting: Waiting, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("said", ["0" * 64, "end", "\0" * 64])
-def test_another_key_ends_it(waiting: Waiting, said: str) -> None:
+def test_a_request_with_another_key_ends_the_resident_worker(waiting: Waiting, said: str) -> None:
     assert place.waiting(waiting.where) == os.getpid(), "who only asks does not"
     assert waiting.call(said) == b""
     assert waiting.ended.result(60) is None
 
 
-def test_it_ends_when_nobody_comes(short: Path) -> None:
+def test_an_idle_resident_worker_ends(short: Path) -> None:
     assert Waiting(idle_s=0.01).ended.result(60) is None
 
 
@@ -204,7 +204,9 @@ def _key(project: Path) -> str:
 
 
 @pytest.mark.parametrize(("changes", "same"), [*((c, False) for c in ENDS), *((c, True) for c in STAYS)])
-def test_what_its_key_covers(competition: Path, monkeypatch: pytest.MonkeyPatch, changes: str, same: bool) -> None:
+def test_the_key_of_the_resident_worker_changes_with_its_environment(
+    competition: Path, monkeypatch: pytest.MonkeyPatch, changes: str, same: bool
+) -> None:
     (competition / "kernelmark.toml").write_text('sandbox = "bwrap"\n')
     (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
     (competition.parent / "private").mkdir()
@@ -236,7 +238,9 @@ def test_none_waits_where_a_sandbox_shows_its_socket(tmp_path: Path) -> None:
     ("variable", "value", "why"),
     [("CI", "true", "CI=true"), ("KERNELMARK_DEBUG", "1", "KERNELMARK_DEBUG is set"), ("HOME", "/", "")],
 )
-def test_where_it_is_off(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, why: str) -> None:
+def test_where_the_resident_worker_is_disabled(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, why: str
+) -> None:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("KERNELMARK_DEBUG", raising=False)
     monkeypatch.setenv(variable, value)

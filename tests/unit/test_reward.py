@@ -65,7 +65,7 @@ def test_each_doubling_of_the_speedup_is_worth_one(speedup: float, earned: float
         (ended(Outcome.REJECTED, 12, 0, 0), 0),
     ],
 )
-def test_what_is_not_accepted_earns_by_its_tests_unless_it_cheated(verdict: Verdict, earned: float) -> None:
+def test_a_failed_answer_earns_by_its_tests_unless_it_cheated(verdict: Verdict, earned: float) -> None:
     assert reward(verdict) == pytest.approx(earned)
 
 

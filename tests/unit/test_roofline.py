@@ -73,7 +73,7 @@ def test_operands_are_bound_by_the_fastest_arithmetic_that_serves_them(dtype: st
         ("bfloat16", {"float32": 0.2, "float64": 0.09, "bfloat16": 0.0008}, 0.2),  # CPU without units for bfloat16
     ],
 )
-def test_what_was_honestly_reached_is_not_refused(dtype: str, rates: dict[str, float], reached: float) -> None:
+def test_honest_times_are_within_the_roofline(dtype: str, rates: dict[str, float], reached: float) -> None:
     device = H200.model_copy(
         update={"flops_per_s": {name: round(r * 1e12) for name, r in rates.items()}, "arithmetic_spread": 0.0}
     )
@@ -83,7 +83,7 @@ def test_what_was_honestly_reached_is_not_refused(dtype: str, rates: dict[str, f
     assert impossible(device, demand, calls=12, time_ns=time_ns / 1000) is not None
 
 
-def test_what_beats_the_device_is_refused_with_both_numbers() -> None:
+def test_a_time_beyond_the_roofline_is_refused_with_both_numbers() -> None:
     why = impossible(H200, COPY, calls=60, time_ns=COPY_NS / 2)
     assert f"{COPY_NS / 2:,.0f} ns" in why
     assert "134,217,728 bytes" in why

@@ -151,7 +151,7 @@ def test_one_round_among_those_that_count_has_other_values(monkeypatch: pytest.M
     assert moments == {0, 2, 4}, "when it comes is drawn"
 
 
-def test_what_a_round_has_no_calls_for_comes_later_while_it_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_values_without_a_call_in_a_round_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = Steady(call_ns=60_000_000)
     rounds.calls = 1
     measured(rounds, monkeypatch)

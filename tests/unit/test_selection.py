@@ -56,9 +56,7 @@ def ranked(command: Command) -> list[str]:
     return [row["run"] for row in table["rows"]]
 
 
-def test_what_is_selected_counts_once_the_problem_is_closed_and_not_before(
-    open_problem: Path, command: Command
-) -> None:
+def test_a_selection_counts_once_the_problem_is_closed(open_problem: Path, command: Command) -> None:
     before = ranked(command)
     assert before == [FAST, EVE, BOB]
     assert command("select", SLOW[:4], "--author", "ada").code == 0
@@ -111,7 +109,9 @@ def test_the_final_grading_takes_what_was_selected(open_problem: Path, command: 
         (("99",), "was never recorded here"),
     ],
 )
-def test_what_cannot_be_selected(arguments: tuple[str, ...], error: str, open_problem: Path, command: Command) -> None:
+def test_an_invalid_selection_is_refused(
+    arguments: tuple[str, ...], error: str, open_problem: Path, command: Command
+) -> None:
     before = (open_problem / LEDGER).read_bytes()
     said = command("select", *arguments, "--author", "ada")
     assert (said.code, error in said.err) == (2, True), said.err

@@ -21,7 +21,7 @@ def output() -> Iterator[PrintedOutput]:
     made.close()
 
 
-def test_what_is_printed_has_the_label_of_the_test_that_ran(output: PrintedOutput) -> None:
+def test_output_is_labelled_with_the_test_that_printed_it(output: PrintedOutput) -> None:
     for label, printed in (("", b"imported\n"), ("test one", b"1"), ("test silent", b""), ("test two", b"2\n2\n")):
         if label:
             output.begin(label)

@@ -31,7 +31,7 @@ def write(project: Path, text: str) -> Path:
     return file
 
 
-def test_without_anything_the_defaults_hold_and_the_root_is_where_one_stands(project: Path) -> None:
+def test_without_settings_the_defaults_apply_in_the_working_directory(project: Path) -> None:
     found = Settings.load(project / "deep")
     assert found.root == (project / "deep").resolve()
     assert (found.device, found.sandbox, found.author, found.docker_binds) == ("auto", "auto", None, ())
@@ -100,7 +100,7 @@ def test_a_bad_file_is_refused_where_it_is_wrong(project: Path, text: str, expec
         (lambda file: file.write_text("a = " + "9" * 5000), "it is not TOML: a number has too many digits"),
     ],
 )
-def test_a_file_that_is_no_file_is_not_passed_over(project: Path, make: Callable[[Path], None], why: str) -> None:
+def test_a_settings_file_that_cannot_be_read_is_an_error(project: Path, make: Callable[[Path], None], why: str) -> None:
     make(project / "kernelmark.toml")
     with pytest.raises(SettingsError, match=rf"kernelmark\.toml cannot be read as TOML \(.*{why}"):
         Settings.load(project / "deep")
@@ -143,7 +143,7 @@ def test_a_bad_flag_is_blamed_on_the_flag_although_the_file_is_bad_too(project: 
         Settings.load(project, device="gpu")
 
 
-def test_what_variables_may_hold(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_environment_variables(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELMARK_DEBUG", "1")
     monkeypatch.setenv("KERNELMARK_DEVICE", "")
     monkeypatch.setenv("KERNELMARK_DOCKER_BINDS", "/usr:/opt/cuda")

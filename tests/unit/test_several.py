@@ -143,7 +143,7 @@ def test_a_fleet_grades_where_several_may_be_graded_at_a_time(
     assert 1 <= TESTED_AT_A_TIME <= 8
 
 
-def test_what_is_asked_for_and_cannot_be_is_said(
+def test_an_impossible_jobs_option_gets_a_warning(
     fakes: type[FakeFleet], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider("process")])
@@ -176,7 +176,7 @@ def test_results_are_reported_in_order_and_recorded_as_they_come(
     ]
 
 
-def test_what_could_not_be_recorded_is_told_so_and_names_no_run(
+def test_a_result_that_was_not_recorded_is_reported_without_a_run_id(
     base: str,
     fakes: type[FakeFleet],
     command: Command,
@@ -259,7 +259,7 @@ def test_a_report_held_back_by_an_earlier_one_is_printed_at_the_end(capsys: pyte
     assert capsys.readouterr().out == "3.py\n\n"
 
 
-def test_the_self_test_beside_each_other_asks_as_it_does_alone(
+def test_the_parallel_self_test_makes_the_same_requests(
     fakes: type[FakeFleet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each case as often as it wants, a twin once, under the author and the name that may be the attack."""
@@ -332,7 +332,7 @@ def test_on_a_cpu_the_self_test_is_one_case_after_the_other(command: Command) ->
 
 
 @pytest.mark.parametrize(("reuse", "graded"), [(True, 1), (False, 3)])
-def test_a_fleet_grades_the_same_source_again_if_it_is_told_to(
+def test_a_fleet_grades_the_same_source_again_without_reuse(
     competition: Path, monkeypatch: pytest.MonkeyPatch, reuse: bool, graded: int
 ) -> None:
     workers = [FakeWorker(slots=2), FakeWorker(slots=2)]

@@ -80,7 +80,7 @@ def wrong(**changes: object) -> Verdict:
     [("\x1b", "\\x1b"), ("\r", "\\x0d"), ("\x9b", "\\x9b"), ("\u202e", "\\u202e"), ("\u2028", "\\u2028"),
      ("\U000e0001", "\\U000e0001"), ("\udc80", "\\udc80"), ("é", "é"), ("×", "×")],
 )  # fmt: skip
-def test_what_a_terminal_would_obey_is_written_as_an_escape(character: str, escape: str) -> None:
+def test_control_characters_are_escaped(character: str, escape: str) -> None:
     assert visible(f"a{character}b") == f"a{escape}b"
 
 
@@ -152,7 +152,7 @@ def test_the_standing_of_a_source_is_that_of_all_its_gradings() -> None:
     assert f"{again.run}  2 gradings\n" in "\n".join(standings.board([table])) + "\n"
 
 
-def test_gradings_that_disagree_are_said_to_where_together_they_are_wider_than_the_newest() -> None:
+def test_disagreeing_gradings_are_named_as_the_reason_for_a_wide_interval() -> None:
     runs = [accepted(score_ns=each, created_at=EPOCH + timedelta(hours=i)) for i, each in enumerate((30_000, 90_000))]
     [table] = tables(*runs)
     assert "; its gradings disagree, so something else used the machine; grade" in standings.standing(runs[1], table)
@@ -163,7 +163,7 @@ def test_gradings_that_disagree_are_said_to_where_together_they_are_wider_than_t
     [("process", False, [show.NOT_ISOLATED]), ("bwrap", True, [show.INTERPRETED]), ("bwrap", False, []),
      ("process", True, [show.NOT_ISOLATED, show.INTERPRETED])],
 )  # fmt: skip
-def test_what_limits_a_result_is_said_with_its_remedy(sandbox: str, interpreted: bool, notes: list[str]) -> None:
+def test_limitations_of_a_result_are_shown_with_a_remedy(sandbox: str, interpreted: bool, notes: list[str]) -> None:
     verdict = accepted(sandbox=sandbox, interpreted=interpreted)  # type: ignore[arg-type]
     for lines in (show.verdict(verdict), show.run(verdict), show.check(verdict)):
         shown = text(lines)
@@ -207,7 +207,7 @@ def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
     assert (in_full.count("elements wrong"), in_full.count(largest)) == (2, 2), "of every case"
 
 
-def test_no_more_than_a_few_ways_to_fail_are_told_in_full() -> None:
+def test_only_the_first_kinds_of_failure_are_shown_in_full() -> None:
     base = wrong()
     failing = [
         CaseResult(name=f"test {n}", outcome=Outcome.WRONG_ANSWER, message=f"{n} elements wrong") for n in range(8)
@@ -548,7 +548,7 @@ def test_speedup_and_roofline_stand_in_the_table_of_times() -> None:
     assert "roofline" not in plain
 
 
-def test_what_only_some_cases_have_leaves_the_others_empty() -> None:
+def test_cases_without_a_baseline_have_empty_cells() -> None:
     result = accepted(speedups={"eager": 1.593, "compiled": 1.1}, roofline=Roofline(share=0.913, limit="arithmetic"))
     first, *rest = result.benchmarks
     bare = first.model_copy(update={"baselines": first.baselines[:1], "roofline": None})
@@ -625,7 +625,7 @@ def test_cases_that_did_not_converge_are_named_with_the_remedy(
         assert ("narrow enough" in line) == (reason == "converged")
 
 
-def test_a_doubt_is_told_once_for_all_the_cases_that_have_it() -> None:
+def test_a_doubt_is_shown_once_for_all_its_cases() -> None:
     result = accepted(modes=["calls"] * 3)
     warm, slow = Doubt(code="warm_cache", text="it fits"), Doubt(code="drift", text="by 3 %")
     gone = Doubt(code="no_baseline", text="baseline eager: it \x1b[2J crashed")
@@ -685,7 +685,7 @@ def test_how_rows_were_graded_has_columns_only_where_they_differ() -> None:
     assert second.endswith(f"{bob.run}  {NO_RANK['not_replayed']}")
 
 
-def test_what_was_not_replayed_is_told_that_it_has_no_rank_and_which_run_has() -> None:
+def test_a_result_that_was_not_replayed_shows_which_run_has_the_rank() -> None:
     plain, why = accepted(score_ns=1000, ranked_timing="replayed"), NO_RANK["not_replayed"]
     [alone] = tables(plain, accepted(author="bob", modes=REPLAYED))
     assert standings.standing(plain, alone) == f"none: {why}"
@@ -698,7 +698,7 @@ def test_what_was_not_replayed_is_told_that_it_has_no_rank_and_which_run_has() -
     assert lines_of(show.run(plain, (), source), "standing") == [f"standing    none: {why}"]
 
 
-def test_of_before_protocol_5_replayed_and_sealed_results_stand_in_two_tables_that_say_so() -> None:
+def test_replayed_and_sealed_results_before_protocol_5_have_two_tables() -> None:
     ada = accepted(modes=REPLAYED, protocol=4)
     bob = accepted(author="bob", score_ns=1000, protocol=4, modes=("graphs",), timing="sealed")
     replayed, sealed = tables(bob, ada)
@@ -717,7 +717,7 @@ def test_of_before_protocol_5_replayed_and_sealed_results_stand_in_two_tables_th
     ]
 
 
-def test_times_of_two_devices_of_one_name_are_told_apart_only_beyond_what_such_devices_differ_by() -> None:
+def test_two_devices_of_one_name_share_a_rank_within_4_percent() -> None:
     ada, bob = accepted(score_ns=1000, card="one"), accepted(author="bob", score_ns=1030, card="other")
     [table] = tables(ada, bob)
     assert standings.standing(bob, table) == "rank 1 of 2 on NVIDIA H200, plain calls, shared"

@@ -43,7 +43,7 @@ def submitted(language: str = "py", **sources: str) -> dict[GradedFile, Submissi
         ("'''never ends\nx", "py", '""'),
     ],
 )
-def test_what_a_source_is_without_names_texts_and_comments(source: str, language: str, expected: str) -> None:
+def test_normalized_sources_have_no_names_texts_or_comments(source: str, language: str, expected: str) -> None:
     assert " ".join(tokens(source, language)) == expected
 
 

@@ -301,7 +301,7 @@ def test_a_replayed_run_says_what_it_rests_on_and_what_a_call_launches(site: Sit
             jsonschema.validate(document, json.loads((path.parent / document["$schema"]).read_bytes()))
 
 
-def test_what_sensors_said_after_blocks_lies_at_the_calls_where_the_blocks_ended() -> None:
+def test_sensor_readings_are_drawn_where_their_blocks_ended() -> None:
     cases = run_of("ada", 57_300, "a", modes=REPLAYED).benchmarks[:2]
     drawn = dict(sensors(cases))["SM clock, MHz"]
     (path,) = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', drawn, re.DOTALL)
@@ -389,7 +389,7 @@ def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SitePro
     assert made == {f"{a * 16}-{b * 16}" for a, b in ("bc", "cd", "bd")}
 
 
-def test_times_of_two_devices_of_one_name_differ_only_if_they_are_further_apart_than_such_devices(
+def test_times_of_two_devices_of_one_name_differ_only_beyond_4_percent(
     site: SiteProject,
 ) -> None:
     for author, ns, run, card in (("ada", 50_000, "a", "one"), ("bob", 51_500, "b", "other"), ("cyd", 60_000, "c", "")):
@@ -500,7 +500,7 @@ def test_a_disqualified_run_has_no_rank_and_no_record_and_the_reason_is_told(pro
         (None, False),
     ],
 )
-def test_what_is_embargoed_is_in_no_file(tmp_path: Path, site: SiteProject, rule: Rule | None, shown: bool) -> None:
+def test_an_embargoed_source_is_in_no_file(tmp_path: Path, site: SiteProject, rule: Rule | None, shown: bool) -> None:
     site.statements = [statement("softmax", rule=rule)] if rule else []
     for author, run in (("ada", "a"), ("bob", "b")):
         verdict = run_of(author, 50_000 if run == "a" else 60_000, run, log="quotes TRADESECRET too")
@@ -686,7 +686,7 @@ def test_the_record_is_drawn_over_whole_days(project: SiteProject) -> None:
     assert all(len(label) == 10 for label in labels), "dates, no times of day"
 
 
-def test_what_was_not_replayed_is_shown_without_a_rank_and_compared_with_nothing(site: SiteProject) -> None:
+def test_results_that_were_not_replayed_are_shown_without_a_rank(site: SiteProject) -> None:
     """Bob has only that; cyd has a replayed grading of the same source too; dan's problem has nothing else."""
     why, told = NO_RANK["not_replayed"], {"roofline": MEMORY, "ranked_timing": "replayed"}
     for author, ns, run, modes, problem in (
@@ -737,7 +737,7 @@ def test_a_replayed_grading_is_a_record_though_the_same_source_was_not_replayed_
     assert [step["run"] for step in board["records"]] == ["2" * 16], "bob's bytes are ada's"
 
 
-def test_of_before_protocol_5_replayed_and_sealed_results_stand_on_two_boards_that_say_so(site: SiteProject) -> None:
+def test_replayed_and_sealed_results_before_protocol_5_have_two_boards(site: SiteProject) -> None:
     for author, ns, run, modes in (
         ("ada", 50_000, "1", ("graphs",)), ("bob", 40_000, "2", ("graphs",)),
         ("cyd", 50_000, "3", REPLAYED), ("bob", 30_000, "4", REPLAYED),

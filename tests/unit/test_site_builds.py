@@ -73,7 +73,7 @@ def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProje
     }
 
 
-def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
+def test_stale_rows_rebuild_exactly_the_pages_that_show_them(
     project: SiteProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from leaderboard.publishing.site import folder
@@ -120,7 +120,7 @@ def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
     assert "stale" not in project.json(f"runs/{'9' * 16}.json"), "its file was graded again"
 
 
-def test_what_was_said_of_a_run_between_two_builds_stands_on_its_authors_page(project: SiteProject) -> None:
+def test_an_event_between_two_builds_is_on_the_authors_page(project: SiteProject) -> None:
     ledger = JsonlLedger(project.root / "results" / "softmax.jsonl")
     for action in ("disqualify", "reinstate"):
         ledger.moderate(Moderation(run="b" * 16, action=action, actor="org", reason="why", created_at=EPOCH))
@@ -130,7 +130,7 @@ def test_what_was_said_of_a_run_between_two_builds_stands_on_its_authors_page(pr
     assert "reinstate by" in project.html("authors/bob.html")
 
 
-def test_a_page_that_is_none_any_more_is_removed(project: SiteProject) -> None:
+def test_an_outdated_page_is_removed(project: SiteProject) -> None:
     compared = project.out / "compare" / f"{'b' * 16}-{'c' * 16}.html"
     assert compared.exists()
     project.add(run_of("cyd", 40_000, "8", created_at=EPOCH + timedelta(days=4)))

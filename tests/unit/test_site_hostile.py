@@ -165,7 +165,7 @@ def test_the_feed_stays_well_formed(name: str, site: SiteProject) -> None:
     assert {child.tag for child in entry} == {ATOM + n for n in ("title", "id", "updated", "link", "author", "summary")}
 
 
-def test_what_was_said_can_be_read_in_full(site: SiteProject) -> None:
+def test_a_hostile_name_can_be_read_in_full(site: SiteProject) -> None:
     name = '<b>"quoted" & \u202ereversed</b>'
     site.add(accepted(author=name, run="a" * 16))
     site.build()

@@ -65,7 +65,7 @@ def test_the_page_shows_every_part_and_says_whose_word_it_is(project: SiteProjec
     assert document["profile"]["files"]["0-doubling.sass"] == LONG, "data are complete"
 
 
-def test_what_is_long_lies_beside_the_page(project: SiteProject) -> None:
+def test_long_parts_are_files_next_to_the_page(project: SiteProject) -> None:
     page = project.html(f"profiles/{A}.html")
     beside = {link for link in Links(page).found if link.startswith(f"../profiles/{A}/")}
     [svg] = [link for link in beside if link.endswith(".svg")]

@@ -62,7 +62,7 @@ def test_a_skeleton_lacks_its_definition_alone(style: Style, settings: Settings)
 
 
 @pytest.mark.parametrize("slug", ["", "Swish", "a b", "../swish", "1st", "é", "a" * 65, "class", "template", "float32"])
-def test_what_is_no_slug_is_refused_and_nothing_is_written(settings: Settings, slug: str) -> None:
+def test_an_invalid_slug_is_refused_and_nothing_is_written(settings: Settings, slug: str) -> None:
     with pytest.raises(UsageError, match="is not a valid slug"):
         skeleton.write(settings, slug)
     assert not list(settings.locate("problems").glob("*"))

@@ -191,7 +191,7 @@ def test_four_equal_intervals_combine_to_one_of_half_their_width_on_each_side_of
         lambda: Estimate(1.0, 1.0, 1.0, 1.0),
     ],
 )
-def test_what_has_no_answer_is_refused(call: object) -> None:
+def test_invalid_arguments_are_refused(call: object) -> None:
     assert callable(call)
     with pytest.raises(ValueError, match=r"\w"):
         call()

@@ -175,7 +175,7 @@ def test_where_neighbours_are_alike_throughout_the_extremes_cover_less() -> None
 
 
 @pytest.mark.parametrize(("xs", "confidence"), [([1.0] * 5, 0.95), ([], 0.95), ([1.0] * 9, 1.0)])
-def test_what_has_no_interval(xs: list[float], confidence: float) -> None:
+def test_too_few_values_have_no_interval(xs: list[float], confidence: float) -> None:
     with pytest.raises(ValueError, match="no interval"):
         estimate_pseudomedian(xs, confidence)
 
@@ -231,7 +231,9 @@ def test_one_estimate_stands_as_it_is() -> None:
         ([(0.0, 0.1), (0.3, 0.1), (-0.1, 0.2)], 6.21379 / 65.52166, 1 / math.sqrt(65.52166)),
     ],
 )
-def test_by_hand(estimates: list[tuple[float, float]], mean: float, error: float) -> None:
+def test_pooling_agrees_with_calculations_by_hand(
+    estimates: list[tuple[float, float]], mean: float, error: float
+) -> None:
     assert logs(pool([near(*estimate) for estimate in estimates])) == pytest.approx((mean, error), abs=1e-6)
 
 
@@ -251,7 +253,7 @@ def test_exact_times_can_be_pooled_too() -> None:
 
 
 @pytest.mark.parametrize("estimates", [[], [Measured(1.0, 0.0, 2.0, 0.95)] * 2, [Measured(1.0, 0.5, 2.0, 0.0)] * 2])
-def test_what_cannot_be_pooled(estimates: list[Measured]) -> None:
+def test_invalid_estimates_are_not_pooled(estimates: list[Measured]) -> None:
     with pytest.raises(ValueError, match=r"pool|confidence"):
         pool(estimates)
 

@@ -136,7 +136,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_what_is_no_profile_of_this_run_is_one_line(content: bytes, tmp_path: Path) -> None:
+def test_an_invalid_profile_gets_one_line(content: bytes, tmp_path: Path) -> None:
     path = archive_profile(tmp_path, "double", "ada", profile())
     path.write_bytes(content)
     begun = time.monotonic()

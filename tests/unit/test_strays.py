@@ -71,7 +71,7 @@ def test_a_forged_line_of_the_record_is_refused_and_its_honest_twin_is_graded(
     assert '"author":"ada"' in shown, "whoever looks at the branch sees the line"
 
 
-def test_another_file_is_listed_and_graded_beside_only_if_that_is_allowed(
+def test_another_file_is_listed_and_graded_only_with_permission(
     main: Path, command: Command, graded: list[Submission]
 ) -> None:
     commit(main, {"docs/index.md": "other\n", "tools/own.sh": "true\n"})
@@ -106,7 +106,7 @@ def test_another_file_is_listed_and_graded_beside_only_if_that_is_allowed(
         "submissions/double/bob/kernel.py",
     ],
 )
-def test_what_is_not_theirs_stays_refused(main: Path, command: Command, graded: list[Submission], path: str) -> None:
+def test_files_of_other_authors_are_refused(main: Path, command: Command, graded: list[Submission], path: str) -> None:
     """Also where only the case of a name differs, since some file systems ignore that."""
     (main / path).parent.mkdir(parents=True, exist_ok=True)
     if (main / path).is_dir():
@@ -159,7 +159,9 @@ def test_own_files_may_be_moved_and_removed(main: Path, command: Command, graded
     assert (said.code, [each.name for each in graded]) == (0, ["other.py"])
 
 
-def test_what_main_changed_meanwhile_is_not_the_branchs(main: Path, command: Command, graded: list[Submission]) -> None:
+def test_changes_on_main_are_not_attributed_to_the_branch(
+    main: Path, command: Command, graded: list[Submission]
+) -> None:
     git(main, "checkout", "-q", "main")
     commit(main, {"docs/index.md": "newer\n", "problems/double/README.md": "newer\n"})
     assert command(*ONLY).code == 0

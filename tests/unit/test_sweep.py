@@ -96,7 +96,7 @@ def test_the_plot_has_a_line_and_a_name_for_each_kernel() -> None:
     assert not list(root.iter(f"{SVG}script"))
 
 
-def test_a_baseline_that_failed_is_told_beside_the_rates(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_baseline_is_reported_with_the_rates(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     doubt = Doubt(code="no_baseline", text="baseline eager: it crashed")
     verdict = accepted(problem="double").model_copy(update={"doubts": (doubt,)})
     point = SweepPoint("yours", 128, verdict.score, 57_300, 1e9, 1e9)

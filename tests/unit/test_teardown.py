@@ -96,7 +96,7 @@ def test_a_container_is_removed_as_soon_as_the_daemon_can(
     assert not Path(f"/proc/self/fd/{pidfd}").exists()
 
 
-def test_nobody_waits_for_a_daemon_once_the_processes_are_gone(first_process: subprocess.Popen[bytes]) -> None:
+def test_a_busy_daemon_is_not_waited_for_once_the_processes_have_ended(first_process: subprocess.Popen[bytes]) -> None:
     class Busy(Daemon):
         def remove_container(self, container: str, **_: object) -> None:
             assert answers.wait(60)

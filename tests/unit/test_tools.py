@@ -79,7 +79,7 @@ def test_each_kernel_has_its_metrics_with_their_units() -> None:
         ("n/a", "3", ""),
     ],
 )
-def test_what_bounds_a_kernel_is_its_busier_half(memory: str, arithmetic: str, bound: str) -> None:
+def test_a_kernel_is_bound_by_its_busier_unit(memory: str, arithmetic: str, bound: str) -> None:
     table = (
         HEAD + line(SPEED, "Memory Throughput", "%", memory) + line(SPEED, "Compute (SM) Throughput", "%", arithmetic)
     )

@@ -92,7 +92,7 @@ def test_it_runs_once_and_again_after_each_save(
     assert watch(file, monkeypatch, happens, [0]) == (0, ran)
 
 
-def test_what_is_saved_while_it_runs_is_not_missed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_during_a_run_starts_another_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = 0
 
     def once() -> int:
@@ -125,7 +125,7 @@ def test_an_error_at_the_first_time_ends_it(file: Path, monkeypatch: pytest.Monk
         watch(file, monkeypatch, [saved], [UsageError("kernel.py", "cannot be read", "")])
 
 
-def test_files_beside_it_are_watched_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_included_files_are_watched_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     header, ran = file.with_name("tile.h"), 0
     header.write_text("")
 

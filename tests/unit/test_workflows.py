@@ -252,7 +252,7 @@ def test_a_commit_that_changes_more_than_the_record_is_not_pushed(
     assert git(remote, "rev-parse", "main") == before
 
 
-def test_what_cannot_be_verified_is_not_taken(competition: Path, remote: Path) -> None:
+def test_an_unverifiable_record_is_not_taken(competition: Path, remote: Path) -> None:
     recorded(competition, "bob")
     shutil.rmtree(competition / "build/recorded/leaderboard/archive/double/bob")
     done = take(competition)
