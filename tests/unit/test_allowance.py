@@ -144,9 +144,7 @@ def test_problems_list_says_what_is_left(competition: Path, command: Command) ->
 
 
 @pytest.mark.parametrize("recording", [True, False])
-def test_changed_files_above_the_limit_are_reported_and_the_others_graded(
-    recording: bool, competition: Path, command: Command, judge: Answering
-) -> None:
+def test_files_above_limits_are_skipped(recording: bool, competition: Path, command: Command, judge: Answering) -> None:
     limit(competition, TWO)
     record(competition, used("bob", 2))
     base = init(competition)

@@ -126,9 +126,7 @@ def test_text_files_are_skipped_but_a_possible_kernel_is_not(branch: Branch) -> 
         ("submissions/double/ada/kernel.py", "a\0b", "NUL"),
     ],
 )
-def test_a_submission_that_cannot_be_graded_is_reported_and_the_others_graded(
-    branch: Branch, path: str, content: str, why: str
-) -> None:
+def test_an_invalid_submission_does_not_stop_the_others(branch: Branch, path: str, content: str, why: str) -> None:
     branch.commit({path: content, "submissions/double/zoe/kernel.py": RIGHT})
     said = branch.grade("--format", "json")
     assert said.code == 2
@@ -280,9 +278,7 @@ def test_a_summary_that_cannot_be_written_is_refused_before_anything_is_graded(b
     assert (said.code, said.out, "kernelmark.toml/summary.md cannot be written in" in said.err) == (2, "", True)
 
 
-def test_results_are_printed_even_if_the_summary_cannot_be_written(
-    branch: Branch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_are_printed_without_a_writable_summary(branch: Branch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reports, "refuse_unwritable", lambda _: None)  # as if the folder had gone meanwhile
     branch.hands_in(zoe=RIGHT)
     said = branch.grade("--format", "json", "--summary", "kernelmark.toml/summary.md")

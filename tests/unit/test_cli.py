@@ -103,9 +103,7 @@ def test_a_folder_that_is_in_no_project_is_named(
     assert "nowhere is not in a project: there is no kernelmark.toml here or in a folder above; change to" in ended.err
 
 
-def test_a_path_into_another_project_uses_that_project(
-    run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_select_a_project(run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = project / "own"
     own.mkdir()
     (own / "kernelmark.toml").write_text("")
@@ -121,9 +119,7 @@ def test_a_path_into_another_project_uses_that_project(
     ("test", "told"),
     [("smal", "test 'smal' is not one of double; did you mean `small`?"), ("secret", "known: `small`")],
 )
-def test_a_test_that_is_unknown_or_hidden_cannot_be_run_alone(
-    run: Command, judge: Answering, test: str, told: str
-) -> None:
+def test_unknown_and_hidden_tests_cannot_be_run_alone(run: Command, judge: Answering, test: str, told: str) -> None:
     fake = judge(accepted())
     ended = run("check", "double", "kernel.py", "--only", "small", "--only", test)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
@@ -144,9 +140,7 @@ def test_one_benchmark_can_be_timed_or_called_alone(run: Command, judge: Answeri
         assert (lost.code, "did you mean `large`?" in lost.err) == (2, True)
 
 
-def test_a_problem_without_a_case_for_the_device_is_refused(
-    run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_problem_needs_cases_for_the_device(run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: True)
     fake = judge(accepted())
     for command in ("check", "bench", "submit"):

@@ -54,9 +54,7 @@ def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command
     assert len(recorded(project)) == 1
 
 
-def test_a_kernel_that_the_interpreter_runs_is_refused_before_anything_is_timed(
-    project: Path, run: Command, judge: Answering
-) -> None:
+def test_interpreted_kernels_are_refused_before_timing(project: Path, run: Command, judge: Answering) -> None:
     (project / "triton.py").write_text("import triton\n")
     checked = judge(accepted(device_kind="cpu", interpreted=True))
     said = run("compare", "kernel.py", "triton.py", "--problem", "double", "--device", "cpu")

@@ -47,9 +47,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     ("held", "others", "blamed"),
     [(100 * GIB, 0, True), (1 * GIB, 125 * GIB, False), (40 * GIB, 85 * GIB, False), (60 * GIB, 60 * GIB, True)],
 )
-def test_memory_that_is_freed_with_the_session_was_the_submissions(
-    held: int, others: int, blamed: bool, device: Device
-) -> None:
+def test_memory_freed_with_the_session_was_its_own(held: int, others: int, blamed: bool, device: Device) -> None:
     memory = DeviceMemory("cuda")
     device.free, device.held = device.free - held - others, held
     why = memory.held_too_much(device)  # type: ignore[arg-type]

@@ -122,9 +122,7 @@ def test_without_cupti_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(("needed", "status"), [(True, "warn"), (False, "ok")])
-def test_a_missing_compiler_is_a_warning_only_if_needed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, needed: bool, status: str
-) -> None:
+def test_a_missing_compiler_warns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, needed: bool, status: str) -> None:
     monkeypatch.setattr(gpu, "toolkit", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert machine.compiler("nvcc", ".cu", needed=needed).status == status
@@ -159,9 +157,7 @@ def test_missing_isolation_is_reported_if_no_provider_is_usable(
         (None, "gave no answer within 0.2 s, while starting"),
     ],
 )
-def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
-    monkeypatch: pytest.MonkeyPatch, ended: Exit | None, says: str
-) -> None:
+def test_a_sandbox_must_start_to_be_usable(monkeypatch: pytest.MonkeyPatch, ended: Exit | None, says: str) -> None:
     monkeypatch.setattr(sandboxes, "LAUNCH_S", 0.2)
     stuck = create_autospec(Sandbox, instance=True)
     stuck.breach.return_value = None

@@ -90,9 +90,7 @@ def test_an_error_is_a_document_with_the_same_status(
     assert (plain.code, plain.err, plain.out) == (said.code, said.err, ""), "people are told the same"
 
 
-def test_a_result_that_could_not_be_recorded_is_the_only_document(
-    run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unrecorded_result_is_one_document(run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise errors.LedgerError("the disk is full")
 
@@ -103,9 +101,7 @@ def test_a_result_that_could_not_be_recorded_is_the_only_document(
     assert said.err.endswith("kernelmark: error: the disk is full\n")
 
 
-def test_unexpected_errors_and_interruptions_are_documents(
-    run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_and_interrupts_are_documents(run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
     judge(RuntimeError("oh"), KeyboardInterrupt())
     for status, code in ((7, "unexpected"), (130, "interrupted")):
         said = run("bench", "double", "kernel.py", "--format=json")
@@ -194,9 +190,7 @@ def test_paths_are_those_of_the_project_or_of_the_home(
     assert json.loads(capsys.readouterr().out)["said"] == f"a.py . {project}2/a ~/.cache /home/runners x{project}/a"
 
 
-def test_an_error_is_reported_without_a_working_directory_or_a_home(
-    run: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_is_reported_without_cwd_or_home(run: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = project / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

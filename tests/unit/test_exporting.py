@@ -162,9 +162,7 @@ def test_the_header_names_a_leaderboard_and_gpus_once(tmp_path: Path) -> None:
         ("popcorn", f"# a Stream\n{KERNELS['popcorn']}", {}, f"submission.py:1: {WORD}"),
     ],
 )
-def test_a_problem_that_cannot_be_exported_gets_one_line(
-    form: str, source: str, given: dict[str, object], said: str, tmp_path: Path
-) -> None:
+def test_bad_exports_get_one_line(form: str, source: str, given: dict[str, object], said: str, tmp_path: Path) -> None:
     mix = problem(tmp_path, form if form in FORMATS else "popcorn")
     with pytest.raises(UsageError) as error:
         export(mix, kernel(source or KERNELS.get(form, "")), form, **given)  # type: ignore[arg-type]  # keywords

@@ -84,9 +84,7 @@ def test_a_table_of_marks_has_every_time_and_says_why_there_is_no_rank(ranks: bo
          "not because of what you handed in; ask whoever grades it"),
     ],
 )  # fmt: skip
-def test_a_hand_in_that_was_not_graded_says_what_its_author_can_do(
-    error: UsageError | HarnessError, delay: Delay | None, why: str
-) -> None:
+def test_an_ungraded_hand_in_gets_a_remedy(error: UsageError | HarnessError, delay: Delay | None, why: str) -> None:
     by_author = isinstance(error, SubmissionError)
     shown = feedback(marked(GradingResult("k.py", error.exit_code, str(error), by_author=by_author), delay))
     assert shown.splitlines()[:2] == ["k.py", f"not graded: {why}"]

@@ -47,9 +47,7 @@ def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
         ({"device": "cuda"}, "needs a GPU, and torch finds none here"),
     ],
 )
-def test_invalid_arguments_of_a_fleet_are_refused(
-    made: Made, given: Any, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_fleet_settings_are_refused(made: Made, given: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: False)
     with pytest.raises(UsageError, match=message):
         made(FakeWorker(), **given)
@@ -178,9 +176,7 @@ def test_an_answer_is_reused_in_later_calls_of_a_fleet_that_ask_for_it(made: Mad
     assert got["in a batch"].verdict.run != got["first"].verdict.run
 
 
-def test_an_answer_on_disk_is_reused_by_a_later_fleet_on_an_equal_machine(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_on_disk_outlive_their_fleet(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(reuse, "choose_provider", lambda _: SimpleNamespace(name="bwrap", image_digest=lambda: None))
 

@@ -267,9 +267,7 @@ def test_a_fleet_whose_machine_cannot_grade_does_not_start(machines: Machines) -
 
 
 @pytest.mark.parametrize("there", [[], ["node-1"]])
-def test_a_fleet_without_machines_in_time_is_an_error(
-    machines: Machines, there: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fleet_waits_for_machines(machines: Machines, there: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[type(machines.cluster).__module__], "_START_S", 0.1)
     machines.names = there
     why = "0 of the fleet's 1 machines can be used after" if there else r"no device of this kind \(it has: none\)"
@@ -297,9 +295,7 @@ def state(document: bytes) -> MachineState:
 
 
 @pytest.mark.parametrize(("gpus", "device", "count"), [(0, "CPU", 1), (2, "NVIDIA H100", 2), (1, "NVIDIA H100", 2)])
-def test_an_actor_has_the_workers_of_its_machine(
-    workers: dict[str, list[FakeWorker]], gpus: int, device: str, count: int
-) -> None:
+def test_an_actor_has_local_workers(workers: dict[str, list[FakeWorker]], gpus: int, device: str, count: int) -> None:
     started = state(asyncio.run(MachineActor(VERSION, "bwrap", None, gpus).start()))
     assert started.error == ""
     assert [worker.device for worker in started.workers] == [device] * count

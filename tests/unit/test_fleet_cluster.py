@@ -54,9 +54,7 @@ def test_an_address_is_host_and_port(given: str, tmp_path: Path) -> None:
         ("empty", "does not hold HOST:PORT"),
     ],
 )
-def test_an_invalid_address_is_refused(
-    given: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_addresses_are_refused(given: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").touch()
     with pytest.raises(UsageError, match=message):
@@ -118,9 +116,7 @@ def test_a_worker_gets_the_environment_of_its_machine() -> None:
     ("device", "here", "gpus", "cpu"),
     [("auto", True, True, False), ("auto", False, False, True), ("cpu", True, False, True), (None, True, False, False)],
 )
-def test_a_machine_offers_its_gpus_or_its_cpu_or_nothing(
-    device: Any, here: bool, gpus: bool, cpu: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_machine_offers(device: Any, here: bool, gpus: bool, cpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "cuda_is_here", lambda: here)
     options = machine._resources(device)
     assert ("--num-gpus=0" not in options) == gpus

@@ -70,9 +70,7 @@ def test_batches_of_one_fleet_know_of_each_other(competition: Path) -> None:
 
 
 @pytest.mark.parametrize("ended", ["ours", "lost", "unrecorded"])
-def test_the_allowance_of_an_unrecorded_job_is_returned(
-    competition: Path, monkeypatch: pytest.MonkeyPatch, ended: str
-) -> None:
+def test_unrecorded_jobs_return_their_allowance(competition: Path, monkeypatch: pytest.MonkeyPatch, ended: str) -> None:
     real, failures = recorder.record, [LedgerError("the disk is full")]
 
     def record(*arguments: object) -> object:

@@ -138,9 +138,7 @@ def test_two_jobs_with_one_run_id_do_not_get_each_others_answers() -> None:
     assert graded.verdict is not None
 
 
-def test_a_verdict_that_cannot_be_recorded_comes_with_the_error(
-    competition: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unrecorded_verdict_comes_with_the_error(competition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, failures = recorder.record, [LedgerError("the disk is full")]
 
     def record(*given: object) -> object:

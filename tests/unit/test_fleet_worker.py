@@ -165,9 +165,7 @@ def test_a_verdict_has_the_run_that_the_dispatcher_drew(worker: Worker, graders:
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_steps_are_reported_and_hidden_tests_run_as_the_request_says(
-    worker: Worker, graders: Graders, answers: Answers, timed: bool
-) -> None:
+def test_a_request_controls_steps_and_hidden(worker: Worker, graders: Graders, answers: Answers, timed: bool) -> None:
     worker.take(request(run=RUNS[0], timed=timed, progress=True, hidden=False))
     assert answers.one() == JobProgress(run=RUNS[0], step=Progress(Stage.TEST, 0, 1, "a test"))
     assert answers.one().error == ""
@@ -219,9 +217,7 @@ def test_our_failure_is_tried_once_more_in_new_sandboxes(worker: Worker, graders
     assert len(graders.made) == 2
 
 
-def test_another_version_of_a_problem_is_refused(
-    worker: Worker, graders: Graders, answers: Answers, competition: Path
-) -> None:
+def test_other_versions_are_refused(worker: Worker, graders: Graders, answers: Answers, competition: Path) -> None:
     worker.take(request(problem_sha256="0" * 64))
     refused = answers.one()
     assert refused.error_class == "ProblemError"
@@ -247,9 +243,7 @@ def test_no_more_are_graded_at_once_than_there_are_slots(worker: Worker, graders
     assert graders.most_at_once == 2
 
 
-def test_builds_take_no_slot_and_are_limited_by_the_processors(
-    worker: Worker, graders: Graders, answers: Answers
-) -> None:
+def test_builds_take_no_slot_but_a_processor_each(worker: Worker, graders: Graders, answers: Answers) -> None:
     goes_on, building, count = threading.Event(), list[int](), 2 + AHEAD - 1
     for number in range(count):
         graders.builds[f"# {number}"] = lambda number=number: building.append(number) or goes_on.wait(10)
@@ -305,9 +299,7 @@ def test_a_screens_baselines_are_timed_once_by_the_worker(worker: Worker, grader
     assert (Counter(graders.graded)["# eager"], Counter(graders.graded)["# other"]) == (1, 1)
 
 
-def test_a_baseline_of_a_changed_problem_is_timed_again(
-    worker: Worker, graders: Graders, answers: Answers, competition: Path
-) -> None:
+def test_changed_problems_need_new_times(worker: Worker, graders: Graders, answers: Answers, competition: Path) -> None:
     screened(worker, answers, RUNS[0])
     file = competition / "problems/double/problem.toml"
     file.write_text(file.read_text().replace("1_000_000", "2_000_000"))
@@ -315,9 +307,7 @@ def test_a_baseline_of_a_changed_problem_is_timed_again(
     assert Counter(graders.graded)["# eager"] == 2
 
 
-def test_no_baseline_is_timed_for_what_is_not_accepted_or_another_effort(
-    worker: Worker, graders: Graders, answers: Answers
-) -> None:
+def test_baselines_are_timed_only_for_accepted_screens(worker: Worker, graders: Graders, answers: Answers) -> None:
     graders.does[f"# {RUNS[0]}"] = in_turn(failed(Outcome.WRONG_ANSWER, problem="double"))
     [wrong] = screened(worker, answers, RUNS[0])
     assert wrong.verdict.outcome is Outcome.WRONG_ANSWER
@@ -326,9 +316,7 @@ def test_no_baseline_is_timed_for_what_is_not_accepted_or_another_effort(
     assert Counter(graders.graded)["# eager"] == 0
 
 
-def test_a_baseline_that_is_wrong_has_no_speedup_and_is_not_tried_again(
-    worker: Worker, graders: Graders, answers: Answers
-) -> None:
+def test_a_wrong_baseline_has_no_speedup_and_is_not_retried(worker: Worker, graders: Graders, answers: Answers) -> None:
     graders.does["# eager"] = in_turn(failed(Outcome.WRONG_ANSWER, problem="double"))
     got = screened(worker, answers, *RUNS[:3])
     assert [speedups(result) for result in got] == [[]] * 3
@@ -400,9 +388,7 @@ def test_a_job_that_failed_while_memory_was_short_is_graded_alone(
     assert outcome == (Outcome.ACCEPTED if again and not also_alone else verdict.outcome), "the last one counts"
 
 
-def test_the_watchdog_is_told_of_each_step_and_stopped_after_the_last(
-    competition: Path, graders: Graders, answers: Answers
-) -> None:
+def test_the_watchdog_learns_of_steps_until_the_last(competition: Path, graders: Graders, answers: Answers) -> None:
     watchdog = create_autospec(Watchdog, instance=True)
     worker = Worker(competition, "cpu", 1, answers, watchdog)
     goes_on = threading.Event()
@@ -488,9 +474,7 @@ def test_stopping_ends_the_sandboxes_of_all_jobs_and_begins_no_other(
     assert list(tmp_path.glob("kernelmark-*")) == [], "no traceback is kept"
 
 
-def test_a_request_that_is_cut_off_ends_the_sandboxes_as_the_end_of_requests_does(
-    worker: Worker, graders: Graders
-) -> None:
+def test_a_truncated_request_ends_the_sandboxes(worker: Worker, graders: Graders) -> None:
     """A dispatcher that is killed while it writes leaves an incomplete line."""
 
     def until_closed() -> None:

@@ -120,9 +120,7 @@ def test_organizers_see_frozen_results_and_published_pages_do_not(
     [(NOW + DAY, ""), (NOW + 3 * DAY, "2d"), (NOW - HOUR / 2, "2d")],
     ids=["none", "yet", "over"],
 )
-def test_it_is_shown_without_a_freeze_before_it_and_once_the_problem_is_closed(
-    deadline: datetime, freeze: str, frozen: Path, command: Command
-) -> None:
+def test_results_outside_a_freeze_are_shown(deadline: datetime, freeze: str, frozen: Path, command: Command) -> None:
     scheduled(frozen, deadline, freeze)
     for given in (("board",), ("runs",), ("show", HIDDEN), ("board", "--write"), ("site", "build")):
         assert shown(frozen, command(*given).out), given

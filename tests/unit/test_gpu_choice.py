@@ -22,9 +22,7 @@ def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("address", "index"), [("0000:1b:00.0", 0), ("0000:43:00.0", 1), ("0000:52:00.0", 2)])
-def test_the_sandbox_gets_the_gpu_that_the_judge_uses(
-    listing: Path, monkeypatch: pytest.MonkeyPatch, address: str, index: int
-) -> None:
+def test_sandboxes_get_the_judges_gpu(listing: Path, monkeypatch: pytest.MonkeyPatch, address: str, index: int) -> None:
     monkeypatch.setattr(gpu, "address_in_use", lambda: address)
     assert gpu.index_in_use() == index
     assert gpu._minor(index) == CARDS[address]

@@ -103,9 +103,7 @@ def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tm
         (("ada/k.py", "bob.py"), ["ada", "bob"]),
     ],
 )
-def test_a_folder_around_all_hand_ins_is_told_from_an_authors_own(
-    files: tuple[str, ...], authors: list[str], tmp_path: Path
-) -> None:
+def test_a_common_folder_is_not_an_authors_folder(files: tuple[str, ...], authors: list[str], tmp_path: Path) -> None:
     assert [each.author for each in submissions_in(folder(tmp_path, dict.fromkeys(files, KERNEL)))] == authors
 
 
@@ -395,9 +393,7 @@ def test_a_table_of_moments_names_authors_in_any_of_their_forms(closed: Path, co
         ("in.csv", b"\xff\xfe", "in.csv cannot be read as CSV"),
     ],
 )
-def test_an_invalid_time_of_submission_gets_one_line(
-    closed: Path, course: Course, when: str | None, table: str | bytes, line: str
-) -> None:
+def test_bad_times_are_refused(closed: Path, course: Course, when: str | None, table: str | bytes, line: str) -> None:
     (course.folder / "in.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
     said = course.grade(closed, *(("--handed-in", when) if when else ()))
     assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
@@ -459,9 +455,7 @@ def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(closed
         (("--late", "o" * 101), "is not a valid name"),
     ],
 )
-def test_an_error_that_concerns_everyone_is_printed_once_and_writes_nothing(
-    closed: Path, course: Course, given: tuple[str, ...], why: str
-) -> None:
+def test_an_error_for_everyone_is_printed_once(closed: Path, course: Course, given: tuple[str, ...], why: str) -> None:
     late = (DEADLINE + timedelta(days=4)).isoformat()
     course.handed_in((name, late) for name in ("ada", "bob", "dan", "eve"))
     (course.folder / "marks.csv").write_text("of the last time\n")

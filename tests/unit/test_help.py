@@ -57,9 +57,7 @@ def test_every_command_is_in_one_section_and_submit_says_its_version(run: Comman
         (["grade"], "dou", ["double"]),
     ],
 )
-def test_the_shell_completes_what_the_project_has(
-    words: list[str], incomplete: str, found: list[str], project: Path
-) -> None:
+def test_the_shell_completes_project_names(words: list[str], incomplete: str, found: list[str], project: Path) -> None:
     (project / "reference/double").mkdir(parents=True)
     (project / "reference/double/eager.py").touch()
     assert [each.value for each in completed(words, incomplete)] == found
@@ -83,9 +81,7 @@ def completed(words: list[str], incomplete: str) -> list[click.shell_completion.
     return ShellComplete(main, {}, "kernelmark", "_KERNELMARK_COMPLETE").get_completions(words, incomplete)
 
 
-def test_a_submission_from_stdin_is_given_with_its_language(
-    run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stdin_needs_a_language(run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge(accepted())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"def twice(x, y): y.copy_(2 * x)\n")))
     assert run("submit", "double", "-", "--language", "py").code == 0

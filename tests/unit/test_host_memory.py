@@ -69,9 +69,7 @@ def mapping_on(driver: MagicMock, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(("node", "used"), [(3, 3), (-1, 0)])
-def test_the_driver_is_asked_for_memory_of_the_node_next_to_the_device(
-    node: int, used: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_taken_from_the_node_of_the_device(node: int, used: int, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = fake_driver(node)
     mapping = mapping_on(driver, monkeypatch)
     mapping.create(4 * MIB, 1, in_host=True)
@@ -87,9 +85,7 @@ def test_the_driver_is_asked_for_memory_of_the_node_next_to_the_device(
     ]
 
 
-def test_a_window_fits_both_kinds_of_granules_and_is_mapped_for_the_device_to_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_window_fits_both_granules_and_is_mapped_for_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = fake_driver()
     mapping = mapping_on(driver, monkeypatch)
     in_host = mapping.DeviceWindow(1, 1, writable=False, in_host=True)
@@ -101,9 +97,7 @@ def test_a_window_fits_both_kinds_of_granules_and_is_mapped_for_the_device_to_re
 
 
 @pytest.mark.parametrize("shares", [0, None])
-def test_a_driver_that_cannot_gets_a_message_with_the_problems_key(
-    shares: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incapable_driver_is_reported_with_the_key(shares: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     mapping = mapping_on(fake_driver(shares=shares), monkeypatch)
     vmm = SimpleNamespace(VmmArena=lambda nbytes, *, in_host: mapping.check_host(0))
     monkeypatch.setitem(sys.modules, "harness.arena.vmm", vmm)

@@ -230,9 +230,7 @@ def test_drawn_tensors_are_copied_to_where_a_call_finds_them() -> None:
         (torch.ones(2).double(), torch.zeros(2), "made torch.float64 [2] for `w`, which is torch.float32 [2]"),
     ],
 )
-def test_drawn_values_that_do_not_fit_the_problem_are_refused(
-    drawn: Any, tensors: Tensor | list[Tensor], message: str
-) -> None:
+def test_drawn_values_must_fit_the_problem(drawn: Any, tensors: Tensor | list[Tensor], message: str) -> None:
     with pytest.raises(TypeError) as refused:
         put("w", drawn, tensors)
     assert str(refused.value) == f"the reference {message}"

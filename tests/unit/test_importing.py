@@ -166,7 +166,7 @@ REFUSED: list[tuple[list[tuple[Any, Any]], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("cases", "more", "why"), REFUSED, ids=[why for *_, why in REFUSED])
-def test_a_foreign_problem_that_the_format_cannot_express_is_refused(
+def test_inexpressible_problems_are_refused(
     tmp_path: Path, cases: list[tuple[Any, Any]], more: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(NotImportedError, match=why):
@@ -458,9 +458,7 @@ def test_a_problem_from_outside_the_project_holds_no_path_of_this_machine(tmp_pa
         (lambda checkout: (checkout / "set/p/reference.py").write_text("x"), "has changed since it was imported; imp"),
     ],
 )
-def test_a_missing_or_changed_file_of_a_checkout_is_reported(
-    tmp_path: Path, change: Callable[[Path], object], line: str
-) -> None:
+def test_a_missing_foreign_file_is_reported(tmp_path: Path, change: Callable[[Path], object], line: str) -> None:
     _, checkout, made = outside(tmp_path)
     change(checkout)
     with pytest.raises(ProblemError) as refused:

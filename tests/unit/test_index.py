@@ -235,9 +235,7 @@ def _behind(file: Path, path: Path) -> None:
     [_deleted, _overwritten, _damaged, _of_another_version, _with_a_trigger, _of_another_ledger, _shorter,
      _written_again, _behind],
 )  # fmt: skip
-def test_a_damaged_or_outdated_index_is_rebuilt_from_the_ledger(
-    happens: Callable[[Path, Path], None], path: Path, file: Path
-) -> None:
+def test_the_ledger_decides_not_the_index(happens: Callable[[Path, Path], None], path: Path, file: Path) -> None:
     believed(JsonlLedger(path, Index(file)))
     happens(file, path)
     believed(JsonlLedger(path, Index(file)))

@@ -103,9 +103,7 @@ def test_an_existing_project_is_left_alone(here: Path, invoke: Command, there: s
         (("new", "--course", "--problem", "softmax"), "--problem: a course has its own"),
     ],
 )
-def test_a_project_that_cannot_be_made_gets_one_line(
-    here: Path, invoke: Command, arguments: tuple[str, ...], says: str
-) -> None:
+def test_a_failed_init_gets_one_line(here: Path, invoke: Command, arguments: tuple[str, ...], says: str) -> None:
     (here / "a-file").touch()
     said = invoke("init", *arguments)
     assert (said.code, said.err.count("\n")) == (2, 1)

@@ -66,9 +66,7 @@ def found(place: Path, roster: Roster = NOBODY) -> Mapping[str, CourseSubmission
         ([f"a/b/c/Ada_1{TAIL}"], {"Ada": "1"}),
     ],
 )  # fmt: skip
-def test_the_author_follows_from_the_layout(
-    place: Made, files: list[str], authors: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_layout_names_the_author(place: Made, files: list[str], authors: dict[str, str], tmp_path: Path) -> None:
     of = found(place(tmp_path, dict.fromkeys(files, KERNEL)))
     assert {author: each.owner.id for author, each in of.items()} == authors
     assert [each.submission().name in ("k.py", "k-1.py", "ada.py", "bob.py", files[0][9:]) for each in of.values()] == [

@@ -75,9 +75,7 @@ def test_a_process_that_outlived_its_parents_is_of_the_worker_in_its_environment
     [(os.getpid(), True), (1 << 30, True), (os.getppid(), False)],
     ids=["ours", "ended", "another"],
 )
-def test_a_container_of_ours_or_of_a_judge_that_has_ended_is(
-    judge: int, counts: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_containers_and_orphans_are_left_behind(judge: int, counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leftovers.shutil, "which", lambda _name: "docker")
     monkeypatch.setattr(leftovers, "_labelled", lambda: {f"c0ffee {judge}"})
     monkeypatch.setattr(leftovers.time, "sleep", lambda _seconds: None)

@@ -81,9 +81,7 @@ def test_the_union_comes_by_time_behind_what_both_begin_with() -> None:
     shared=st.integers(0, 2),
     again=st.booleans(),
 )
-def test_nothing_is_lost_and_merging_is_symmetric_and_settles(
-    minutes: list[tuple[bool, int]], shared: int, again: bool
-) -> None:
+def test_merging_is_lossless_and_symmetric(minutes: list[tuple[bool, int]], shared: int, again: bool) -> None:
     base = lines(*(verdict(900 + n) for n in range(shared)))
     mine = [verdict(n, minute) for n, (ours, minute) in enumerate(minutes) if ours]
     others = [verdict(n, minute) for n, (ours, minute) in enumerate(minutes) if not ours]

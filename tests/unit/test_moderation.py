@@ -223,9 +223,7 @@ def test_a_late_verdict_is_never_there_without_its_event(ledger: JsonlLedger) ->
     assert [run.author for run in table.set_aside] == ["eve"]
 
 
-def test_the_commands_speak_of_a_source_and_of_an_author(
-    ledger: JsonlLedger, command: Command, competition: Path
-) -> None:
+def test_moderation_of_a_source_or_an_author(ledger: JsonlLedger, command: Command, competition: Path) -> None:
     other = JsonlLedger(competition / "leaderboard/results/gelu.jsonl")
     other.append(accepted(run="f" * 16, author="eve", problem="gelu"))
     said = command("moderate", "disqualify", "aaaa", "--source", "--actor", "grace", "--reason", "reads the clock")
@@ -361,9 +359,7 @@ def test_an_event_is_listed_and_undone_by_its_id(ledger: JsonlLedger, command: C
     ("event", "told"),
     [("ffff", "event 'ffff' was never recorded here"), ("", "event '' was never"), ("late", "says how late a run was")],
 )
-def test_an_event_that_cannot_be_undone_gets_one_line(
-    ledger: JsonlLedger, command: Command, event: str, told: str
-) -> None:
+def test_impossible_undo_gets_one_line(ledger: JsonlLedger, command: Command, event: str, told: str) -> None:
     late = accepted(run="f" * 16, author="eve")
     remark = Moderation(run=late.run, action="late", actor="x", reason="1 day late", created_at=EPOCH)
     ledger.append(late, remark)

@@ -96,9 +96,7 @@ def test_a_backup_restored_elsewhere_is_the_same_competition(held: Path, tmp_pat
     assert all(stale for _, rows in other for _, _, stale in rows), "another salt is another problem"
 
 
-def test_a_fork_that_holds_a_competition_is_upgraded(
-    held: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fork_of_a_competition_is_upgraded(held: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private = tmp_path / "srv/private-cases"
     upstream = tmp_path / "upstream"
     shutil.copytree(

@@ -152,9 +152,7 @@ def test_a_sandbox_that_shows_them_is_refused(private: Path, monkeypatch: pytest
             PreparedJob.prepare(Settings.load(sandbox=sandbox), "double", submission, author="ada").check()
 
 
-def test_a_result_without_private_cases_next_to_others_gets_a_warning(
-    problem: Problem, competition: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missing_private_cases_warn(problem: Problem, competition: Path, caplog: pytest.LogCaptureFixture) -> None:
     recorded(competition, problem)
     submission = Submission.of("# eve\n", "py", author="eve", name="kernel.py")
     verdict = accepted(submission=submission, problem="double")

@@ -91,9 +91,7 @@ def test_only_a_source_that_may_be_shown_is_linked(competition: Path, rules: str
         assert (path.parent / link).read_text() == "# mine\n"
 
 
-def test_a_board_is_published_from_the_ledger_of_its_problem_alone(
-    competition: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_board_reads_only_its_ledger(competition: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     for slug in ("double", "softmax"):
         submission = Submission.of("# mine\n", "py", author="ada", name="kernel.py")
         recorded(submission, accepted(problem=slug))

@@ -59,9 +59,7 @@ def test_a_terminal_shows_the_step_and_gets_its_cursor_back_after_a_failure(monk
 
 
 @pytest.mark.parametrize(("variable", "value", "bar"), [("TERM", "dumb", False), ("NO_COLOR", "1", True)])
-def test_dumb_terminals_get_no_bar_and_colourless_ones_a_plain_bar(
-    variable: str, value: str, bar: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bars_by_kind_of_terminal(variable: str, value: str, bar: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv(variable, value)
     stream = Terminal()

@@ -47,9 +47,7 @@ def test_what_is_due_a_hundred_times_is_published_at_once_and_at_the_end(publish
     assert 1 <= published.count("softmax") <= 2
 
 
-def test_what_is_due_while_another_is_published_is_published_later(
-    published: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_becomes_due_meanwhile_is_published_later(published: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go = threading.Event(), threading.Event()
 
     def slow(settings: Settings, slug: str) -> list[Table]:

@@ -135,7 +135,7 @@ def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
     assert run("submit", "double", "kernel.py", "--no-record").code == 0
 
 
-def test_a_board_that_cannot_be_written_does_not_lose_the_record(
+def test_a_board_failure_keeps_the_record(
     run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELMARK_BOARD", str(project / "kernelmark.toml" / "BOARD.md"))

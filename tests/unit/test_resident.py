@@ -220,9 +220,7 @@ def test_the_key_of_the_resident_worker_changes_with_its_environment(
     [("docker", True, True), ("docker", False, True), ("bwrap", True, True), ("bwrap", False, False),
      ("process", True, False)],
 )  # fmt: skip
-def test_none_waits_where_a_submission_is_its_user(
-    monkeypatch: pytest.MonkeyPatch, name: str, root: bool, confined: bool
-) -> None:
+def test_no_resident_for_the_same_user(monkeypatch: pytest.MonkeyPatch, name: str, root: bool, confined: bool) -> None:
     provider = sandbox.provider(name)  # type: ignore[arg-type]
     with monkeypatch.context() as patched:
         patched.setattr(place.os, "geteuid", lambda: 0 if root else 1000)
@@ -238,9 +236,7 @@ def test_none_waits_where_a_sandbox_shows_its_socket(tmp_path: Path) -> None:
     ("variable", "value", "why"),
     [("CI", "true", "CI=true"), ("KERNELMARK_DEBUG", "1", "KERNELMARK_DEBUG is set"), ("HOME", "/", "")],
 )
-def test_where_the_resident_worker_is_disabled(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, why: str
-) -> None:
+def test_when_no_worker_stays_resident(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, why: str) -> None:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("KERNELMARK_DEBUG", raising=False)
     monkeypatch.setenv(variable, value)

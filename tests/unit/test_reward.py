@@ -140,9 +140,7 @@ def test_a_wide_interval_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(("widest", "earned"), [(None, 4), (1.2, 4), (1.11, 4), (1.1, ACCEPTED), (1, ACCEPTED)])
-def test_where_it_is_asked_for_a_speedup_in_a_wide_interval_is_worth_what_is_right(
-    widest: float | None, earned: float
-) -> None:
+def test_on_request_a_wide_interval_earns_no_speedup(widest: float | None, earned: float) -> None:
     (given,) = timed(2.0).speedups
     wide = given.model_copy(update={"ratio": given.ratio.model_copy(update={"low": 1.9, "high": 1.9 * 1.105})})
     graded = timed(2.0).model_copy(update={"speedups": (wide,)})
@@ -184,9 +182,7 @@ def test_the_parts_say_what_a_reward_is_made_of(graded: Check, parts: tuple[floa
 
 
 @given(outcome=st.sampled_from(OTHERWISE), passed=st.integers(0, 50), more=st.integers(0, 50), wrong=st.integers(1, 50))
-def test_more_tests_passed_never_earn_less_and_never_as_much_as_accepted(
-    outcome: Outcome, passed: int, more: int, wrong: int
-) -> None:
+def test_more_passed_tests_never_earn_less(outcome: Outcome, passed: int, more: int, wrong: int) -> None:
     fewer = reward(ended(outcome, passed, wrong, more))
     assert reward(ended(Outcome.REJECTED, passed, wrong, more)) == 0 <= fewer
     assert fewer == reward(ended(outcome, passed, wrong + more, 0)), "not run is not passed"

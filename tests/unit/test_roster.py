@@ -67,9 +67,7 @@ def test_everyone_of_the_roster_has_a_row_with_the_id(competition: Path, command
     assert {one["author"] for one in listed if one["note"] == "handed in nothing"} == {"Kim-Lee-20101", "Eve"}
 
 
-def test_a_name_takes_no_hand_in_of_the_person_with_the_id(
-    competition: Path, command: Command, judge: Answering
-) -> None:
+def test_a_name_does_not_take_another_ids_hand_in(competition: Path, command: Command, judge: Answering) -> None:
     hand_in(competition, f"Ada Lovelace_31415{MOODLE}", "Ada Lovelace.py", "falcon.py", "Kim Lee.py")
     judge(*(accepted() for _ in range(4)))
     assert graded(command, "--no-record", "--csv", "marks.csv").code == 0

@@ -189,9 +189,7 @@ def test_the_budget_ends_it_where_the_time_is_known(monkeypatch: pytest.MonkeyPa
     assert (len(result.rounds), result.stop_reason) == (8, "budget")
 
 
-def test_a_submission_that_was_slow_until_the_size_was_decided_is_measured_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_submission_that_was_slow_only_at_first_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = Steady()
     rounds.calls = 1  # as if its first calls had taken 20 ms each
     result = measured(rounds, monkeypatch)

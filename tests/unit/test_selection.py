@@ -73,9 +73,7 @@ def test_a_selection_counts_once_the_problem_is_closed(open_problem: Path, comma
     assert command("verify").code == 0
 
 
-def test_a_run_that_was_not_accepted_is_selected_with_a_warning(
-    open_problem: Path, command: Command, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_selecting_a_failure_warns(open_problem: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
     kernel, run = Submission.of("# wrong\n", "py", author="ada", name="kernel.py"), "4" * 16
     sha256 = load(open_problem / "problems/double").sha256
     given = {"run": run, "created_at": NOW - DAY, "submission": kernel, "problem_sha256": sha256}
@@ -109,9 +107,7 @@ def test_the_final_grading_takes_what_was_selected(open_problem: Path, command: 
         (("99",), "was never recorded here"),
     ],
 )
-def test_an_invalid_selection_is_refused(
-    arguments: tuple[str, ...], error: str, open_problem: Path, command: Command
-) -> None:
+def test_refused_selections(arguments: tuple[str, ...], error: str, open_problem: Path, command: Command) -> None:
     before = (open_problem / LEDGER).read_bytes()
     said = command("select", *arguments, "--author", "ada")
     assert (said.code, error in said.err) == (2, True), said.err
@@ -122,9 +118,7 @@ def test_an_invalid_selection_is_refused(
     assert (open_problem / LEDGER).read_bytes() == before
 
 
-def test_a_selection_of_a_run_that_is_not_there_is_a_fault_and_merges_keep_selections(
-    open_problem: Path, command: Command
-) -> None:
+def test_verify_and_merge_know_selections(open_problem: Path, command: Command) -> None:
     path = open_problem / LEDGER
     base = path.read_bytes()
     command("select", SLOW, "--author", "ada")

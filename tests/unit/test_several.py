@@ -154,9 +154,7 @@ def test_an_impossible_jobs_option_gets_a_warning(
     assert "the sandbox process does not isolate, so submissions are graded one after the other" in said
 
 
-def test_results_are_reported_in_order_and_recorded_as_they_come(
-    base: str, fakes: type[FakeFleet], command: Command
-) -> None:
+def test_reports_are_in_order_and_records_at_once(base: str, fakes: type[FakeFleet], command: Command) -> None:
     submitted(ada=RIGHT, bob="# broken\n", eve="# wrong\n", joe=RIGHT, zoe="a\0b")
     said = command("grade", "--changed", base, "--jobs", "3")
     assert said.code == 7
@@ -230,9 +228,7 @@ def test_where_the_fleet_fails_the_rest_is_our_fault(base: str, fakes: type[Fake
 
 
 @pytest.mark.full
-def test_the_samples_of_all_problems_are_checked_at_a_time(
-    competition: Path, fakes: type[FakeFleet], command: Command
-) -> None:
+def test_samples_of_all_problems_share_a_fleet(competition: Path, fakes: type[FakeFleet], command: Command) -> None:
     folder = competition / "problems/double/samples"
     folder.mkdir()
     (folder / "right.py").write_text(RIGHT)
@@ -259,9 +255,7 @@ def test_a_report_held_back_by_an_earlier_one_is_printed_at_the_end(capsys: pyte
     assert capsys.readouterr().out == "3.py\n\n"
 
 
-def test_the_parallel_self_test_makes_the_same_requests(
-    fakes: type[FakeFleet], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_parallel_self_test_makes_the_same_requests(fakes: type[FakeFleet], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case as often as it wants, a twin once, under the author and the name that may be the attack."""
     cases = [each for each in attacks() if "cuda" in each.devices and each.twin == "torch_mul"]
     twin = next(each for each in honest() if each.label == "torch_mul")
@@ -332,9 +326,7 @@ def test_on_a_cpu_the_self_test_is_one_case_after_the_other(command: Command) ->
 
 
 @pytest.mark.parametrize(("reuse", "graded"), [(True, 1), (False, 3)])
-def test_a_fleet_grades_the_same_source_again_without_reuse(
-    competition: Path, monkeypatch: pytest.MonkeyPatch, reuse: bool, graded: int
-) -> None:
+def test_reuse_can_be_turned_off(competition: Path, monkeypatch: pytest.MonkeyPatch, reuse: bool, graded: int) -> None:
     workers = [FakeWorker(slots=2), FakeWorker(slots=2)]
     monkeypatch.setattr(judges, "local_workers", lambda *_, devices: workers[:devices])
     monkeypatch.setattr(judges, "providers", lambda _: [Provider("bwrap")])
@@ -347,9 +339,7 @@ def test_a_fleet_grades_the_same_source_again_without_reuse(
     assert sum(result.duplicate for result in results) == 3 - graded
 
 
-def test_in_this_process_one_failure_keeps_no_other_from_being_graded(
-    competition: Path, judge: Answering, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_failure_stops_no_other(competition: Path, judge: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = judge(ZeroDivisionError("a mistake of ours"), accepted(), failed(Outcome.WRONG_ANSWER))
     steps: list[Progress] = []
     monkeypatch.setenv("KERNELMARK_DEBUG", "1")

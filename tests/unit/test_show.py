@@ -435,9 +435,7 @@ def test_a_problem_shows_its_statement_fills_and_baselines_in_80_columns() -> No
         (timedelta(days=-2, minutes=-1), {"late": LATE}, "closed since 2026-02-28 23:59 UTC"),
     ],
 )
-def test_problems_are_listed_with_their_deadline_and_the_authors_places(
-    left: timedelta, rules: dict[str, object], told: str
-) -> None:
+def test_problems_are_listed_with_deadline_and_places(left: timedelta, rules: dict[str, object], told: str) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)
     softmax = load(PROBLEMS / "softmax")
     closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left, "tags": (), **rules})
@@ -612,9 +610,7 @@ def test_lowered_clocks_are_counted_and_absent_sensors_are_left_out() -> None:
          ["2048 square: the interval stayed wide; grade again on a quiet machine"]),
     ],
 )  # fmt: skip
-def test_cases_that_did_not_converge_are_named_with_the_remedy(
-    reasons: list[str], effort: Effort, expected: list[str]
-) -> None:
+def test_unconverged_cases_are_shown_with_remedy(reasons: list[str], effort: Effort, expected: list[str]) -> None:
     result = accepted(modes=["calls"] * len(reasons), effort=effort)
     cases = tuple(b.model_copy(update={"stop_reason": r}) for b, r in zip(result.benchmarks, reasons, strict=True))
     result = result.model_copy(update={"benchmarks": cases})
@@ -653,9 +649,7 @@ def test_a_doubt_is_shown_once_for_all_its_cases() -> None:
     [(0.75, "quick", "75 % confidence, not 95 %, as too few rounds were measured; grade again without --quick"),
      (0.75, "default", "; grade again with --thorough"), (0.9375, "quick", None), (0.969, "default", None)],
 )  # fmt: skip
-def test_intervals_have_one_level_and_one_that_is_far_from_it_is_a_doubt(
-    reached: float, effort: Effort, told: str | None
-) -> None:
+def test_a_confidence_far_from_95_percent_is_a_doubt(reached: float, effort: Effort, told: str | None) -> None:
     result = accepted(effort=effort)
     result = result.model_copy(update={"score": result.score.model_copy(update={"confidence": reached})})
     assert "95 % interval" in text(show.verdict(result))

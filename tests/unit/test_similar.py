@@ -139,9 +139,7 @@ def test_two_people_have_one_row_and_who_is_alike_is_in_a_group() -> None:
     assert pairs[0].similarity == 1.0
 
 
-def test_hand_ins_without_a_record_are_compared_with_earlier_ones_and_shown(
-    competition: Path, command: Command
-) -> None:
+def test_hand_ins_are_compared_with_earlier_ones_without_a_record(competition: Path, command: Command) -> None:
     files = {
         "now/ada.py": STARTER + OWN["ada"] + "# <script>alert(1)</script>\n",
         "now/bob.py": STARTER + OWN["bob"],

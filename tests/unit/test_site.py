@@ -147,9 +147,7 @@ def test_the_statement_is_markdown_without_html(site: SiteProject) -> None:
     assert not [link for link in links if "javascript" in link or link.endswith(".py")]
 
 
-def test_records_and_the_newest_runs_of_each_author_keep_their_pages(
-    project: SiteProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_and_newest_runs_keep_their_pages(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
     def kept() -> set[str]:
         project.build()
         return {path.stem[0] for path in (project.out / "runs").glob("*.html")}
@@ -332,9 +330,7 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(site: SiteProject) -> N
 
 
 @pytest.mark.parametrize(("runs", "devices", "cases", "drawn"), [(30, 3, 12, 24), (2, 1, 40, 28)])
-def test_the_plots_of_a_problem_leave_its_page_small(
-    site: SiteProject, runs: int, devices: int, cases: int, drawn: int
-) -> None:
+def test_plots_leave_a_page_small(site: SiteProject, runs: int, devices: int, cases: int, drawn: int) -> None:
     """There is room for 28 cases: of two boards with 12 each, or of one that has more."""
     for index in range(runs):
         modes = ("replayed",) * cases
@@ -389,9 +385,7 @@ def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SitePro
     assert made == {f"{a * 16}-{b * 16}" for a, b in ("bc", "cd", "bd")}
 
 
-def test_times_of_two_devices_of_one_name_differ_only_beyond_4_percent(
-    site: SiteProject,
-) -> None:
+def test_times_of_two_devices_differ_only_beyond_4_percent(site: SiteProject) -> None:
     for author, ns, run, card in (("ada", 50_000, "a", "one"), ("bob", 51_500, "b", "other"), ("cyd", 60_000, "c", "")):
         site.add(run_of(author, ns, run, card=card))
     site.build()

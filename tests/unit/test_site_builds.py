@@ -73,9 +73,7 @@ def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProje
     }
 
 
-def test_stale_rows_rebuild_exactly_the_pages_that_show_them(
-    project: SiteProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stale_rows_rebuild_only_pages_showing_them(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
     from leaderboard.publishing.site import folder
 
     due: set[str] = set()
@@ -159,7 +157,7 @@ def test_a_file_that_was_changed_or_removed_is_made_again(project: SiteProject) 
     assert (project.out / "devices.html").exists()
 
 
-def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
+def test_the_next_build_repairs_a_killed_one(
     project: SiteProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from leaderboard.publishing.site import folder
@@ -191,9 +189,7 @@ def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
     assert {path: content for path, (_, content) in project.files().items()} == whole
 
 
-def test_a_new_version_of_the_code_builds_everything_anew(
-    project: SiteProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_version_of_the_code_rebuilds_all(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
     from leaderboard.publishing.site import build
 
     before = project.files()

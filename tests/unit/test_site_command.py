@@ -79,9 +79,7 @@ def test_a_changed_problem_is_read_anew(project: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("out", ["/", ".", "problems", "leaderboard"])
-def test_a_folder_of_the_project_is_not_written_into(
-    project: Path, capsys: pytest.CaptureFixture[str], out: str
-) -> None:
+def test_project_folders_are_not_written_into(project: Path, capsys: pytest.CaptureFixture[str], out: str) -> None:
     before = sorted(project.rglob("*"))
     assert built("--out", out) == 2
     assert f"kernelmark: error: {out} holds files of the project itself" in capsys.readouterr().err

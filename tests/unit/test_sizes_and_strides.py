@@ -110,9 +110,7 @@ def test_a_case_whose_outputs_all_lack_elements_gets_one_line(tmp_path: Path) ->
         ((), ()),
     ],
 )
-def test_red_zones_and_elements_make_up_the_region(
-    tmp_path: Path, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> None:
+def test_elements_and_zones_cover_the_region(tmp_path: Path, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     stated = f"strides = {list(strides)}," if shape else ""
     layout = layout_of(load(write(tmp_path, shape=str(list(shape)), strides=stated, dtype="float16")))
     owned = torch.zeros(layout.output_stride, dtype=torch.int32)

@@ -198,9 +198,7 @@ def test_a_file_of_the_problem_is_copied_and_without_one_there_is_the_signature(
         ("torch", "none/a.py", "none/a.py cannot be written: there is no folder none; make it first"),
     ],
 )
-def test_a_first_kernel_that_cannot_be_written_gets_one_line(
-    settings: Settings, lang: start.Start | None, file: str, message: str
-) -> None:
+def test_invalid_starts_get_one_line(settings: Settings, lang: start.Start | None, file: str, message: str) -> None:
     Path("taken.py").write_text("mine")
     with pytest.raises(UsageError, match=message):
         start.write(settings, "softmax", lang, Path(file))

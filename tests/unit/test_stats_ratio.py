@@ -231,9 +231,7 @@ def test_one_estimate_stands_as_it_is() -> None:
         ([(0.0, 0.1), (0.3, 0.1), (-0.1, 0.2)], 6.21379 / 65.52166, 1 / math.sqrt(65.52166)),
     ],
 )
-def test_pooling_agrees_with_calculations_by_hand(
-    estimates: list[tuple[float, float]], mean: float, error: float
-) -> None:
+def test_pooling_agrees_with_hand_results(estimates: list[tuple[float, float]], mean: float, error: float) -> None:
     assert logs(pool([near(*estimate) for estimate in estimates])) == pytest.approx((mean, error), abs=1e-6)
 
 

@@ -48,9 +48,7 @@ def _append(competition: Path, author: str, ns: int) -> None:
 ONLY = ("grade", "--changed", "main", "--head", "theirs", "--only", "ada", "--no-record", "--format", "json")
 
 
-def test_a_forged_line_of_the_record_is_refused_and_its_honest_twin_is_graded(
-    main: Path, command: Command, graded: list[Submission]
-) -> None:
+def test_a_forged_record_is_refused_an_honest_one_not(main: Path, command: Command, graded: list[Submission]) -> None:
     said = command(*ONLY)
     assert (said.code, [each["path"] for each in items(said.out)]) == (0, [OWN])
     graded.clear()
@@ -71,9 +69,7 @@ def test_a_forged_line_of_the_record_is_refused_and_its_honest_twin_is_graded(
     assert '"author":"ada"' in shown, "whoever looks at the branch sees the line"
 
 
-def test_another_file_is_listed_and_graded_only_with_permission(
-    main: Path, command: Command, graded: list[Submission]
-) -> None:
+def test_another_file_needs_permission(main: Path, command: Command, graded: list[Submission]) -> None:
     commit(main, {"docs/index.md": "other\n", "tools/own.sh": "true\n"})
     said = command(*ONLY)
     assert (said.code, graded) == (2, [])
@@ -159,9 +155,7 @@ def test_own_files_may_be_moved_and_removed(main: Path, command: Command, graded
     assert (said.code, [each.name for each in graded]) == (0, ["other.py"])
 
 
-def test_changes_on_main_are_not_attributed_to_the_branch(
-    main: Path, command: Command, graded: list[Submission]
-) -> None:
+def test_changes_on_main_are_not_the_branchs(main: Path, command: Command, graded: list[Submission]) -> None:
     git(main, "checkout", "-q", "main")
     commit(main, {"docs/index.md": "newer\n", "problems/double/README.md": "newer\n"})
     assert command(*ONLY).code == 0
@@ -171,9 +165,7 @@ def test_changes_on_main_are_not_attributed_to_the_branch(
     assert len(graded) == 2
 
 
-def test_a_change_is_not_hidden_between_two_common_ancestors(
-    main: Path, command: Command, graded: list[Submission]
-) -> None:
+def test_two_common_ancestors_hide_no_change(main: Path, command: Command, graded: list[Submission]) -> None:
     """After merges in both directions git compares with one common ancestor of several, in which a line may be gone."""
     one = git(main, "rev-parse", "theirs").strip()
     git(main, "checkout", "-q", "main")

@@ -215,9 +215,7 @@ def test_a_result_anywhere_else_is_copied_once(of: Callable[[Tensor], Tensor], m
         (lambda y, z: (y.flip(0), z), ([1, 0], [2, 3])),
     ],
 )
-def test_results_in_each_others_memory_are_read_before_they_are_written(
-    of: Callable[[Tensor, Tensor], Any], expected: Sequence[list[int]]
-) -> None:
+def test_overlapping_results_are_read_first(of: Callable[[Tensor, Tensor], Any], expected: Sequence[list[int]]) -> None:
     memory = torch.arange(4.0)
     y, z = memory[:2], memory[2:]
     Results({"tuple": ["y", "z"]}, {"y": y, "z": z}).take(of(y, z))
@@ -349,9 +347,7 @@ class Two(torch.nn.Module):
         (Two, "module", "missing a required argument: 'y'"),
     ],
 )
-def test_a_function_with_other_arguments_learns_the_right_ones(
-    entry: Callable[..., Any], style: Style, why: str
-) -> None:
+def test_wrong_parameters_get_the_right_signature(entry: Callable[..., Any], style: Style, why: str) -> None:
     forms = Forms(init=(1, 2), arguments=("x",), result="y")
     with pytest.raises(CallError) as refused:
         prepared(entry, style, forms, x=torch.ones(3), y=torch.ones(3))

@@ -142,9 +142,7 @@ def test_a_container_that_stays_is_an_error_in_the_end(
     assert time.monotonic() - started < 25
 
 
-def test_a_container_whose_processes_cannot_be_ended_is_named(
-    first_process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stuck_container_is_named(first_process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     daemon = Daemon(None)
     made, pidfd = container(daemon, first_process)
     with monkeypatch.context() as patch:
@@ -164,9 +162,7 @@ def launch(directory: Path) -> Launch:
 
 
 @pytest.mark.bwrap
-def test_bubblewrap_that_cannot_be_ended_is_named_and_leaves_no_descriptor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stuck_bubblewrap_is_named_and_leaks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o755)
     before = open_files().total()
     sandbox = bwrap.Bwrap().launch(launch(tmp_path))
@@ -182,9 +178,7 @@ def test_bubblewrap_that_cannot_be_ended_is_named_and_leaves_no_descriptor(
     assert sandbox._group is None or sandbox._group.remove(10)
 
 
-def test_a_process_that_cannot_be_ended_is_named_and_its_files_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stuck_process_is_named_and_its_files_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = process.Process().launch(launch(tmp_path))
     pid = sandbox._process.pid
     with monkeypatch.context() as patch:

@@ -48,9 +48,7 @@ def test_a_submission_may_be_a_link_of_its_authors(project: Path) -> None:
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_a_hand_in_that_is_no_file_concerns_its_author_alone(
-    trap: str, competition: Path, command: Command, judge: Answering
-) -> None:
+def test_a_trap_as_kernel_affects_one_author(trap: str, competition: Path, command: Command, judge: Answering) -> None:
     for author in ("ada", "bob"):
         (competition / "handins" / author).mkdir(parents=True)
     (competition / "handins/ada/kernel.py").write_text(KERNEL)
@@ -79,9 +77,7 @@ def zipped(path: Path, method: int) -> Path:
 
 
 @pytest.mark.parametrize("method", COMPRESSED)
-def test_a_damaged_stream_concerns_its_author_alone(
-    method: str, competition: Path, command: Command, judge: Answering
-) -> None:
+def test_damaged_streams_affect_one_author(method: str, competition: Path, command: Command, judge: Answering) -> None:
     path = zipped(competition / "handins.zip", COMPRESSED[method])
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as whole:

@@ -29,9 +29,7 @@ def test_it_is_the_median_of_the_newest_five_that_were_accepted(settings: Settin
     assert usual_s(settings, "softmax", "cuda", "cu") is None
 
 
-def test_only_gradings_on_this_device_count_if_there_are_any(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gradings_on_this_device_take_precedence(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = JsonlLedger(settings.locate("results") / "softmax.jsonl")
     for name, seconds in (("NVIDIA H100", 10), ("NVIDIA H200", 30), ("NVIDIA H200", 50), ("NVIDIA H100", 12)):
         ledger.append(accepted(device_name=name).model_copy(update={"duration_ns": seconds * 10**9}))

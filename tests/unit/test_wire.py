@@ -214,9 +214,7 @@ def test_the_longest_texts_of_any_character_fit_into_a_frame_and_stay_within_the
 
 
 @given(st.sampled_from(REPLIES), st.integers(0, 200), st.binary(max_size=4), st.integers(0, 4))
-def test_a_frame_with_some_bytes_replaced_is_decoded_or_refused(
-    message: replies.Reply, place: int, put: bytes, cut: int
-) -> None:
+def test_altered_frames_are_decoded_or_refused(message: replies.Reply, place: int, put: bytes, cut: int) -> None:
     packet = frame.encode(7, message)
     place %= len(packet) + 1
     try:

@@ -97,9 +97,7 @@ def test_an_annotation_is_one_command_whatever_a_stranger_writes(tmp_path: Path)
     ("status", "codes", "fails"),
     [(0, [], False), (0, [0], False), (6, [6, 1], False), (2, [2, 0], True), (4, [4, 2], True), (2, [], True)],
 )
-def test_a_job_fails_where_a_submission_got_no_verdict_whatever_the_others_got(
-    tmp_path: Path, status: int, codes: list[int], fails: bool
-) -> None:
+def test_a_missing_verdict_fails_the_job(tmp_path: Path, status: int, codes: list[int], fails: bool) -> None:
     _, _, after = job("grade").partition("- name: fail where something was not graded\n        run: |\n")
     (tmp_path / "build").mkdir()
     (tmp_path / "build/status").write_text(f"{status}\n")
@@ -234,9 +232,7 @@ def test_a_record_that_another_one_has_overtaken_is_not_pushed(competition: Path
 @pytest.mark.parametrize(
     "forged", [".github/workflows/grade.yml", "problems/double/problem.toml", "leaderboard/x.py", ""]
 )
-def test_a_commit_that_changes_more_than_the_record_is_not_pushed(
-    forged: str, competition: Path, remote: Path, tmp_path: Path
-) -> None:
+def test_commits_beyond_the_record_are_refused(forged: str, competition: Path, remote: Path, tmp_path: Path) -> None:
     base = git(competition, "rev-parse", "HEAD").strip()
     ledger = competition / "leaderboard/results/double.jsonl"
     result(competition, "bob")
