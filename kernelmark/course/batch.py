@@ -15,7 +15,7 @@ from kernelmark.course import roster as rosters
 from kernelmark.course.changed import SubmittedFile, changed, refuse_strays
 from kernelmark.course.kernel import Wanted
 from kernelmark.course.marked import Marked
-from kernelmark.course.points import Marking
+from kernelmark.course.points import Marking, total
 from kernelmark.course.report import GradedDocument, GradingResult
 from kernelmark.course.several import AdmittedJob, GradingRequest, grade_all, printed
 from kernelmark.course.submissions import CourseSubmission, marked, problem_of, submissions_in
@@ -112,7 +112,9 @@ class CourseBatch(NamedTuple):
             return result.document(self.asked[place].author)
         submitted, delay = self.submitted[place]
         team = submitted.team.name if submitted.team else ""
-        return result.document(submitted.author, submitted.owner.id, team, delay)
+        mark = next(marked(submitted, delay, result))._replace(marking=self.marking)
+        points = total(mark.parts).points if mark.parts else None
+        return result.document(submitted.author, submitted.owner.id, team, delay, points)
 
 
 def of_branch(terms: Terms, base: str, head: str, only: str | None, *, allow_other: bool) -> CourseBatch:

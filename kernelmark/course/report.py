@@ -35,7 +35,8 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 class GradedDocument(TypedDict):
     """One submission as `kernelmark grade` prints it for programs; of a team, the author is who handed it in.
 
-    `moment` and `factor` are null if it is not known when it was handed in; `factor` also if it came too late.
+    `moment` and `factor` are null if it is not known when it was handed in; `factor` also if it came too late. `points`
+    are those of marks.csv, and null where that has none: without `[marks]`, or if they cannot be known.
     """
 
     path: str
@@ -44,6 +45,7 @@ class GradedDocument(TypedDict):
     team: str
     moment: str | None
     factor: float | None
+    points: float | None
     exit_code: int
     message: str
     verdict: Verdict | None
@@ -82,7 +84,9 @@ class GradingResult:
         """Whether it has a verdict that should be in the ledger and is not."""
         return self.verdict is not None and self.errored and not self.recorded
 
-    def document(self, author: str, own_id: str = "", team: str = "", delay: Delay | None = None) -> GradedDocument:
+    def document(
+        self, author: str, own_id: str = "", team: str = "", delay: Delay | None = None, points: float | None = None
+    ) -> GradedDocument:
         """The result for programs, with whose it is; the verdict is the document that the ledger holds."""
         verdict: Any = self.verdict.model_dump(mode="json", exclude_none=True) if self.verdict else None
         return {
@@ -92,6 +96,7 @@ class GradingResult:
             "team": team,
             "moment": delay.handed_in.isoformat(timespec="seconds") if delay else None,
             "factor": delay.factor if delay else None,
+            "points": points,
             "exit_code": self.code,
             "message": self.message,
             "verdict": verdict,

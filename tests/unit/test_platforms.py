@@ -77,6 +77,16 @@ def test_moodles_worksheet_is_filled_and_all_else_stays(handed_in: Path, command
     assert (kim[3], kim[6][: len(KIM)]) == ("0", KIM)
 
 
+@pytest.mark.usefixtures("handed_in")
+def test_programs_read_the_points_that_the_marks_have(judge: Answering, command: Command) -> None:
+    judge(accepted(author="Ada-Lovelace", speedups={"eager": 1.6}), failed(author="Bob"), SandboxError("no daemon"))
+    printed = {row["author"]: row["points"] for row in json.loads(graded(command, "--format", "json").out)["items"]}
+    assert printed == {"Ada-Lovelace": 13.0, "Bob": 5.0, "Kim-Lee": 0.0, "Zed": None}
+    columns, *marks = rows("marks.csv")
+    found = {row[columns.index("author")]: row[columns.index("points")] for row in marks}
+    assert found == {"Ada-Lovelace": "13", "Bob": "5", "Kim-Lee": "0", "Zed": ""}
+
+
 def test_an_author_without_points_may_lack_a_row(handed_in: Path, judge: Answering, command: Command) -> None:
     judge(accepted(author="Ada-Lovelace"), SandboxError("no daemon"), SandboxError("no daemon"), accepted(author="Zed"))
     said = graded(command, "--gradebook", "worksheet.csv")
