@@ -33,13 +33,13 @@ from kernelmark.service.work import (
     Answer,
     Claim,
     Heartbeat,
+    HeartbeatResponse,
     HeldLease,
     Lease,
     Leases,
     ProblemHashes,
     Task,
     TaskError,
-    Told,
     WorkerHello,
     WorkerWelcome,
 )
@@ -196,7 +196,7 @@ class FakeWorker:
             except (Gone, Refused):
                 time.sleep(_PAUSE_S)
                 continue
-            for lease in Told.model_validate_json(answer).end:
+            for lease in HeartbeatResponse.model_validate_json(answer).end:
                 self._give_up(lease)
             self._closed.wait(min(HEARTBEAT_S, 1.0))
 

@@ -21,7 +21,7 @@ from leaderboard.text.units import minute
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings
-    from kernelmark.service.organizing import Brakes, Pin, Pins
+    from kernelmark.service.organizing import Pauses, Pin, Pins
 
 
 @click.group(cls=Group)
@@ -138,10 +138,10 @@ def pin(problems: tuple[str, ...], none: bool, server: str | None, form: str) ->
 @form_option
 def pause(account: str | None, why: str, server: str | None, form: str) -> None:
     """Pause the queue, as an organizer: nothing that waits is graded; what is being graded goes on."""
-    from kernelmark.service.organizing import BrakeOrder, Brakes
+    from kernelmark.service.organizing import PauseOrder, Pauses
 
     with connected(server) as connection:
-        _print_brakes(form, connection.put("brakes", BrakeOrder(account=account, why=why), Brakes))
+        _print_pauses(form, connection.put("brakes", PauseOrder(account=account, why=why), Pauses))
 
 
 @click.command()
@@ -150,12 +150,12 @@ def pause(account: str | None, why: str, server: str | None, form: str) -> None:
 @form_option
 def resume(account: str | None, server: str | None, form: str) -> None:
     """Go on with the queue, as an organizer."""
-    from kernelmark.service.organizing import Brakes
+    from kernelmark.service.organizing import Pauses
 
     path = "brakes" if account is None else f"brakes?account={name_part(account)}"
     with connected(server) as connection:
         connection.delete(path)
-        _print_brakes(form, connection.get("brakes", Brakes))
+        _print_pauses(form, connection.get("brakes", Pauses))
 
 
 @click.command()
@@ -197,6 +197,6 @@ def _print_pins(form: str, found: Pins) -> None:
     print_as(form, "pins", found, table(head, rows))
 
 
-def _print_brakes(form: str, found: Brakes) -> None:
+def _print_pauses(form: str, found: Pauses) -> None:
     rows = [(row.account or "everything", row.why, row.by, minute(row.at)) for row in found.items]
     print_as(form, "brakes", found, table(("paused", "why", "by", "since (UTC)"), rows, "nothing is paused"))

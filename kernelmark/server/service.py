@@ -8,8 +8,8 @@ from kernelmark.project.project import Project
 from kernelmark.server.changes import Changes
 from kernelmark.server.clock import Clock
 from kernelmark.server.database.database import Database
-from kernelmark.server.queue.known import Files
-from kernelmark.server.queue.places import Places
+from kernelmark.server.queue.forecast import ForecastCache
+from kernelmark.server.queue.project_files import ProjectFiles
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Service:
     """The one peer whose `X-Forwarded-For` is read."""
     changes: Changes = field(default_factory=Changes)
     clock: Clock = field(default_factory=Clock)
-    files: Files = field(init=False)
-    """What is known of the project's files, for those who must not wait for them."""
-    places: Places = field(default_factory=Places)
-    """The order of the queue, as it was last computed."""
+    files: ProjectFiles = field(init=False)
+    """A snapshot of the project's files, for those who must not wait for them."""
+    forecasts: ForecastCache = field(default_factory=ForecastCache)
+    """When queued gradings end, as it was last computed."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "files", Files(self.project, self.clock))
+        object.__setattr__(self, "files", ProjectFiles(self.project, self.clock))

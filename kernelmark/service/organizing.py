@@ -1,4 +1,4 @@
-"""The documents of organizers: accounts, invitations, workers, pins, brakes and the audit."""
+"""The documents of organizers: accounts, invitations, workers, pins, pauses and the audit."""
 
 from __future__ import annotations
 
@@ -152,15 +152,15 @@ class Pins(ServiceDocument):
     items: tuple[PinRow, ...]
 
 
-class BrakeOrder(ServiceDocument):
-    """Sent to `PUT /api/v1/brakes`: nothing of an account, or of anybody, is graded until it is released."""
+class PauseOrder(ServiceDocument):
+    """Sent to `PUT /api/v1/brakes`: nothing of an account, or of anybody, is graded until it is resumed."""
 
     account: Name | None = None
     """None: everybody."""
     why: Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class BrakeRow(ServiceDocument):
+class PauseRow(ServiceDocument):
     """What is paused."""
 
     account: str | None = None
@@ -169,10 +169,10 @@ class BrakeRow(ServiceDocument):
     at: AwareDatetime
 
 
-class Brakes(ServiceDocument):
+class Pauses(ServiceDocument):
     """Everything that is paused. `GET /api/v1/brakes`."""
 
-    items: tuple[BrakeRow, ...]
+    items: tuple[PauseRow, ...]
 
 
 class AuditRow(ServiceDocument):

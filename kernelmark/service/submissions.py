@@ -1,4 +1,4 @@
-"""The documents of a submission: what a client sends, and what it is told until the verdict is there."""
+"""The documents of a submission: what a client sends, and what the server answers until there is a verdict."""
 
 from __future__ import annotations
 

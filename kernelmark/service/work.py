@@ -131,7 +131,7 @@ class Heartbeat(ServiceDocument):
     """Whether the worker ends now: it holds nothing any more, and its next start may begin at once."""
 
 
-class Told(ServiceDocument):
+class HeartbeatResponse(ServiceDocument):
     """The answer to a heartbeat."""
 
     end: tuple[Secret, ...]
@@ -167,7 +167,7 @@ class Answer(ServiceDocument):
     """The check's document, of a task with the mode `check`."""
     error: TaskError | None = None
     answered_at: AwareDatetime
-    """By the worker's clock: one that is wrong is told so."""
+    """By the worker's clock."""
 
 
 class Acknowledged(ServiceDocument):

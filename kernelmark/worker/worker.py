@@ -25,8 +25,8 @@ from kernelmark.service.work import (
     Answer,
     Claim,
     Heartbeat,
+    HeartbeatResponse,
     Leases,
-    Told,
     WorkerHello,
     WorkerWelcome,
 )
@@ -182,7 +182,7 @@ class Worker:
                 for answer in self._kept.all():
                     self._post_answer(connection, answer)
                 leaving = Heartbeat(instance=self._instance, held=(), leaves=True)
-                connection.post("worker/heartbeat", leaving, Told)
+                connection.post("worker/heartbeat", leaving, HeartbeatResponse)
         self._kept.close()
 
     # The threads.
@@ -251,7 +251,7 @@ class Worker:
         """Ask what has been cancelled; the server answers when something is, or after ten seconds."""
         beat = Heartbeat(instance=self._instance, held=self._holding.all(), wait_s=HEARTBEAT_WAIT_S)
         begun = time.monotonic()
-        told = connection.post("worker/heartbeat", beat, Told, wait_s=HEARTBEAT_WAIT_S)
+        told = connection.post("worker/heartbeat", beat, HeartbeatResponse, wait_s=HEARTBEAT_WAIT_S)
         self._heed(told)
         if not told.end:
             self._not_too_often(begun)
@@ -263,9 +263,9 @@ class Worker:
         if not self._over.wait(_GATHER_S):
             self._told_steps = self._holding.steps
             beat = Heartbeat(instance=self._instance, held=self._holding.all())
-            self._heed(connection.post("worker/heartbeat", beat, Told))
+            self._heed(connection.post("worker/heartbeat", beat, HeartbeatResponse))
 
-    def _heed(self, told: Told) -> None:
+    def _heed(self, told: HeartbeatResponse) -> None:
         self._answers_again()
         self._pause(told.paused)
         for lease in told.end:

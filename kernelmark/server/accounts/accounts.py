@@ -128,7 +128,7 @@ def link(connection: Connection, now_ns: int, by: Principal, name: str, author: 
     names.refuse_account(connection, author, among, given=True)
     audit.note(connection, now_ns, by, "accounts link", row.name, {"old": row.name, "new": author})
     connection.execute(update(accounts).where(accounts.c.id == row.id).values(name=author, folded=folded(author)))
-    connection.execute(update(tables.brakes).where(tables.brakes.c.subject == row.name).values(subject=author))
+    connection.execute(update(tables.pauses).where(tables.pauses.c.subject == row.name).values(subject=author))
 
 
 def refuse_own_run(connection: Connection, by: Principal, account: int, owner: str) -> None:

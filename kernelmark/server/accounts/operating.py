@@ -20,13 +20,13 @@ from kernelmark.server.database import tables
 from kernelmark.server.queue import endings, status
 from kernelmark.server.queue import workers as working
 from kernelmark.server.service import Service
-from kernelmark.service.organizing import BrakeRow, Brakes, Pin, PinRow, Pins, WorkerRow, Workers
+from kernelmark.service.organizing import PauseRow, Pauses, Pin, PinRow, Pins, WorkerRow, Workers
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import SubmissionStatus
 from kernelmark.service.work import ProblemHashes
 
 EVERYBODY = ""
-"""The subject of the brake on everything."""
+"""The subject of a pause of everything."""
 
 
 def make_worker_token(connection: Connection, now_ns: int, by: Principal, name: str, days: float) -> str:
@@ -53,7 +53,7 @@ def revoke_worker(connection: Connection, service: Service, by: Principal, name:
     _worker(connection, name)
     now_ns = service.clock.now_ns()
     ended = tokens.revoke(connection, now_ns, tables.tokens.c.worker == name)
-    working.gone(connection, service, name)
+    working.forget_instance(connection, service, name)
     audit.note(connection, now_ns, by, "workers revoke", name, {"tokens": ended})
 
 
@@ -140,7 +140,7 @@ def pause(connection: Connection, now_ns: int, by: Principal, account: str | Non
     """
     subject = EVERYBODY if account is None else accounts.find(connection, account).name
     audit.note(connection, now_ns, by, "queue pause", subject, {"why": why, "old": _release(connection, subject)})
-    connection.execute(tables.brakes.insert().values(subject=subject, by=by.name, why=why, at_ns=now_ns))
+    connection.execute(tables.pauses.insert().values(subject=subject, by=by.name, why=why, at_ns=now_ns))
 
 
 def resume(connection: Connection, now_ns: int, by: Principal, account: str | None) -> None:
@@ -158,11 +158,11 @@ def resume(connection: Connection, now_ns: int, by: Principal, account: str | No
     audit.note(connection, now_ns, by, "queue resume", subject, {"old": old})
 
 
-def brakes(connection: Connection) -> Brakes:
+def pauses(connection: Connection) -> Pauses:
     """Everything that is paused, oldest first."""
-    rows = connection.execute(select(tables.brakes).order_by(tables.brakes.c.at_ns))
-    return Brakes(
-        items=tuple(BrakeRow(account=row.subject or None, by=row.by, why=row.why, at=moment(row.at_ns)) for row in rows)
+    rows = connection.execute(select(tables.pauses).order_by(tables.pauses.c.at_ns))
+    return Pauses(
+        items=tuple(PauseRow(account=row.subject or None, by=row.by, why=row.why, at=moment(row.at_ns)) for row in rows)
     )
 
 
@@ -178,17 +178,17 @@ def grade_again(connection: Connection, service: Service, by: Principal, run: st
         raise Refusal(404, "no-such-run", f"run {run}", "does not exist", "give the id as the server shows it")
     accounts.refuse_own_run(connection, by, row.account, row.owner)
     now_ns = service.clock.now_ns()
-    problem = service.files.known.problem(row.problem)
+    problem = service.files.snapshot.problem(row.problem)
     closed = schedule_of(service.project.settings, problem, moment(now_ns)).closed(moment(now_ns))
-    endings.again(connection, service, run, final=closed, problem_sha256=problem.sha256)
+    endings.retry(connection, service, run, final=closed, problem_sha256=problem.sha256)
     audit.note(connection, now_ns, by, "gradings again", run, {"old": row.error_class, "final": closed})
     return status.status(connection, service, run)
 
 
 def _release(connection: Connection, subject: str) -> str | None:
     """Why it was paused until now; None: it was not."""
-    why = connection.execute(select(tables.brakes.c.why).where(tables.brakes.c.subject == subject)).scalar()
-    connection.execute(delete(tables.brakes).where(tables.brakes.c.subject == subject))
+    why = connection.execute(select(tables.pauses.c.why).where(tables.pauses.c.subject == subject)).scalar()
+    connection.execute(delete(tables.pauses).where(tables.pauses.c.subject == subject))
     return why
 
 

@@ -213,7 +213,7 @@ audit = Table(
     Column("details", Text, nullable=False),
 )  # fmt: skip
 
-brakes = Table(
+pauses = Table(
     "brakes", metadata,
     Column("subject", String(64), primary_key=True),  # an account's name; empty: everything
     Column("by", String(64), nullable=False),

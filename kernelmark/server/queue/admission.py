@@ -1,6 +1,6 @@
-"""Admits submissions: the rules that a submission must meet, and the change that queues it and reserves its limits.
+"""Admits submissions: checks the rules that they must meet, and queues them and reserves their limits in one change.
 
-The routes of submissions call it. It reads no files of the project: what it must know of them is in `Service.files`.
+The routes of submissions call it. It reads no files of the project: `Service.files` has a snapshot of them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from kernelmark.server.accounts.accounts import owner_of
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import moment
 from kernelmark.server.database.database import after_commit
-from kernelmark.server.database.tables import accounts, brakes, facts, gradings, sources, submissions, workers
+from kernelmark.server.database.tables import accounts, facts, gradings, pauses, sources, submissions, workers
 from kernelmark.server.queue import durations, limits
-from kernelmark.server.queue.known import DAY_NS
+from kernelmark.server.queue.project_files import DAY_NS
 from kernelmark.server.record.sources import as_stored
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
@@ -35,7 +35,7 @@ from kernelmark.service.submissions import JobClass, Mode, SubmissionRequest
 from leaderboard.record.archive import refuse_if_unwritable, refuse_other_content
 
 NEWCOMERS = "newcomers"
-"""Whose turn accounts of less than a day take, all together, beyond this machine."""
+"""The share that all accounts of less than a day have together, beyond this machine."""
 _MOST_QUEUED = 20_000
 _MOST_QUEUED_BYTES = 2 << 30
 _LEAST_FREE_BYTES = 2 << 30
@@ -43,8 +43,8 @@ _LOG = logging.getLogger("kernelmark.server")
 
 # Statements are made once: to make one takes longer than to execute it.
 _ACCOUNT = (
-    select(accounts, brakes.c.why.label("paused"))
-    .outerjoin(brakes, brakes.c.subject == accounts.c.name)
+    select(accounts, pauses.c.why.label("paused"))
+    .outerjoin(pauses, pauses.c.subject == accounts.c.name)
     .where(accounts.c.id == bindparam("account"))
 )
 _BEFORE = select(submissions.c.run, submissions.c.request_sha256).where(
@@ -111,16 +111,16 @@ def admit(
     _refuse_without_room(service, job)
     limits.refuse_more(connection, service, account, job.owner, job.received_ns, request.mode)
     run = _insert(connection, job, request, idempotency_key, request_sha256)
-    amounts = service.files.amounts
-    amounts.queued += 1
-    amounts.queued_bytes += job.submission.size_bytes
-    amounts.day_device_ns += job.expected_ns
+    totals = service.files.totals
+    totals.queued += 1
+    totals.queued_bytes += job.submission.size_bytes
+    totals.day_device_ns += job.expected_ns
     after_commit(connection, lambda: service.changes.notify("queue", "jobs", f"run:{run}"))
     return run, True
 
 
 class _Job(NamedTuple):
-    """What a request becomes."""
+    """A request with all that is stored of it."""
 
     submission: Submission
     account: int
@@ -151,7 +151,7 @@ class _Job(NamedTuple):
         Raises:
             Refusal: the request is not one that the project takes.
         """
-        settings, problem = service.project.settings, service.files.known.problem(request.problem)
+        settings, problem = service.project.settings, service.files.snapshot.problem(request.problem)
         submission = _submission(request, account.name, name)
         newest = connection.scalar(_NEWEST_RECEIPT)
         received_ns = max(service.clock.now_ns(), int(newest or 0) + 1)
@@ -270,8 +270,8 @@ def _refuse_without_room(service: Service, job: _Job) -> None:
     Raises:
         Refusal: too much is queued, the disk is nearly full, or the source could not be archived.
     """
-    amounts, settings = service.files.amounts, service.project.settings
-    if amounts.queued >= _MOST_QUEUED or amounts.queued_bytes + job.submission.size_bytes > _MOST_QUEUED_BYTES:
+    totals, settings = service.files.totals, service.project.settings
+    if totals.queued >= _MOST_QUEUED or totals.queued_bytes + job.submission.size_bytes > _MOST_QUEUED_BYTES:
         remedy = "submit again later"
         raise Refusal(503, "queue-full", "the server", "has no room in its queue", remedy, retry_after_s=60)
     for folder in {service.database.path.parent, settings.root}:

@@ -1,8 +1,8 @@
-"""What follows when a lease ends: a result, a failure, another turn in the queue, or nothing more if it is cancelled.
+"""Ends leases: with a result, a failure, a place in the queue again, or a cancellation.
 
 Routes, the comparison of answers and the sweeper call it. All functions are changes of the database: see
-`Database.write`. What is lost to a network or a server costs a job no try; only a judge's process that ended while it
-graded does.
+`Database.write`. A lease that is lost to the network or to a restart of the server costs a job no try; only a judge's
+process that ended while it graded does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, bindparam, func, select
 
 from kernelmark.project.competition import schedule_of
 from kernelmark.record.lateness import remark_on
@@ -21,7 +21,7 @@ from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import moment
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import gradings, pins, submissions, workers
-from kernelmark.server.queue import shares
+from kernelmark.server.queue import virtual_times
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import TaskError
@@ -34,30 +34,37 @@ _SHOWN_EVERY_NS = 5 * 10**9
 SPENT_ERROR = "LeasesSpentError"
 """The class of the error of a job that was leased too often."""
 
+# Statements are made once: to make one takes longer than to execute it.
+_ANSWERED = (
+    select(gradings, *(column.label(f"submission_{column.name}") for column in submissions.c))
+    .join(submissions, submissions.c.run == gradings.c.submission)
+    .where(
+        (gradings.c.lease == bindparam("lease")) | (gradings.c.last_lease == bindparam("lease")),
+        gradings.c.worker == bindparam("worker"),
+    )
+)
+_NO_FAULT = workers.update().where(workers.c.name == bindparam("worker"), workers.c.faults != "[]").values(faults="[]")
+_HAS_PRIVATE = select(pins.c.problem).where(pins.c.problem == bindparam("problem"), pins.c.private_sha256.is_not(None))
+_LAST_CURSOR = select(func.max(gradings.c.cursor))
 
-def answered(connection: Connection, worker: str, lease: str) -> Row[Any]:
-    """The grading that a worker answers, with its submission's columns; a state other than `leased`, `queued` or
-    `failed` says that it was answered before with this lease.
 
-    A lease counts while it is the current one, and afterwards until its grading is leased again.
+def find_answered(connection: Connection, worker: str, lease: str) -> Row[Any]:
+    """The grading that a worker answers, with its submission's columns.
+
+    A lease counts while it is the current one, and afterwards until its grading is leased again. If the state is not
+    `leased`, `queued` or `failed`, the lease was answered before.
 
     Raises:
-        Refusal: it does not count any more.
+        Refusal: the lease does not count any more.
     """
-    columns = gradings.c
-    of_submission = [column.label(f"submission_{column.name}") for column in submissions.c]
-    found = connection.execute(
-        select(gradings, *of_submission)
-        .join(submissions, submissions.c.run == columns.submission)
-        .where((columns.lease == lease) | (columns.last_lease == lease), columns.worker == worker)
-    ).first()
+    found = connection.execute(_ANSWERED, {"lease": lease, "worker": worker}).first()
     if found is None or found.state == "cancelled" or (found.lease != lease and found.lease is not None):
         what = "has ended, and this answer comes too late"
         raise Refusal(409, "lease-ended", f"lease {lease[:8]}", what, "drop the answer; nothing has changed")
     return found
 
 
-def end(
+def finish(
     connection: Connection,
     service: Service,
     grading: Row[Any],
@@ -67,8 +74,9 @@ def end(
     score_s: float | None = None,
     device_ns: int | None = None,
 ) -> None:
-    """Keep a verdict or a check that was compared with its task: the grading is `graded`, or `done` if it is not to be
-    recorded. It counts towards the limits with what it took.
+    """Keep a verdict or a check that was compared with its task.
+
+    The grading is `graded`, or `done` if it is not to be recorded. It counts towards the limits with what it took.
 
     Args:
         grading: from `answered`, with the state `leased`, `queued` or `failed`.
@@ -76,12 +84,12 @@ def end(
     """
     took_ns = _used_ns(service, grading) if device_ns is None else device_ns
     now_ns, recorded = service.clock.now_ns(), grading.mode == "submit"
-    shares.settle(connection, grading, took_ns)
+    virtual_times.settle(connection, grading, took_ns)
     _update(
         connection,
         service,
         grading,
-        version=grading.version,  # that it has ended is not told before `visible_ns`
+        version=grading.version,  # nobody may see before `visible_ns` that it has ended
         state="graded" if recorded else "done",
         lease=grading.lease or grading.last_lease,
         answer=answer,
@@ -96,12 +104,11 @@ def end(
         cursor=_next_cursor(connection),
     )
     _remark_late_grading(connection, service, grading, now_ns)
-    no_fault = workers.update().where(workers.c.name == grading.worker, workers.c.faults != "[]")
-    connection.execute(no_fault.values(faults="[]"))
+    connection.execute(_NO_FAULT, {"worker": grading.worker})
 
 
 def fail(connection: Connection, service: Service, grading: Row[Any], error: TaskError) -> None:
-    """Act on a worker's answer that it could not grade: the grading is queued again, or has failed for good.
+    """Keep a worker's answer that it could not grade: the grading is queued again, or has failed for good.
 
     Args:
         grading: from `answered`; unless its state is `leased`, nothing changes.
@@ -114,23 +121,23 @@ def fail(connection: Connection, service: Service, grading: Row[Any], error: Tas
         _fail(connection, service, grading, error.error_class, text)
     elif error.fault == "worker":
         refused = sorted({*refused, grading.worker})
-        give_back(connection, service, grading, error=text, refused_by=json.dumps(refused), choosy=True)
+        requeue(connection, service, grading, error=text, refused_by=json.dumps(refused), choosy=True)
     elif error.fault == "judge-lost":
         if grading.tries + 1 >= _MOST_TRIES:
             _fail(connection, service, grading, error.error_class, text)
         else:
-            give_back(connection, service, grading, error=text, tries=grading.tries + 1, alone=True)
+            requeue(connection, service, grading, error=text, tries=grading.tries + 1, alone=True)
     else:
         failed.append(grading.worker)
         _note_fault(connection, grading.worker, grading.owner)
         if len(set(failed)) > 1 or len(failed) >= _MOST_ERRORS:
             _fail(connection, service, grading, error.error_class, text)
         else:
-            give_back(connection, service, grading, error=text, workers_failed=json.dumps(failed), choosy=True)
+            requeue(connection, service, grading, error=text, workers_failed=json.dumps(failed), choosy=True)
 
 
-def give_back(connection: Connection, service: Service, grading: Row[Any], **changed: Any) -> None:
-    """End a lease without a result: its grading goes back to its place in the queue, or fails after too many leases.
+def requeue(connection: Connection, service: Service, grading: Row[Any], **changed: Any) -> None:
+    """End a lease without a result: its grading is queued again in its old place, or fails after too many leases.
 
     Args:
         changed: other columns of the grading.
@@ -141,21 +148,21 @@ def give_back(connection: Connection, service: Service, grading: Row[Any], **cha
         text = changed.pop("error", None) or error.model_dump_json()
         _fail(connection, service, grading, SPENT_ERROR, text, **changed)
         return
-    shares.settle(connection, grading, None)
+    virtual_times.settle(connection, grading, None)
     requeued = {"state": "queued", **_UNLEASED, "last_lease": grading.lease, **changed}
     _update(connection, service, grading, "queue", "jobs", **requeued)
 
 
-def give_back_all(connection: Connection, service: Service, worker: str, but: str | None = None) -> None:
-    """End all leases of a worker, but those of an instance."""
+def requeue_all(connection: Connection, service: Service, worker: str, but: str | None = None) -> None:
+    """End all leases of a worker without a result, except those of one instance."""
     held = select(gradings).where(gradings.c.worker == worker, gradings.c.state == "leased")
     for grading in connection.execute(held).all():
         if grading.instance != but:
-            give_back(connection, service, grading)
+            requeue(connection, service, grading)
 
 
-def forgive_refusals(connection: Connection, worker: str) -> None:
-    """Let a worker have again what it could not grade: something of it has changed."""
+def clear_refusals(connection: Connection, worker: str) -> None:
+    """Let a worker claim again what it could not grade: something of the worker has changed."""
     choosy = select(gradings.c.run, gradings.c.refused_by, gradings.c.workers_failed)
     for row in connection.execute(choosy.where(gradings.c.state == "queued", gradings.c.choosy.is_(True))).all():
         names = [name for name in json.loads(row.refused_by) if name != worker]
@@ -165,19 +172,19 @@ def forgive_refusals(connection: Connection, worker: str) -> None:
 
 
 def is_shown(grading: Row[Any], now_ns: int) -> bool:
-    """Whether what became of a grading may be told: the moment of its end would tell how long hidden tests took."""
+    """Whether the end of a grading may be seen: its moment would reveal how long hidden tests took."""
     visible_ns: int | None = grading.visible_ns
     return visible_ns is None or visible_ns <= now_ns
 
 
 def cancel(connection: Connection, service: Service, run: str, principal: Principal) -> None:
-    """Cancel a grading of one's own or of one's team, or as an organizer any; one that is cancelled already stays so.
+    """Cancel a grading of one's own or one's team's, or any as an organizer. Cancelling it again changes nothing.
 
-    While it waits for its first try nothing is charged; afterwards it counts as a grading, with the seconds of the
-    lease that ends. So it does when it is queued again: cancelling in time would otherwise make each try free.
+    Until it has been tried nothing is charged. Afterwards it counts as a grading, with the seconds of the lease that
+    ends. That also holds while it is queued again: else, cancelling in time would make each try free.
 
-    What has ended is answered as what is under way until its end is shown: which of the two it is would tell how long
-    it took. So the end of one that is cancelled under way is shown as late as a verdict would be.
+    Until its end is shown, a grading that has ended is answered like one that is leased: the difference would reveal
+    how long it took. So the end of one that is cancelled while it is leased is shown as late as a verdict would be.
 
     Raises:
         Refusal: there is no such run of theirs, or it has ended.
@@ -192,16 +199,16 @@ def cancel(connection: Connection, service: Service, run: str, principal: Princi
         raise Refusal(409, "run-ended", f"run {run}", "has been graded", "nothing is left to cancel")
     if not own:
         audit.note(connection, service.clock.now_ns(), principal, "gradings cancel", run, {"old": grading.state})
-    stop(connection, service, grading)
+    cancel_grading(connection, service, grading)
 
 
-def stop(connection: Connection, service: Service, grading: Row[Any]) -> None:
-    """Cancel a grading that is queued or leased; its worker is told."""
+def cancel_grading(connection: Connection, service: Service, grading: Row[Any]) -> None:
+    """Cancel a grading that is queued or leased; its worker is notified."""
     leased = grading.state == "leased"
     tried = leased or grading.tries > 0 or grading.workers_failed != "[]"
     used_ns = _used_ns(service, grading) if leased else 0
     if leased:
-        shares.settle(connection, grading, used_ns)
+        virtual_times.settle(connection, grading, used_ns)
         after_commit(connection, lambda: service.changes.notify(f"worker:{grading.worker}"))
     now_ns = service.clock.now_ns()
     visible_ns = _visible_ns(connection, service, grading, now_ns) if leased and grading.mode == "submit" else now_ns
@@ -221,8 +228,8 @@ def stop(connection: Connection, service: Service, grading: Row[Any]) -> None:
     )
 
 
-def again(connection: Connection, service: Service, run: str, *, final: bool, problem_sha256: str) -> None:
-    """Queue a grading that has failed once more, as if it had never been leased.
+def retry(connection: Connection, service: Service, run: str, *, final: bool, problem_sha256: str) -> None:
+    """Queue a failed grading again, as if it had never been leased.
 
     Raises:
         Refusal: there is no such run, or it has not failed.
@@ -256,11 +263,11 @@ _UNLEASED = {
 def _fail(
     connection: Connection, service: Service, grading: Row[Any], error_class: str, error: str, **changed: Any
 ) -> None:
-    """End a grading for good, without a result; the owner pays nothing, but only so many may fail a day.
+    """End a grading for good, without a result. The owner is charged nothing, but only so many may fail a day.
 
-    Its last progress stays: what never began is not counted.
+    Its last progress stays, since only gradings that began are counted.
     """
-    shares.settle(connection, grading, None)
+    virtual_times.settle(connection, grading, None)
     now_ns = service.clock.now_ns()
     _update(
         connection,
@@ -280,8 +287,8 @@ def _fail(
 
 
 def _remark_late_grading(connection: Connection, service: Service, grading: Row[Any], now_ns: int) -> None:
-    """Let the record say of what is graded after the deadline that it was submitted before it."""
-    problem = service.files.known.problems.get(grading.problem)
+    """Note for the record that a submission which is graded after the deadline was received before it."""
+    problem = service.files.snapshot.problems.get(grading.problem)
     if grading.mode != "submit" or problem is None or grading.submission_remark is not None:
         return
     received = moment(grading.submission_received_ns)
@@ -306,21 +313,20 @@ def _used_ns(service: Service, grading: Row[Any]) -> int:
 
 
 def _visible_ns(connection: Connection, service: Service, grading: Row[Any], now_ns: int) -> int:
-    """From when on its end is shown: of a problem with hidden tests a multiple of 5 s, since their time tells sizes."""
-    pinned = select(pins.c.problem).where(pins.c.problem == grading.problem, pins.c.private_sha256.is_not(None))
-    problem = service.files.known.problems.get(grading.problem)
+    """From when on its end is shown: with hidden tests at a multiple of 5 s, since their duration reveals sizes."""
+    problem = service.files.snapshot.problems.get(grading.problem)
     public = problem is not None and not any(test.hidden for test in problem.tests)
-    if public and connection.execute(pinned).first() is None:
+    if public and connection.execute(_HAS_PRIVATE, {"problem": grading.problem}).first() is None:
         return now_ns
     return -(-now_ns // _SHOWN_EVERY_NS) * _SHOWN_EVERY_NS
 
 
 def _next_cursor(connection: Connection) -> int:
-    return (connection.scalar(select(func.max(gradings.c.cursor))) or 0) + 1
+    return (connection.scalar(_LAST_CURSOR) or 0) + 1
 
 
 def _note_fault(connection: Connection, worker: str, owner: str) -> None:
-    """Count a harness error of somebody's grading against the worker."""
+    """Count a harness error against the worker, once for each owner."""
     faults = connection.scalar(select(workers.c.faults).where(workers.c.name == worker))
     owners = [] if faults is None else json.loads(faults)
     if owner not in owners:

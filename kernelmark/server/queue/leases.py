@@ -1,7 +1,7 @@
 """Leases: which worker grades what, and until when. The routes of workers call it.
 
-A lease is timed by the server's monotonic clock. All functions are changes of the database (`Database.write`); `told`
-only reads.
+A lease is timed by the server's monotonic clock. All functions are changes of the database (`Database.write`), unless
+they say that they only read.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select
 
 from kernelmark.server.database.database import after_commit
-from kernelmark.server.database.tables import brakes, gradings, sources, submissions
+from kernelmark.server.database.tables import gradings, pauses, sources, submissions
 from kernelmark.server.database.tables import workers as worker_rows
-from kernelmark.server.queue import durations, endings, shares, workers
+from kernelmark.server.queue import durations, endings, virtual_times, workers
+from kernelmark.server.queue.claimable import AnyRow, ClaimableJobs
 from kernelmark.server.queue.durations import limit_ns, step_ns
-from kernelmark.server.queue.known import Known
-from kernelmark.server.queue.order import Head, choose, take
-from kernelmark.server.queue.waiting import AnyRow, Waiting
+from kernelmark.server.queue.order import FlowHead, charge, choose
+from kernelmark.server.queue.project_files import ProjectSnapshot
 from kernelmark.server.service import Service
-from kernelmark.service.work import LEASE_S, Claim, Heartbeat, HeldLease, Lease, Leases, Task, Told
+from kernelmark.service.work import LEASE_S, Claim, Heartbeat, HeartbeatResponse, HeldLease, Lease, Leases, Task
 
 _LEASE_NS = round(LEASE_S * 1e9)
 _UNLISTED_NS = 5 * 10**9
-"""How long after it was granted a lease must be in the worker's list."""
+"""How soon after it was granted a lease must be in the worker's list."""
 _FOREVER_NS = 3600 * 10**9
-"""What a problem may take of which the server has no file any more."""
+"""The time limit of a problem whose files are gone from the server."""
 
 _of_worker = (gradings.c.worker == bindparam("worker")) & (gradings.c.state == "leased")
 _HELD = select(gradings).where(_of_worker)
 _OPEN_CLAIMS = select(gradings.c.run, gradings.c.claim).where(_of_worker)
 _OPEN_CLAIMS = _OPEN_CLAIMS.order_by(gradings.c.granted_ns, gradings.c.position)
-_PAUSED = select(brakes.c.why).where(brakes.c.subject == bindparam("account"))
+_PAUSED = select(pauses.c.why).where(pauses.c.subject == bindparam("account"))
 _OVERDUE = select(gradings).where(
     gradings.c.state == "leased",
     (gradings.c.leased_until_ns <= bindparam("now")) | (gradings.c.hard_end_ns <= bindparam("now")),
@@ -52,7 +52,7 @@ _ANY_QUEUED = (
     .where(gradings.c.state == "queued", worker_rows.c.name == bindparam("worker"))
     .limit(1)
 )
-_GIVEN = (
+_TASKS = (
     select(gradings, submissions.c.effort, submissions.c.name, submissions.c.author, sources)
     .join(submissions, submissions.c.run == gradings.c.submission)
     .join(sources, sources.c.sha256 == submissions.c.source)
@@ -60,20 +60,20 @@ _GIVEN = (
 )
 
 
-def claim(connection: Connection, service: Service, worker: str, asked: Claim) -> Leases:
-    """Give a worker as many of the jobs that are next as it takes; the same claim again gets the same leases.
+def claim(connection: Connection, service: Service, worker: str, request: Claim) -> Leases:
+    """Lease the jobs that are next to a worker, as many as it takes; the same claim again gets the same leases.
 
     Raises:
         Refusal: the worker must say hello first.
     """
-    row = workers.present(connection, service, worker, asked.instance)
+    row = workers.check_instance(connection, service, worker, request.instance)
     held = connection.execute(_OPEN_CLAIMS, {"worker": worker}).all()
-    if before := [lease.run for lease in held if lease.claim == asked.claim]:
+    if before := [lease.run for lease in held if lease.claim == request.claim]:
         return _leases(connection, before)
-    free = min(asked.free, row.slots + 1 - len(held))
+    free = min(request.free, row.slots + 1 - len(held))
     if row.paused or free <= 0 or paused(connection) is not None:
         return Leases(leases=())
-    return _leases(connection, _grant(connection, service, row, asked.claim, free))
+    return _leases(connection, _grant(connection, service, row, request.claim, free))
 
 
 def any_queued(connection: Connection, worker: str) -> bool:
@@ -81,85 +81,85 @@ def any_queued(connection: Connection, worker: str) -> bool:
     return connection.execute(_ANY_QUEUED, {"worker": worker}).first() is not None
 
 
-def heartbeat(connection: Connection, service: Service, worker: str, beat: Heartbeat) -> Told:
-    """Renew the leases that a worker lists, keep their progress, and queue again what it does not list.
+def heartbeat(connection: Connection, service: Service, worker: str, beat: Heartbeat) -> HeartbeatResponse:
+    """Renew the leases that a worker lists, keep their progress, and requeue the jobs of those that it does not list.
 
     Raises:
         Refusal: the worker must say hello first.
     """
-    workers.present(connection, service, worker, beat.instance)
+    workers.check_instance(connection, service, worker, beat.instance)
     if beat.leaves:
-        workers.gone(connection, service, worker)
-        return Told(end=())
+        workers.forget_instance(connection, service, worker)
+        return HeartbeatResponse(end=())
     now, listed = service.clock.monotonic_ns(), {held.lease: held for held in beat.held}
     for grading in _held(connection, worker):
         if (held := listed.get(grading.lease)) is not None:
             _renew(connection, service, grading, held, now)
         elif now - grading.granted_ns > _UNLISTED_NS:
-            endings.give_back(connection, service, grading)
-    return told(connection, worker, tuple(listed))
+            endings.requeue(connection, service, grading)
+    return heartbeat_response(connection, worker, tuple(listed))
 
 
-def told(connection: Connection, worker: str, leases: Sequence[str]) -> Told:
-    """What a worker is told that holds these leases."""
+def heartbeat_response(connection: Connection, worker: str, leases: Sequence[str]) -> HeartbeatResponse:
+    """The response to a worker that holds these leases. Only reads."""
     current = {grading.lease for grading in _held(connection, worker)}
     why = connection.scalar(select(worker_rows.c.paused).where(worker_rows.c.name == worker))
-    return Told(end=tuple(lease for lease in leases if lease not in current), paused=why or "")
+    return HeartbeatResponse(end=tuple(lease for lease in leases if lease not in current), paused=why or "")
 
 
 def paused(connection: Connection, account: str = "") -> str | None:
-    """Why the whole queue is paused, or the submissions of one account; None: it is not."""
+    """Why the whole queue is paused, or the submissions of one account; None: it is not. Only reads."""
     return connection.scalar(_PAUSED, {"account": account})
 
 
-def begin_anew(connection: Connection, service: Service) -> None:
-    """Time all leases from now on: the server has started, and its monotonic clock may be another."""
-    workers.begin_anew(connection)
+def restart_timers(connection: Connection, service: Service) -> None:
+    """Time all leases from now on: the server has started, and its monotonic clock may have, too."""
+    workers.mark_all_silent(connection)
     now = service.clock.monotonic_ns()
     for grading in connection.execute(select(gradings).where(gradings.c.state == "leased")).all():
-        times = _times(service.files.known, grading, now, began=grading.started_ns is not None)
+        times = _times(service.files.snapshot, grading, now, began=grading.started_ns is not None)
         began = now if grading.started_ns is not None else None
         again = gradings.update().where(gradings.c.run == grading.run)
         connection.execute(again.values(granted_ns=now, started_ns=began, progress_ns=began, **times))
 
 
-def end_overdue(connection: Connection, service: Service) -> None:
-    """Queue again what is leased to a worker that was not heard of in time, or takes longer than its problem allows."""
+def expire(connection: Connection, service: Service) -> None:
+    """Requeue the jobs of leases that were not renewed in time, or have taken longer than their problems allow."""
     for grading in overdue(connection, service):
-        endings.give_back(connection, service, grading)
+        endings.requeue(connection, service, grading)
         after_commit(connection, partial(service.changes.notify, f"worker:{grading.worker}"))
 
 
 def overdue(connection: Connection, service: Service) -> Sequence[Row[Any]]:
-    """What is leased for too long."""
+    """The gradings whose leases have expired. Only reads."""
     return connection.execute(_OVERDUE, {"now": service.clock.monotonic_ns()}).all()
 
 
 def _grant(connection: Connection, service: Service, worker: Row[Any], claim: str, free: int) -> list[str]:
-    """Lease what is next to a worker, and return the runs."""
-    waiting = Waiting(connection, worker)
-    heads = waiting.heads()
+    """Lease the jobs that are next to a worker, and return their runs."""
+    claimable = ClaimableJobs(connection, worker)
+    heads = claimable.heads()
     if not heads:
         return []
-    times = shares.load(connection, worker.pool)
-    taken, runs = list[Head](), list[str]()
+    times = virtual_times.load(connection, worker.pool)
+    charged, runs = list[FlowHead](), list[str]()
     while len(runs) < free and (head := choose(times, heads.values())) is not None:
-        job = waiting.job(head)
+        job = claimable.job(head)
         expected_ns = _expected_ns(connection, service, worker, job)
-        take(times, head, expected_ns, {other.job_class for other in heads.values()})
+        charge(times, head, expected_ns, {other.job_class for other in heads.values()})
         _lease(connection, service, worker, claim, job, expected_ns)
-        taken.append(head)
+        charged.append(head)
         runs.append(job.run)
         del heads[head.job_class, head.share]
-        heads |= waiting.heads((head.job_class, head.share))
-    shares.save(connection, worker.pool, times, taken)
+        heads |= claimable.heads((head.job_class, head.share))
+    virtual_times.save(connection, worker.pool, times, charged)
     after_commit(connection, lambda: service.changes.notify("queue", *(f"run:{run}" for run in runs)))
     return runs
 
 
 def _expected_ns(connection: Connection, service: Service, worker: Row[Any], job: AnyRow) -> int:
-    """What a job is expected to take; where nobody knew when it was queued, what is known now."""
-    problem = service.files.known.problems.get(job.problem)
+    """What a job is expected to take. If that was unknown when it was queued, what is known by now."""
+    problem = service.files.snapshot.problems.get(job.problem)
     if problem is None or job.expected_ns != durations.reserved_ns(problem, job.mode):
         return int(job.expected_ns)
     now_ns = service.clock.now_ns()
@@ -179,35 +179,35 @@ def _lease(
         "leased_ns": service.clock.now_ns(),
         "granted_ns": now,
         "expected_ns": expected_ns,
-        **_times(service.files.known, job, now, began=False),
+        **_times(service.files.snapshot, job, now, began=False),
     }
     connection.execute(_LEASE, lease)
 
 
-def _times(known: Known, job: AnyRow, now: int, *, began: bool) -> dict[str, int]:
-    """Until when a lease counts. One that waits in its worker for another to end may take as much longer."""
-    own = _limit_ns(known, job)
-    before = 0 if began else max((limit_ns(problem, "submit") for problem in known.problems.values()), default=own)
+def _times(snapshot: ProjectSnapshot, job: AnyRow, now: int, *, began: bool) -> dict[str, int]:
+    """Until when a lease counts. A job that still waits in its worker may take as much longer as another job takes."""
+    own = _limit_ns(snapshot, job)
+    before = 0 if began else max((limit_ns(problem, "submit") for problem in snapshot.problems.values()), default=own)
     return {"leased_until_ns": now + _LEASE_NS, "hard_end_ns": now + 2 * (own + before)}
 
 
-def _limit_ns(known: Known, job: AnyRow) -> int:
-    problem = known.problems.get(job.problem)
+def _limit_ns(snapshot: ProjectSnapshot, job: AnyRow) -> int:
+    problem = snapshot.problems.get(job.problem)
     return _FOREVER_NS if problem is None else limit_ns(problem, job.mode)
 
 
 def _renew(connection: Connection, service: Service, grading: Row[Any], held: HeldLease, now: int) -> None:
     """Renew a lease, unless its progress is older than the longest step."""
-    known, changed = service.files.known, dict[str, object]()
+    snapshot, changed = service.files.snapshot, dict[str, object]()
     progress = None if held.progress is None else held.progress.model_dump_json()
     since = grading.granted_ns if grading.progress_ns is None else grading.progress_ns
     if progress is not None and progress != grading.progress:
         since = now
         changed = {"progress": progress, "progress_ns": now, "version": gradings.c.version + 1}
         if grading.started_ns is None:
-            changed |= {"started_ns": now, "hard_end_ns": _times(known, grading, now, began=True)["hard_end_ns"]}
+            changed |= {"started_ns": now, "hard_end_ns": _times(snapshot, grading, now, began=True)["hard_end_ns"]}
         after_commit(connection, lambda: service.changes.notify(f"run:{grading.run}"))
-    problem = known.problems.get(grading.problem)
+    problem = snapshot.problems.get(grading.problem)
     waits = grading.started_ns is None and progress is None
     longest = grading.hard_end_ns - grading.granted_ns if waits or problem is None else step_ns(problem)
     if now - since <= longest:
@@ -224,7 +224,7 @@ def _leases(connection: Connection, runs: Sequence[str]) -> Leases:
     """The tasks of leased runs, in this order."""
     if not runs:
         return Leases(leases=())
-    by_run = {row.run: row for row in connection.execute(_GIVEN, {"runs": list(runs)})}
+    by_run = {row.run: row for row in connection.execute(_TASKS, {"runs": list(runs)})}
     return Leases(leases=tuple(Lease(lease=by_run[run].lease, task=_task(by_run[run])) for run in runs))
 
 

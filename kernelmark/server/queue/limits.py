@@ -1,8 +1,8 @@
-"""The limits of a server: what an account and its team have used in 24 hours, and what they have in the queue.
+"""The limits of a server: what an account and its team have used in 24 hours, and how much they have queued.
 
-A use is a grading of this server, from when it is queued with what it is expected to take, or a run that only a ledger
-has. It counts for its account and for each team that the account was in within the 24 hours. `admission` and `status`
-call it.
+A use is a grading of this server, or a run that only a ledger has. A grading counts from when it is queued, with the
+time that it is expected to take until it has ended. It counts for its account and for each team that the account was in
+within the 24 hours. `admission` and `status` call it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernelmark.record.limits import LimitReachedError, LimitReservedError, Spen
 from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts, gradings, memberships
 from kernelmark.server.queue.endings import SPENT_ERROR
-from kernelmark.server.queue.known import DAY_NS
+from kernelmark.server.queue.project_files import DAY_NS
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import Mode
@@ -26,7 +26,7 @@ from leaderboard.record.teams import Team, shown
 from leaderboard.standings.usage import Use
 
 PUBLIC = DailyLimits(gradings_a_day=30, checks_a_day=60, device_seconds_a_day=600, queued_at_once=5)
-"""What counts on a server beyond this machine where the project sets no limit."""
+"""The limits of a server that others can reach, where the project sets none."""
 _MOST_FAILED = 5
 _QUEUE_RETRY_S = 30
 _RESERVED_RETRY_S = 60
@@ -66,21 +66,21 @@ _UNSEEN = select(gradings.c.owner).where(gradings.c.visible_ns > bindparam("now"
 
 
 def limits_at(settings: Settings, now_ns: int) -> DailyLimits:
-    """The limits at a moment: those of the phase or of the project, and beyond this machine the usual ones."""
+    """The limits at a moment: of the phase, or else of the project, completed by the defaults of public servers."""
     phase = settings.phase(moment(now_ns))
-    given = phase.limits if phase is not None and phase.limits is not None else settings.limits
+    configured = phase.limits if phase is not None and phase.limits is not None else settings.limits
     if not settings.server.public:
-        return given
-    return PUBLIC.model_copy(update=given.model_dump(exclude_none=True))
+        return configured
+    return PUBLIC.model_copy(update=configured.model_dump(exclude_none=True))
 
 
 def refuse_more(
     connection: Connection, service: Service, account: Row[Any], owner: str, received_ns: int, mode: Mode
 ) -> None:
-    """Check that an account may submit one more.
+    """Check that no limit keeps an account from submitting once more.
 
     Args:
-        owner: whom the submission counts for, as `owner_of` says.
+        owner: the account or team that the submission counts for; see `owner_of`.
 
     Raises:
         Refusal: a limit is reached; it says from when on it is not.
@@ -97,21 +97,21 @@ def refuse_more(
         Spent(limits, total, uses.read).refuse_more(who, check=mode == "check")
         if settings.server.public and failed >= _MOST_FAILED:
             what = f"has had {failed} gradings end with errors of the workers in 24 hours"
-            raise LimitReachedError(who, what, uses.failed_again())
+            raise LimitReachedError(who, what, uses.possible_again())
     except LimitReachedError as error:
         wait_s = max(1, -(-(round(error.again.timestamp() * 1e9) - received_ns) // 10**9))
         raise Refusal(429, "limit-reached", error.where, error.what, error.remedy, retry_after_s=wait_s) from None
     except LimitReservedError as error:
         where, what, remedy = error.where, error.what, error.remedy
         raise Refusal(429, "limit-reached", where, what, remedy, retry_after_s=_RESERVED_RETRY_S) from None
-    most_s, day_s = limits.all_device_seconds_a_day, service.files.amounts.day_device_ns / 1e9
+    most_s, day_s = limits.all_device_seconds_a_day, service.files.totals.day_device_ns / 1e9
     if most_s is not None and day_s >= most_s:
         what = f"all submissions together have used {day_s:.0f} of {most_s} device seconds in 24 hours"
         raise Refusal(429, "limit-reached", "the server", what, "submit again later", retry_after_s=3600)
 
 
 def left(connection: Connection, service: Service, account: Row[Any], owner: str) -> str:
-    """What is left to an account today, in words; empty if there are no limits."""
+    """What an account has left today, in words; empty if there are no limits."""
     now_ns = service.clock.now_ns()
     limits = limits_at(service.project.settings, now_ns)
     if (limits.gradings_a_day, limits.checks_a_day, limits.device_seconds_a_day) == (None, None, None):
@@ -121,7 +121,7 @@ def left(connection: Connection, service: Service, account: Row[Any], owner: str
 
 
 class _Uses:
-    """What counts for an account and its team. To count it reads no rows: there may be thousands of a day."""
+    """The uses of an account and its team. `total` reads no rows one by one: a day may have thousands."""
 
     def __init__(self, connection: Connection, service: Service, account: Row[Any], owner: str, now_ns: int) -> None:
         since = now_ns - DAY_NS
@@ -129,26 +129,26 @@ class _Uses:
         if account.team is not None:
             members |= dict(_members(connection, account.team, since))
         self._connection, self._author = connection, account.name
-        self._of = {"owner": owner, "members": list(members), "since": since, "now": service.clock.now_ns()}
+        self._values = {"owner": owner, "members": list(members), "since": since, "now": service.clock.now_ns()}
         names, start = {*members.values(), account.team}, moment(since)
-        self._elsewhere = [use for use in service.files.known.uses if use.author in names and use.at > start]
+        self._elsewhere = [use for use in service.files.snapshot.uses if use.author in names and use.at > start]
 
     def total(self) -> tuple[Total, int]:
-        """How much it is together, and how many gradings have failed by our fault."""
-        *here, failed = self._connection.execute(_TOTAL, self._of).one()
+        """The sum of all uses, and how many gradings have failed without a fault of their owners."""
+        *here, failed = self._connection.execute(_TOTAL, self._values).one()
         return Total(*here).plus(Total.of(self._elsewhere)), failed
 
     def read(self) -> list[Use]:
-        """All of it, oldest first."""
+        """All uses, oldest first."""
         here = [
             Use(self._author, moment(row.queued_ns), row.took_ns, row.check, row.run, bool(row.reserved))
-            for row in self._connection.execute(_USED, self._of)
+            for row in self._connection.execute(_USED, self._values)
         ]
         return sorted([*here, *self._elsewhere], key=lambda use: use.at)
 
-    def failed_again(self) -> datetime:
-        """From when on fewer have failed than may, where too many have."""
-        return moment(self._connection.execute(_FAILED, self._of).scalar_one() + DAY_NS)
+    def possible_again(self) -> datetime:
+        """When enough failures are more than a day old, if too many gradings have failed."""
+        return moment(self._connection.execute(_FAILED, self._values).scalar_one() + DAY_NS)
 
 
 def _members(connection: Connection, team: str, since_ns: int) -> list[tuple[int, str]]:
@@ -163,7 +163,7 @@ def _members(connection: Connection, team: str, since_ns: int) -> list[tuple[int
 
 
 def _refuse_full_queue(connection: Connection, limits: DailyLimits, owner: str, who: str, now_ns: int) -> None:
-    """What has ended takes its place until its end is shown: a refusal that ceases would tell how long it took."""
+    """A grading that has ended counts as queued until its end is shown: a refusal that ceases would reveal it."""
     if limits.queued_at_once is None:
         return
     number = (connection.scalar(_OPEN, {"owner": owner}) or 0) + (

@@ -1,4 +1,6 @@
-"""What a submission's owner is told: its state, its place in the queue, when it ends, and why it waits. Only reads."""
+"""The status of submissions and of the queue, as people see it: states, places, times, and why something waits. Only
+reads.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from sqlalchemy import Connection, Row, case, func, select
 
 from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts, gradings, submissions
-from kernelmark.server.queue import endings, leases, limits, shares, workers
+from kernelmark.server.queue import endings, leases, limits, virtual_times, workers
+from kernelmark.server.queue.claimable import AnyRow
 from kernelmark.server.queue.durations import reserved_ns
-from kernelmark.server.queue.order import Job, ends, in_order
-from kernelmark.server.queue.places import Place, Queue
-from kernelmark.server.queue.waiting import AnyRow
+from kernelmark.server.queue.forecast import Forecast
+from kernelmark.server.queue.order import Job, finish_times, predicted_order
 from kernelmark.server.queue.workers import Version
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
@@ -31,7 +33,7 @@ _PROGRESS = TypeAdapter(StageProgress)
 
 
 def statuses(connection: Connection, service: Service, runs: Sequence[str]) -> list[SubmissionStatus]:
-    """What is told of each of these submissions, as `status` tells it."""
+    """The status of each of these submissions."""
     left: dict[tuple[int, str], str] = {}
     return [status(connection, service, run, left) for run in runs]
 
@@ -39,7 +41,7 @@ def statuses(connection: Connection, service: Service, runs: Sequence[str]) -> l
 def status(
     connection: Connection, service: Service, run: str, left: dict[tuple[int, str], str] | None = None
 ) -> SubmissionStatus:
-    """What is told of a submission, by the run of its first grading.
+    """The status of a submission, by the run of its first grading.
 
     The end of a grading with hidden tests is shown from its `visible_ns` on.
 
@@ -121,13 +123,13 @@ def _row(connection: Connection, run: str) -> Row[Any]:
     return found
 
 
-def _waiting(connection: Connection, service: Service, row: Row[Any]) -> tuple[Place, str]:
+def _waiting(connection: Connection, service: Service, row: Row[Any]) -> tuple[Forecast, str]:
     """The place of a queued grading, and why nobody can grade it at present."""
     pool = [worker for worker in workers.alive(connection, service) if worker.pool == row.pool]
     at_work = [worker for worker in pool if not worker.paused]
     devices = sum(worker.devices for worker in at_work)
-    queue = service.places.of(row.pool, lambda: _ordered(connection, service, row.pool, max(devices, 1)))
-    return queue.of(row.run), _why(connection, row, pool, at_work)
+    place = service.forecasts.of(row.pool, row.run, lambda: _forecast(connection, service, row.pool, max(devices, 1)))
+    return place, _why(connection, row, pool, at_work)
 
 
 def _why(connection: Connection, row: Row[Any], pool: Sequence[Row[Any]], at_work: Sequence[Row[Any]]) -> str:
@@ -149,9 +151,9 @@ def _why(connection: Connection, row: Row[Any], pool: Sequence[Row[Any]], at_wor
     return ""
 
 
-def _expected_s(service: Service, row: Row[Any], state: State, place: Place | None, waits_for: str) -> float | None:
+def _expected_s(service: Service, row: Row[Any], state: State, place: Forecast | None, waits_for: str) -> float | None:
     """In how many seconds it ends; None while nobody knows: none like it was graded yet."""
-    problem = service.files.known.problems.get(row.problem)
+    problem = service.files.snapshot.problems.get(row.problem)
     if problem is None or row.expected_ns == reserved_ns(problem, row.mode):
         return None
     if place is not None:
@@ -182,14 +184,15 @@ def _left(connection: Connection, service: Service, row: Row[Any], found: dict[t
     return found[whose]
 
 
-def _ordered(connection: Connection, service: Service, pool: str, devices: int) -> Queue:
+def _forecast(connection: Connection, service: Service, pool: str, devices: int) -> dict[str, Forecast]:
+    """The forecasts of all runs that are queued in a pool."""
     columns = gradings.c
     waiting = select(columns.job_class, columns.share, columns.position, columns.run, columns.expected_ns)
     waiting = waiting.where(columns.state == "queued", columns.pool == pool)
     jobs = [Job(*row) for row in connection.execute(waiting)]
-    order = [*in_order(shares.load(connection, pool), jobs)]
+    order = [*predicted_order(virtual_times.load(connection, pool), jobs)]
     leased = select(columns.started_ns, columns.expected_ns).where(columns.state == "leased", columns.pool == pool)
     leased = leased.order_by(columns.started_ns.is_(None), columns.granted_ns)
     busy = [_remaining_ns(service, row) for row in connection.execute(leased)]
-    times = [*ends([job.expected_ns for job in order], busy, devices)]
-    return Queue({job.run: Place(before, end) for before, (job, end) in enumerate(zip(order, times, strict=True))})
+    times = [*finish_times([job.expected_ns for job in order], busy, devices)]
+    return {job.run: Forecast(before, end) for before, (job, end) in enumerate(zip(order, times, strict=True))}

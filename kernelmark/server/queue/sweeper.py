@@ -1,4 +1,4 @@
-"""One thread that looks after the queue: leases that ran out, problems that have changed, what is not needed any more.
+"""The thread that maintains the queue: leases that expired, problems that have changed, what is not needed any more.
 
 `serve` starts it, after `prepare` and before it serves. An error is logged, and the thread goes on.
 """
@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Row, bindparam, select
 
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import accounts, gradings, sources, submissions
-from kernelmark.server.queue import endings, leases, shares
-from kernelmark.server.queue.known import DAY_NS
+from kernelmark.server.queue import endings, leases, virtual_times
+from kernelmark.server.queue.project_files import DAY_NS
 from kernelmark.server.service import Service
 
 _EVERY_S = 1.0
@@ -40,13 +40,13 @@ class Sweeper:
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
 
     def prepare(self) -> None:
-        """Read the project's files, and time all leases from now on. The server may serve afterwards.
+        """Read the project's files, and restart the timers of all leases. The server may serve afterwards.
 
         Raises:
             HarnessError: the project cannot be read.
         """
         self._service.files.refresh(self._service.database)
-        self._service.database.write(lambda connection: leases.begin_anew(connection, self._service)).result()
+        self._service.database.write(lambda connection: leases.restart_timers(connection, self._service)).result()
         self._move()
 
     def start(self) -> None:
@@ -65,16 +65,16 @@ class Sweeper:
             overdue, banned = leases.overdue(connection, service), _of_banned(connection)
             self._show_ends(connection)
         if overdue:
-            self._change(lambda connection: leases.end_overdue(connection, service))
+            self._change(lambda connection: leases.expire(connection, service))
         if banned:
-            self._change(lambda connection: stop_banned(connection, service))
+            self._change(lambda connection: cancel_of_banned(connection, service))
         if self._rounds % _FILES_EVERY == 0:
             service.files.refresh(service.database)
             self._move()
-            self._change(shares.forget_the_idle)
+            self._change(virtual_times.forget_idle)
             self._change(lambda connection: forget_old(connection, service))
         elif self._rounds % 5 == 0:
-            service.files.refresh_amounts(service.database)
+            service.files.refresh_totals(service.database)
         self._rounds += 1
 
     def _run(self) -> None:
@@ -92,7 +92,7 @@ class Sweeper:
         self._change(lambda connection: move_to_present_versions(connection, service))
 
     def _show_ends(self, connection: Connection) -> None:
-        """Tell whoever waits for a grading that its end may be seen now."""
+        """Wake the requests that wait for gradings whose end may be seen now."""
         service, until_ns = self._service, self._service.clock.now_ns()
         runs = connection.scalars(_SHOWN, {"after": self._shown_ns, "until": until_ns}).all()
         self._shown_ns = until_ns
@@ -101,8 +101,8 @@ class Sweeper:
 
 
 def move_to_present_versions(connection: Connection, service: Service) -> None:
-    """Let what is queued be graded with the problem as the server has it now; its owners are told."""
-    for slug, problem in service.files.known.problems.items():
+    """Have queued jobs graded with the problems as the server has them now; their owners see that they changed."""
+    for slug, problem in service.files.snapshot.problems.items():
         old = gradings.c.problem_sha256 != problem.sha256
         moved = gradings.update().where(gradings.c.state == "queued", gradings.c.problem == slug, old)
         moved = moved.values(problem_sha256=problem.sha256, moved=True, version=gradings.c.version + 1)
@@ -110,10 +110,10 @@ def move_to_present_versions(connection: Connection, service: Service) -> None:
             after_commit(connection, lambda: service.changes.notify("queue", "jobs"))
 
 
-def stop_banned(connection: Connection, service: Service) -> None:
-    """Cancel what is queued or leased of accounts that are banned."""
+def cancel_of_banned(connection: Connection, service: Service) -> None:
+    """Cancel the queued and leased gradings of banned accounts."""
     for grading in _of_banned(connection):
-        endings.stop(connection, service, grading)
+        endings.cancel_grading(connection, service, grading)
 
 
 def _of_banned(connection: Connection) -> Sequence[Row[Any]]:
@@ -122,7 +122,7 @@ def _of_banned(connection: Connection) -> Sequence[Row[Any]]:
 
 
 def forget_old(connection: Connection, service: Service) -> None:
-    """Drop the sources that were not needed for 30 days, and as old answers of the ledger's runs."""
+    """Drop sources that were not needed for 30 days, and answers of gradings that ended 30 days ago."""
     before_ns = service.clock.now_ns() - _KEPT_NS
     needed = select(submissions.c.source).join(gradings, gradings.c.submission == submissions.c.run)
     needed = needed.where(gradings.c.state.in_(("queued", "leased", "graded", "failed")))

@@ -1,4 +1,4 @@
-"""The workers: who they are at present, which problems they have, and when one gets no work. `web.work` calls it."""
+"""The workers: which are connected, which problems they have, and when one is paused. `web.work` calls it."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Version(NamedTuple):
     final: bool
 
 
-def hello(connection: Connection, service: Service, worker: str, said: WorkerHello) -> WorkerWelcome:
-    """Take note of a worker that has started, or of which something has changed.
+def hello(connection: Connection, service: Service, worker: str, message: WorkerHello) -> WorkerWelcome:
+    """Register a worker that has started, or that has changed.
 
-    What the start before this one held is queued again.
+    The jobs that its earlier instance held are queued again.
 
     Raises:
         Refusal: another live instance has its name, or it cannot work for this server.
     """
-    _refuse_unsuited(service, said)
+    _refuse_incompatible(service, message)
     row = connection.execute(select(workers).where(workers.c.name == worker)).one_or_none()
-    if row is not None and row.instance not in (None, said.instance):
+    if row is not None and row.instance not in (None, message.instance):
         silent_ns = service.clock.monotonic_ns() - row.alive_ns if row.alive_ns is not None else ALIVE_NS
         if silent_ns < ALIVE_NS:
             what = "is connected already, from another start"
@@ -51,13 +51,13 @@ def hello(connection: Connection, service: Service, worker: str, said: WorkerHel
             remedy = "end the other one, or give each worker a token of its own"
             raise Refusal(409, "second-worker", f"worker {worker}", what, remedy, retry_after_s=again_s)
     paused = row.paused if row is not None else ""
-    if paused.startswith(_UNFIT) and not said.unfit:
+    if paused.startswith(_UNFIT) and not message.unfit:
         paused = ""
-    elif not paused and said.unfit and row is not None and len(json.loads(row.faults)) >= _OWNERS_IN_A_ROW:
-        paused = f"{_UNFIT}: {said.unfit}"
-    problems = _PROBLEMS.dump_json(dict(sorted(said.problems.items()))).decode()
+    elif not paused and message.unfit and row is not None and len(json.loads(row.faults)) >= _OWNERS_IN_A_ROW:
+        paused = f"{_UNFIT}: {message.unfit}"
+    problems = _PROBLEMS.dump_json(dict(sorted(message.problems.items()))).decode()
     values = {
-        **said.model_dump(include={"instance", "version", "pool", "device", "sandbox", "devices", "slots"}),
+        **message.model_dump(include={"instance", "version", "pool", "device", "sandbox", "devices", "slots"}),
         "problems": problems,
         "paused": paused,
         "seen_ns": service.clock.now_ns(),
@@ -67,30 +67,30 @@ def hello(connection: Connection, service: Service, worker: str, said: WorkerHel
         connection.execute(workers.insert().values(name=worker, **values))
     else:
         connection.execute(workers.update().where(workers.c.name == worker).values(**values))
-        if row.problems != problems or row.instance != said.instance:
-            endings.forgive_refusals(connection, worker)
-    endings.give_back_all(connection, service, worker, but=said.instance)
+        if row.problems != problems or row.instance != message.instance:
+            endings.clear_refusals(connection, worker)
+    endings.requeue_all(connection, service, worker, but=message.instance)
     after_commit(connection, lambda: service.changes.notify("queue", "jobs"))
     return WorkerWelcome(name=worker, paused=paused)
 
 
-def gone(connection: Connection, service: Service, worker: str) -> None:
-    """Forget the worker's instance, which has ended: what it held is queued again, and the next may start at once."""
+def forget_instance(connection: Connection, service: Service, worker: str) -> None:
+    """Forget the worker's instance, which has ended: its jobs are queued again, and the next one may start at once."""
     connection.execute(workers.update().where(workers.c.name == worker).values(instance=None, alive_ns=None))
-    endings.give_back_all(connection, service, worker)
+    endings.requeue_all(connection, service, worker)
 
 
 def resume(connection: Connection, service: Service, worker: str) -> None:
-    """Give a paused worker work again."""
+    """Let a paused worker claim jobs again."""
     connection.execute(workers.update().where(workers.c.name == worker).values(paused="", faults="[]"))
     after_commit(connection, lambda: service.changes.notify("queue", "jobs", f"worker:{worker}"))
 
 
-def present(connection: Connection, service: Service, worker: str, instance: str) -> Row[Any]:
-    """The worker's row, and take note that it is alive.
+def check_instance(connection: Connection, service: Service, worker: str, instance: str) -> Row[Any]:
+    """Check that a worker has said hello, note that it is alive, and return its row.
 
     Raises:
-        Refusal: it has not said hello since its start, or another instance of its name has.
+        Refusal: it has not message hello since its start, or another instance of its name has.
     """
     row = connection.execute(select(workers).where(workers.c.name == worker)).one_or_none()
     if row is None or row.instance != instance:
@@ -102,13 +102,13 @@ def present(connection: Connection, service: Service, worker: str, instance: str
 
 
 def alive(connection: Connection, service: Service) -> list[Row[Any]]:
-    """The workers that were heard of lately."""
+    """The workers that have sent a message lately. Only reads."""
     since = service.clock.monotonic_ns() - ALIVE_NS
     return list(connection.execute(select(workers).where(workers.c.alive_ns >= since).order_by(workers.c.name)))
 
 
-def begin_anew(connection: Connection) -> None:
-    """Count nobody as alive: the server has started, and its monotonic clock may be another."""
+def mark_all_silent(connection: Connection) -> None:
+    """Count no worker as alive: the server has started, and its monotonic clock may have, too."""
     connection.execute(workers.update().values(alive_ns=None))
 
 
@@ -131,17 +131,17 @@ def _parsed(problems: str) -> Mapping[str, ProblemHashes]:
     return _PROBLEMS.validate_json(problems)
 
 
-def _refuse_unsuited(service: Service, said: WorkerHello) -> None:
+def _refuse_incompatible(service: Service, message: WorkerHello) -> None:
     rules = service.project.settings.server
     remedy = f"install kernelmark {__version__} there, as the server has"
-    if said.protocol != WORK_PROTOCOL:
-        what = f"speaks protocol {said.protocol}, the server {WORK_PROTOCOL}"
+    if message.protocol != WORK_PROTOCOL:
+        what = f"speaks protocol {message.protocol}, the server {WORK_PROTOCOL}"
         raise Refusal(409, "worker-version", "worker", what, remedy)
-    if said.version != __version__:
-        raise Refusal(409, "worker-version", "worker", f"has kernelmark {ascii(said.version)[1:-1]}", remedy)
-    if said.sandbox not in rules.sandboxes:
-        what = f"uses the sandbox {said.sandbox}, whose verdicts this server does not take"
+    if message.version != __version__:
+        raise Refusal(409, "worker-version", "worker", f"has kernelmark {ascii(message.version)[1:-1]}", remedy)
+    if message.sandbox not in rules.sandboxes:
+        what = f"uses the sandbox {message.sandbox}, whose verdicts this server does not take"
         raise Refusal(409, "worker-sandbox", "worker", what, f"use one of {', '.join(rules.sandboxes)}")
-    if rules.pools and said.pool not in rules.pools:
-        what = f"has the device {ascii(said.pool)[1:-1]}, which is not in [server] pools"
+    if rules.pools and message.pool not in rules.pools:
+        what = f"has the device {ascii(message.pool)[1:-1]}, which is not in [server] pools"
         raise Refusal(409, "worker-pool", "worker", what, f"the server's pools are {', '.join(rules.pools)}")

@@ -1,6 +1,6 @@
-"""Takes a worker's answer: whether its lease counts, whether it answers its task, and what follows. Trusted.
+"""Takes a worker's answer: checks its lease, compares it with the task, and ends the lease. Trusted.
 
-The route `worker/answer` calls `take_answer`; the rest is one change of the database. A worker that did not hear the
+The route `worker/answer` calls `take_answer`, which makes one change of the database. A worker that did not get the
 acknowledgement may send the same answer again.
 """
 
@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from harness.kinds import Timing
 from harness.languages import LANGUAGES
@@ -28,10 +28,19 @@ from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import Answer
 
+# Statements are made once: to make one takes longer than to execute it.
+_SOURCE = select(sources.c.sha256, sources.c.language, sources.c.bytes, sources.c.beside).where(
+    sources.c.sha256 == bindparam("source")
+)
+_WORKER = select(workers.c.device, workers.c.sandbox).where(workers.c.name == bindparam("worker"))
+_PINNED = select(pins.c.private_sha256).where(
+    pins.c.problem == bindparam("problem"), pins.c.final == bindparam("final")
+)
+
 
 @dataclass(frozen=True)
 class ReadAnswer:
-    """What of an answer is found out before the change, since it takes time."""
+    """An answer's document, and what the problem's files say: read before the change, which must not wait."""
 
     document: Check | None
     baselines: frozenset[str] | None
@@ -39,7 +48,7 @@ class ReadAnswer:
 
 
 def take_answer(service: Service, due: Callable[[], None], worker: str, answer: Answer) -> Future[str]:
-    """Take an answer of the worker of this name; callable in any thread but the event loop's, since it reads files.
+    """Take an answer of a worker. It reads files, so it must not be called in the event loop.
 
     Args:
         due: wakes the recorder.
@@ -53,20 +62,19 @@ def take_answer(service: Service, due: Callable[[], None], worker: str, answer: 
     """
     found = read_answer(service, answer)
     result = service.database.write(lambda connection: accept_answer(connection, service, worker, answer, found))
-
     result.add_done_callback(lambda _: due())
     return result
 
 
 def read_answer(service: Service, answer: Answer) -> ReadAnswer:
-    """Read the document in an answer, and what the problem's files say of it.
+    """Read an answer's document, and what the files of its problem say.
 
     Raises:
         Refusal: as `comparing.read`.
     """
     document = comparing.read(answer)
-    problem = service.files.known.problems.get(document.problem.slug) if isinstance(document, Verdict) else None
-    if problem is None:  # it has gone since; it was not when the task was given out
+    problem = service.files.snapshot.problems.get(document.problem.slug) if isinstance(document, Verdict) else None
+    if problem is None:  # it was deleted after the task was leased
         return ReadAnswer(document, None, None)
     return ReadAnswer(document, _baselines(service.project.settings, problem), problem.timing)
 
@@ -74,8 +82,7 @@ def read_answer(service: Service, answer: Answer) -> ReadAnswer:
 def accept_answer(
     connection: Connection, service: Service, worker: str, answer: Answer, found: ReadAnswer | None = None
 ) -> str:
-    """Compare an answer with the task of its lease, and move the grading on; returns its run. The same answer again
-    changes nothing.
+    """Compare an answer with the task of its lease, keep it, and return the run. The same answer again changes nothing.
 
     Args:
         worker: the name in the token that it came with.
@@ -86,7 +93,7 @@ def accept_answer(
             has changed then.
     """
     found = found or read_answer(service, answer)
-    grading = endings.answered(connection, worker, answer.lease)
+    grading = endings.find_answered(connection, worker, answer.lease)
     text = answer.verdict or answer.check
     if grading.state not in ("leased", "queued", "failed"):
         if text is None or text != grading.answer:
@@ -99,7 +106,7 @@ def accept_answer(
         expected = _expected(connection, service, grading, found)
         comparing.compare(found.document, expected, moment(service.clock.now_ns()))
         device_ns = found.document.duration_ns if isinstance(found.document, Verdict) else None
-        endings.end(
+        endings.finish(
             connection,
             service,
             grading,
@@ -118,12 +125,11 @@ def score_s(document: Check) -> float | None:
 
 
 def _expected(connection: Connection, service: Service, row: Row[Any], found: ReadAnswer) -> Expected:
-    """What is compared of a grading, from `endings.answered`."""
+    """What the answer of a grading must have; `row` is from `endings.find_answered`."""
     rules = service.project.settings.server
-    source = connection.execute(select(sources).where(sources.c.sha256 == row.submission_source)).one()
-    worker = connection.execute(select(workers).where(workers.c.name == row.worker)).one()
-    pinned = select(pins.c.private_sha256).where(pins.c.problem == row.problem, pins.c.final == row.final)
-    private = connection.scalar(pinned)
+    source = connection.execute(_SOURCE, {"source": row.submission_source}).one()
+    worker = connection.execute(_WORKER, {"worker": row.worker}).one()
+    private = connection.scalar(_PINNED, {"problem": row.problem, "final": row.final})
     if row.mode != "submit" and found.document is not None and found.document.problem.private is None:
         private = None  # it may be tested without private cases where nothing is recorded
     return Expected(

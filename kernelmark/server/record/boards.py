@@ -56,7 +56,8 @@ def problem_list(service: Service, principal: Principal | None) -> str:
     """The problems that can be graded, with the places of whoever asks."""
     settings = settings_of(service)
     stands = places(settings.model_copy(update={"author": principal.name})) if principal else {}
-    found = [listed(settings, problem, stands.get(slug, [])) for slug, problem in service.files.known.problems.items()]
+    problems = service.files.snapshot.problems
+    found = [listed(settings, problem, stands.get(slug, [])) for slug, problem in problems.items()]
     return portable(written("problems", found), settings.root)
 
 
@@ -66,7 +67,7 @@ def problem(service: Service, slug: str) -> str:
     Raises:
         Refusal: there is none, or it cannot be graded.
     """
-    document = text.document(service.files.known.problem(slug))
+    document = text.document(service.files.snapshot.problem(slug))
     return portable(written("problem", document), service.project.root)
 
 
@@ -76,7 +77,7 @@ def problem_text(service: Service, slug: str) -> str:
     Raises:
         Refusal: as for `problem`.
     """
-    asked = service.files.known.problem(slug)
+    asked = service.files.snapshot.problem(slug)
     now = moment(service.clock.now_ns())
     return "".join(f"{line}\n" for line in text.lines(asked, statement_of(asked), entry_points_of(asked), now=now))
 
@@ -92,7 +93,7 @@ def board(service: Service, slug: str | None) -> str:
     slugs = sorted(path.stem for path in settings.locate("results").glob("*.jsonl"))
     if slug is not None:
         if slug not in slugs:
-            service.files.known.problem(slug)
+            service.files.snapshot.problem(slug)
             return written("board", [])
         slugs = [slug]
     marks = tuple(_mark(settings, each) for each in slugs)
@@ -125,7 +126,7 @@ def run(service: Service, name: str, principal: Principal | None) -> str:
         found = state(published(settings), slug, now)
         if found.frozen is not None and verdict.created_at > found.frozen:
             raise unknown
-        if _rule(service.files.known.problems.get(slug), slug, found.schedule).hidden(now):
+        if _rule(service.files.snapshot.problems.get(slug), slug, found.schedule).hidden(now):
             verdict = verdict.model_copy(update={"log": "", "traceback": ""})  # which can quote the source
     return written("verdict", verdict.to_json())
 
@@ -139,7 +140,7 @@ def head(service: Service, slug: str) -> str:
     """
     own = ledger(service.project.settings, slug)
     if not own.path.exists():
-        service.files.known.problem(slug)
+        service.files.snapshot.problem(slug)
     last = own.head()
     return LedgerHead(
         problem=slug, seq=last.seq if last else 0, sha256=last.sha256 if last else NO_HASH

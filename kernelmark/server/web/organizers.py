@@ -1,4 +1,4 @@
-"""Routes of organizers: accounts, invitations, workers, gradings, pins, brakes, the audit. `create_app` includes them.
+"""Routes of organizers: accounts, invitations, workers, gradings, pins, pauses, the audit. `create_app` includes them.
 
 Each needs the scope `organize` (`gradings`: `assist`), and each act is audited in the change that makes it.
 """
@@ -25,12 +25,12 @@ from kernelmark.service.organizing import (
     AccountLink,
     Accounts,
     Audit,
-    BrakeOrder,
-    Brakes,
     InvitationOrder,
     Invitations,
     NewInvitation,
     NewInvitations,
+    PauseOrder,
+    Pauses,
     Pin,
     Pins,
     WorkerOrder,
@@ -208,24 +208,24 @@ async def pin(request: Request, by: Organizer, wanted: Pin) -> Pins:
 
 
 @router.get("/brakes")
-async def all_brakes(request: Request, _: Organizer) -> Brakes:
+async def all_pauses(request: Request, _: Organizer) -> Pauses:
     """Everything that is paused."""
-    return await seen(_service(request), operating.brakes)
+    return await seen(_service(request), operating.pauses)
 
 
 @router.put("/brakes")
-async def pause(request: Request, by: Organizer, order: BrakeOrder) -> Brakes:
+async def pause(request: Request, by: Organizer, order: PauseOrder) -> Pauses:
     """Have nothing graded, of an account or of anybody, until it is resumed; the answer has all that is paused."""
     service = _service(request)
     now_ns = service.clock.now_ns()
 
-    def change(connection: Connection) -> Brakes:
+    def change(connection: Connection) -> Pauses:
         operating.pause(connection, now_ns, by, order.account, order.why)
-        return operating.brakes(connection)
+        return operating.pauses(connection)
 
-    brakes = await changed(service, change)
+    pauses = await changed(service, change)
     service.changes.notify("queue", "jobs")
-    return brakes
+    return pauses
 
 
 @router.delete("/brakes", status_code=204)

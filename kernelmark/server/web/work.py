@@ -19,7 +19,16 @@ from kernelmark.server.service import Service
 from kernelmark.server.web.asking import changed, seen
 from kernelmark.server.web.defence import require
 from kernelmark.service.refusal import Refusal
-from kernelmark.service.work import Acknowledged, Answer, Claim, Heartbeat, Leases, Told, WorkerHello, WorkerWelcome
+from kernelmark.service.work import (
+    Acknowledged,
+    Answer,
+    Claim,
+    Heartbeat,
+    HeartbeatResponse,
+    Leases,
+    WorkerHello,
+    WorkerWelcome,
+)
 
 router = APIRouter(prefix="/worker", tags=["workers"])
 Working = Annotated[Principal, Depends(require("work"))]
@@ -66,17 +75,17 @@ async def claim(request: Request, principal: Working, asked: Claim) -> Leases:
 
 
 @router.post("/heartbeat")
-async def heartbeat(request: Request, principal: Working, beat: Heartbeat) -> Told:
+async def heartbeat(request: Request, principal: Working, beat: Heartbeat) -> HeartbeatResponse:
     """Report what is held. The answer comes when a lease has ended, or when the time that it may take is over."""
     service: Service = request.app.state.service
     name, held = _name(principal), [one.lease for one in beat.held]
     change = service.changes.subscribe(f"worker:{name}")
     try:
-        told = await changed(service, lambda connection: leases.heartbeat(connection, service, name, beat))
+        response = await changed(service, lambda connection: leases.heartbeat(connection, service, name, beat))
         with service.changes.workers.one_of(name) as may_wait:
-            if may_wait and not told.end and beat.wait_s and await wait(change, beat.wait_s):
-                told = await seen(service, lambda connection: leases.told(connection, name, held))
-        return told
+            if may_wait and not response.end and beat.wait_s and await wait(change, beat.wait_s):
+                response = await seen(service, lambda connection: leases.heartbeat_response(connection, name, held))
+        return response
     finally:
         change.cancel()
 

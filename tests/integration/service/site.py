@@ -20,7 +20,7 @@ from benchmarks.service.connection import Connection
 from benchmarks.service.fake_worker import FakeWorker, hashes
 from benchmarks.service.served import SLUG, Server
 from kernelmark.server.lock import DATABASE, FOLDER
-from kernelmark.service.work import Heartbeat, HeldLease, Lease, TaskError, Told
+from kernelmark.service.work import Heartbeat, HeartbeatResponse, HeldLease, Lease, TaskError
 
 ENDS = {
     "queued": "recorded",
@@ -72,7 +72,7 @@ class Site:
         """The leases that the server ends if this worker says that it holds that of the run."""
         held = (HeldLease(lease=self.leases[run].lease),)
         beat = Heartbeat(instance=self.workers[name].instance, held=held).model_dump_json().encode()
-        return Told.model_validate_json(self.connection(name).ask("POST", "worker/heartbeat", beat)).end
+        return HeartbeatResponse.model_validate_json(self.connection(name).ask("POST", "worker/heartbeat", beat)).end
 
     def state(self, run: str) -> str:
         return str(json.loads(self.connection().ask("GET", f"submissions/{run}"))["state"])

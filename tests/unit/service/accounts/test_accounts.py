@@ -87,7 +87,7 @@ def test_an_account_without_runs_is_linked_to_an_author_of_the_ledger(service: S
     service.database.write(lambda c: accounts.link(c, 5, by, "grace2", "Grace.Hopper", LEDGER)).result()
     assert make_principal(service, "Grace.Hopper").account_id == 2
     with service.database.read() as connection:
-        assert [brake.account for brake in operating.brakes(connection).items] == ["Grace.Hopper"], "it stays paused"
+        assert [pause.account for pause in operating.pauses(connection).items] == ["Grace.Hopper"], "it stays paused"
     make_principal(service, "mallory")
     with pytest.raises(Refusal) as refused:
         service.database.write(lambda c: accounts.link(c, 5, by, "mallory", "Grace.Hopper", LEDGER)).result()

@@ -105,9 +105,9 @@ def test_what_the_server_refuses_is_said_in_one_line(bench: Command, live: Servi
 
 def test_a_problem_is_read_by_nobody_in_particular(bench: Command, live: Service) -> None:
     bench("logout", "bench")
-    [slug] = live.files.known.problems
+    [slug] = live.files.snapshot.problems
     shown = bench("problems", "show", slug, "--from", live.url).out
-    assert f"{live.files.known.problems[slug].entry}(x, out): a function that writes into out" in shown
+    assert f"{live.files.snapshot.problems[slug].entry}(x, out): a function that writes into out" in shown
     absent = bench("problems", "show", "absent", "--from", live.url)
     assert (absent.code, "does not exist; known: `twice`" in absent.err) == (2, True), absent.err
 

@@ -22,11 +22,11 @@ from kernelmark.service.work import (
     WORK_PROTOCOL,
     Claim,
     Heartbeat,
+    HeartbeatResponse,
     HeldLease,
     Lease,
     ProblemHashes,
     TaskError,
-    Told,
     WorkerHello,
 )
 
@@ -81,7 +81,7 @@ class Worker:
 
     def hello(self, *, pool: str = POOL, problems: dict[str, ProblemHashes] | None = None, unfit: str = "") -> str:
         """Say hello, and return why it is paused."""
-        known = self.service.files.known.problems
+        known = self.service.files.snapshot.problems
         hashes = {slug: ProblemHashes(public=p.sha256, final_public=p.sha256) for slug, p in known.items()}
         said = WorkerHello(
             instance=self.instance, version=__version__, protocol=WORK_PROTOCOL, pool=pool, device="cuda",
@@ -96,7 +96,7 @@ class Worker:
         self.held |= {lease.lease: None for lease in got}
         return list(got)
 
-    def beat(self, *, forget: bool = False) -> Told:
+    def beat(self, *, forget: bool = False) -> HeartbeatResponse:
         held = () if forget else tuple(HeldLease(lease=name, progress=at) for name, at in self.held.items())
         beat = Heartbeat(instance=self.instance, held=held)
         told = change(self.service, lambda c: leases.heartbeat(c, self.service, self.name, beat))
@@ -104,7 +104,7 @@ class Worker:
             del self.held[lease]
         return told
 
-    def progress(self, lease: Lease, done: int = 0) -> Told:
+    def progress(self, lease: Lease, done: int = 0) -> HeartbeatResponse:
         self.held[lease.lease] = StageProgress(stage=Stage.TEST, done=done, total=9, label="small")
         return self.beat()
 
@@ -113,9 +113,9 @@ class Worker:
         name = lease if isinstance(lease, str) else lease.lease
 
         def made(connection: Connection) -> str:
-            row = endings.answered(connection, self.name, name)
+            row = endings.find_answered(connection, self.name, name)
             took = None if seconds is None else round(seconds * 1e9)
-            endings.end(connection, self.service, row, answer="{}", outcome="accepted", score_s=1e-6, device_ns=took)
+            endings.finish(connection, self.service, row, answer="{}", outcome="accepted", score_s=1e-6, device_ns=took)
             return str(row.run)
 
         self.held.pop(name, None)
@@ -126,7 +126,7 @@ class Worker:
         said = TaskError.model_validate({"fault": fault, "error_class": "DeviceError", "what": "the device failed"})
 
         def made(connection: Connection) -> None:
-            endings.fail(connection, self.service, endings.answered(connection, self.name, lease.lease), said)
+            endings.fail(connection, self.service, endings.find_answered(connection, self.name, lease.lease), said)
 
         self.held.pop(lease.lease, None)
         change(self.service, made)
@@ -140,5 +140,5 @@ def state(service: Service, run: str) -> str:
     return str(row(service, run).state)
 
 
-def told(service: Service, run: str) -> SubmissionStatus:
+def status_of(service: Service, run: str) -> SubmissionStatus:
     return read(service, lambda c: status.status(c, service, run))

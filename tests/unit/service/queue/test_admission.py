@@ -16,7 +16,7 @@ from sqlalchemy import select, update
 
 from harness.submission import Submission
 from kernelmark.server.accounts import accounts as account_changes
-from kernelmark.server.database.tables import accounts, brakes, submissions
+from kernelmark.server.database.tables import accounts, pauses, submissions
 from kernelmark.server.queue import admission, endings, limits, status
 from kernelmark.server.queue.admission import admit
 from kernelmark.server.queue.sweeper import Sweeper
@@ -25,7 +25,18 @@ from kernelmark.service.refusal import Refusal
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
 from tests.service_fixtures import NO_NAMES, FakeClock, make_principal, make_project, make_service
-from tests.unit.service.queue.queueing import KERNEL, Worker, change, read, request, row, state, submit, submitted, told
+from tests.unit.service.queue.queueing import (
+    KERNEL,
+    Worker,
+    change,
+    read,
+    request,
+    row,
+    state,
+    status_of,
+    submit,
+    submitted,
+)
 from tests.verdicts import accepted
 
 DAY_S = 24 * 3600
@@ -162,7 +173,7 @@ def test_a_pool_of_the_settings_takes_submissions_before_its_worker_comes(making
     service = making('[server]\npools = ["NVIDIA H200", "NVIDIA H100"]\n')
     run = submit(service, make_principal(service), request(pool=None))
     assert row(service, run).pool == "NVIDIA H200"
-    assert told(service, run).waits_for == "no worker with NVIDIA H200 is connected"
+    assert status_of(service, run).waits_for == "no worker with NVIDIA H200 is connected"
 
 
 # The schedule
@@ -184,7 +195,7 @@ def test_after_a_problem_has_closed_only_practice_is_possible(making: Making, cl
     with refused("closed", 403, "takes no more submissions, closed since"):
         submit(service, ada)
     late = submit(service, ada, request(mode="check"))
-    assert (told(service, on_time).on_time, told(service, late).on_time) == (True, False)
+    assert (status_of(service, on_time).on_time, status_of(service, late).on_time) == (True, False)
     assert (row(service, on_time).final, row(service, late).final) == (False, True)
 
 
@@ -195,7 +206,7 @@ def test_what_is_late_says_so_for_ever(making: Making, clock: FakeClock) -> None
     run = submit(service, make_principal(service))
     remark = read(service, lambda c: c.scalar(select(submissions.c.remark).where(submissions.c.run == run)))
     assert '"action": "late", "actor": "late policy", "reason": "1 day late, factor 0.9: handed in ' in str(remark)
-    assert not told(service, run).on_time
+    assert not status_of(service, run).on_time
 
 
 def test_what_was_on_time_and_is_graded_late_says_so(making: Making, clock: FakeClock) -> None:
@@ -229,7 +240,7 @@ def test_a_limit_is_reserved_when_a_submission_is_queued(making: Making, clock: 
     service = making("[limits]\ngradings_a_day = 2\n")
     ada = make_principal(service)
     first = submit(service, ada)
-    assert told(service, first).left == "1 of 2 gradings"
+    assert status_of(service, first).left == "1 of 2 gradings"
     submit(service, ada, request(mode="bench"))  # counts as a grading
     with refused("limit-reached", 429, "ada has used 2 of 2 gradings in 24 hours; possible again from") as caught:
         submit(service, ada)
@@ -256,7 +267,7 @@ def test_parallel_requests_get_what_is_left_and_no_more(making: Making) -> None:
 def test_what_is_only_reserved_keeps_nobody_out_for_a_day(making: Making) -> None:
     service = making("[limits]\ndevice_seconds_a_day = 20\n")
     first = submit(service, make_principal(service))
-    assert told(service, first).left == "0 of 20 device seconds; the rest is reserved by what is queued"
+    assert status_of(service, first).left == "0 of 20 device seconds; the rest is reserved by what is queued"
     words = "has used 0 of 20 device seconds in 24 hours, and 60 are reserved by what is queued"
     with refused("limit-reached", 429, words) as caught:
         submit(service, make_principal(service))
@@ -282,7 +293,7 @@ def test_device_seconds_are_reserved_and_put_right(making: Making) -> None:
     worker.hello()
     worker.accept(worker.claim()[0], 4.0)
     service.clock.pass_s(5)  # type: ignore[attr-defined]  # until its end is shown
-    assert told(service, first).left == "16 of 20 device seconds"
+    assert status_of(service, first).left == "16 of 20 device seconds"
     submit(service, make_principal(service))
 
 
@@ -290,13 +301,13 @@ def test_what_a_hidden_end_costs_is_not_told_before_it_is_shown(making: Making, 
     service = making("[limits]\ndevice_seconds_a_day = 100000\n")
     clock.now = -(-clock.now // (5 * 10**9)) * 5 * 10**9 + 10**9
     run = submit(service, make_principal(service))
-    before = told(service, run).left
+    before = status_of(service, run).left
     worker = Worker(service, "quick")
     worker.hello()
     worker.accept(worker.claim()[0], 4.0)
-    assert told(service, run).left == before
+    assert status_of(service, run).left == before
     clock.pass_s(4)
-    assert told(service, run).left == "99996 of 100000 device seconds"
+    assert status_of(service, run).left == "99996 of 100000 device seconds"
 
 
 def test_a_hidden_end_takes_its_place_in_the_queue_until_it_is_shown(making: Making, clock: FakeClock) -> None:
@@ -322,7 +333,7 @@ def test_what_is_left_is_counted_once_for_a_list(making: Making, monkeypatch: py
     monkeypatch.setattr(limits, "left", counting)
     found = read(service, lambda c: status.statuses(c, service, runs))
     assert len(counted) == 2
-    assert [(one.run, one.left) for one in found] == [(run, told(service, run).left) for run in runs]
+    assert [(one.run, one.left) for one in found] == [(run, status_of(service, run).left) for run in runs]
 
 
 def test_uses_are_read_one_by_one_only_to_say_until_when_a_limit_is_reached(
@@ -337,7 +348,7 @@ def test_uses_are_read_one_by_one_only_to_say_until_when_a_limit_is_reached(
 
     monkeypatch.setattr(limits, "Use", making_one)
     runs = [submit(service, make_principal(service)) for _ in range(2)]
-    assert told(service, runs[0]).left == "1 of 3 gradings, 880 of 1000 device seconds"
+    assert status_of(service, runs[0]).left == "1 of 3 gradings, 880 of 1000 device seconds"
     submit(service, make_principal(service))
     assert made == []
     with refused("limit-reached", 429, "has used 3 of 3 gradings"):
@@ -385,7 +396,7 @@ def test_runs_that_only_the_ledger_has_count_and_ones_own_once(making: Making, c
         ledger.append(verdict.model_copy(update={"run": run}))
     os.utime(ledger.path, (clock.now / 1e9, clock.now / 1e9))
     service.files.refresh(service.database)
-    assert told(service, own).left == "1 of 3 gradings"
+    assert status_of(service, own).left == "1 of 3 gradings"
 
 
 def test_cancelled_while_queued_gives_the_reservation_back(making: Making) -> None:
@@ -405,7 +416,9 @@ def test_cancelled_while_queued_gives_the_reservation_back(making: Making) -> No
 def test_beyond_this_machine_there_are_limits_by_default(making: Making) -> None:
     service = making(PUBLIC)
     ada = make_principal(service)
-    assert told(service, submit(service, ada)).left.startswith("29 of 30 gradings, 60 of 60 checks, 540 of 600 device")
+    assert status_of(service, submit(service, ada)).left.startswith(
+        "29 of 30 gradings, 60 of 60 checks, 540 of 600 device"
+    )
     for _ in range(4):
         submit(service, ada)
     with refused("queue-full", 429, "has 5 of 5 submissions in the queue"):
@@ -416,7 +429,7 @@ def test_on_this_machine_there_are_none(making: Making) -> None:
     service = making("")
     for _ in range(10):
         run = submit(service, make_principal(service))
-    assert told(service, run).left == ""
+    assert status_of(service, run).left == ""
 
 
 def test_five_failures_a_day_are_the_owners_own_limit(making: Making) -> None:
@@ -440,7 +453,7 @@ def spend_leases(service: Service, worker: Worker, *, progress: bool) -> None:
         (lease,) = worker.claim()
         if progress:
             worker.progress(lease)
-        change(service, lambda c: endings.give_back_all(c, service, worker.name))
+        change(service, lambda c: endings.requeue_all(c, service, worker.name))
         worker.held.clear()
     assert (state(service, run), row(service, run).error_class) == ("failed", "LeasesSpentError")
 
@@ -468,18 +481,18 @@ def test_all_newcomers_are_one_owner_in_the_queue_beyond_this_machine(making: Ma
     old = submit(service, make_principal(service, "ada"))
     assert {row(service, run).share for run in new} == {"newcomers"}
     assert row(service, old).share == "account:ada"
-    assert told(service, old).before == 1  # after the first of them, not the third
+    assert status_of(service, old).before == 1  # after the first of them, not the third
 
 
 def test_everybodys_device_seconds_have_a_limit(making: Making) -> None:
     service = making("[limits]\nall_device_seconds_a_day = 3\n")
     graded(service, 4.0)
-    service.files.refresh_amounts(service.database)
+    service.files.refresh_totals(service.database)
     with refused("limit-reached", 429, "all submissions together"):
         submit(service, make_principal(service, "bob"))
 
 
-# Room and brakes
+# Room and pauses
 
 
 def test_a_full_disk_and_a_full_queue_take_nothing_more(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,26 +524,26 @@ def test_a_source_that_could_not_be_archived_is_refused(making: Making) -> None:
 def test_a_paused_account_submits_and_gets_nothing_until_it_is_resumed(making: Making) -> None:
     service = making("")
     run = submit(service, make_principal(service))
-    brake = {"subject": "ada", "by": "org", "why": "floods", "at_ns": 0}
-    change(service, lambda c: c.execute(brakes.insert().values(**brake)))
+    pause = {"subject": "ada", "by": "org", "why": "floods", "at_ns": 0}
+    change(service, lambda c: c.execute(pauses.insert().values(**pause)))
     with refused("paused", 403, "floods"):
         submit(service, make_principal(service))
     worker, other = Worker(service, "quick"), submit(service, make_principal(service, "bob"))
     worker.hello()
     assert [lease.task.run for lease in worker.claim(2)] == [other]
-    assert told(service, run).waits_for == "submissions of ada are paused: floods"
-    change(service, lambda c: c.execute(brakes.delete()))
+    assert status_of(service, run).waits_for == "submissions of ada are paused: floods"
+    change(service, lambda c: c.execute(pauses.delete()))
     assert worker.claim()[0].task.run == run
 
 
 def test_a_paused_queue_takes_submissions_and_grades_none(making: Making) -> None:
     service = making("")
-    brake = {"subject": "", "by": "org", "why": "the room is too hot", "at_ns": 0}
-    change(service, lambda c: c.execute(brakes.insert().values(**brake)))
+    pause = {"subject": "", "by": "org", "why": "the room is too hot", "at_ns": 0}
+    change(service, lambda c: c.execute(pauses.insert().values(**pause)))
     run, worker = submit(service, make_principal(service)), Worker(service, "quick")
     worker.hello()
     assert worker.claim() == []
-    assert told(service, run).waits_for == "the queue is paused: the room is too hot"
+    assert status_of(service, run).waits_for == "the queue is paused: the room is too hot"
 
 
 def test_what_a_banned_account_has_queued_is_cancelled(making: Making) -> None:
@@ -545,12 +558,12 @@ def test_a_time_is_told_once_something_like_it_was_graded(making: Making, clock:
     service = making("")
     clock.now = -(-clock.now // (5 * 10**9)) * 5 * 10**9 + 10**9
     first = submit(service, make_principal(service))
-    assert (told(service, first).before, told(service, first).expected_s) == (0, None)
+    assert (status_of(service, first).before, status_of(service, first).expected_s) == (0, None)
     worker = Worker(service, "quick")
     worker.hello()
     worker.accept(worker.claim()[0], seconds=4.0)
     second = submit(service, make_principal(service))
-    assert told(service, second).expected_s is None  # the first one's end, with hidden tests, is not shown yet
+    assert status_of(service, second).expected_s is None  # the first one's end, with hidden tests, is not shown yet
     clock.pass_s(4)
     third = submit(service, make_principal(service))
     assert row(service, third).expected_ns == 4 * 10**9

@@ -12,8 +12,8 @@ from harness.problem import Problem
 from harness.submission import Submission
 from kernelmark.server.database.tables import pins, workers
 from kernelmark.server.queue import endings
-from kernelmark.server.queue import workers as known_workers
-from kernelmark.server.queue.leases import begin_anew
+from kernelmark.server.queue import workers as queue_workers
+from kernelmark.server.queue.leases import restart_timers
 from kernelmark.server.queue.sweeper import Sweeper
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
@@ -26,8 +26,8 @@ from tests.unit.service.queue.queueing import (
     row,
     secret,
     state,
+    status_of,
     submit,
-    told,
 )
 
 
@@ -51,16 +51,16 @@ def test_a_submission_is_claimed_graded_and_shown_at_the_next_multiple_of_five_s
 ) -> None:
     clock.pass_s(1)
     run = submit(service, make_principal(service))
-    assert (told(service, run).state, told(service, run).before) == ("queued", 0)
+    assert (status_of(service, run).state, status_of(service, run).before) == ("queued", 0)
     (lease,) = worker.claim()
     assert (lease.task.run, lease.task.author, lease.task.alone) == (run, "ada", False)
     worker.progress(lease)
-    shown = told(service, run)
+    shown = status_of(service, run)
     assert shown.progress is not None
     assert worker.accept(lease) == run
-    assert told(service, run) == shown  # nothing tells when the hidden tests ended
+    assert status_of(service, run) == shown  # nothing tells when the hidden tests ended
     clock.pass_s(4)
-    after = told(service, run)
+    after = status_of(service, run)
     assert (after.state, after.outcome, after.score_s) == ("graded", "accepted", 1e-6)
     assert after.version > shown.version
 
@@ -69,7 +69,7 @@ def test_a_check_without_hidden_tests_is_shown_at_once(service: Service, worker:
     clock.pass_s(1)
     run = submit(service, make_principal(service), request(mode="check"))
     worker.accept(worker.claim()[0])
-    assert told(service, run).state == "done"
+    assert status_of(service, run).state == "done"
 
 
 def test_the_same_claim_gets_the_same_leases_and_another_one_others(service: Service) -> None:
@@ -175,7 +175,7 @@ def test_a_late_answer_of_what_is_queued_again_counts(service: Service, worker: 
     sweep(service)
     assert worker.accept(late) == run
     assert state(service, run) == "graded"
-    answered = service.database.write(lambda c: endings.answered(c, worker.name, late.lease)).result()
+    answered = service.database.write(lambda c: endings.find_answered(c, worker.name, late.lease)).result()
     assert answered.state == "graded"  # the same answer again is recognized by its lease
 
 
@@ -199,7 +199,7 @@ def test_a_second_live_instance_of_a_name_is_refused_and_the_next_start_gets_the
 def test_a_local_worker_that_has_ended_is_followed_at_once(service: Service, worker: Worker) -> None:
     run = submit(service, make_principal(service))
     worker.claim()
-    change(service, lambda c: known_workers.gone(c, service, worker.name))
+    change(service, lambda c: queue_workers.forget_instance(c, service, worker.name))
     assert state(service, run) == "queued"
     Worker(service, worker.name).hello()
 
@@ -208,7 +208,7 @@ def test_all_leases_begin_anew_when_the_server_starts(service: Service, worker: 
     run = submit(service, make_principal(service))
     (lease,) = worker.claim()
     clock.monotonic += 10**15  # another boot has another monotonic clock
-    change(service, lambda c: begin_anew(c, service))
+    change(service, lambda c: restart_timers(c, service))
     sweep(service)
     assert state(service, run) == "leased"
     worker.beat()
@@ -222,7 +222,7 @@ def test_a_judge_that_ended_costs_a_try_and_the_next_is_alone(service: Service, 
         assert lease.task.alone == (tries > 0)
         worker.error(lease, "judge-lost")
     assert (state(service, run), row(service, run).tries) == ("failed", 2)
-    shown = told(service, run)
+    shown = status_of(service, run)
     assert "DeviceError" in shown.error
     assert "the device failed" not in shown.error  # participants see the class, organizers the text
 
@@ -262,7 +262,7 @@ def test_what_a_worker_cannot_grade_costs_nothing_and_comes_back_when_it_has_cha
     run = submit(service, make_principal(service))
     worker.error(worker.claim()[0], "worker")
     assert worker.claim() == []
-    assert (row(service, run).tries, told(service, run).waits_for) == (
+    assert (row(service, run).tries, status_of(service, run).waits_for) == (
         0, "no worker could grade this version of twice",
     )  # fmt: skip
     worker.hello()
@@ -295,7 +295,7 @@ def test_a_worker_is_paused_after_three_owners_and_its_known_kernel_only(service
     submit(service, make_principal(service, "dan"))
     assert worker.claim() == []
     assert worker.beat().paused == paused
-    change(service, lambda c: known_workers.resume(c, service, worker.name))
+    change(service, lambda c: queue_workers.resume(c, service, worker.name))
     assert worker.claim() != []
 
 
@@ -341,7 +341,7 @@ def test_cancelled_while_queued_again_counts_if_it_was_tried(
     run = submit(service, ada)
     (lease,) = worker.claim()
     if fault is None:
-        change(service, lambda c: endings.give_back_all(c, service, worker.name))
+        change(service, lambda c: endings.requeue_all(c, service, worker.name))
     else:
         worker.error(lease, fault)
     assert state(service, run) == "queued"
@@ -373,14 +373,14 @@ def test_cancelling_tells_nobody_whether_a_hidden_end_was(service: Service, work
         worker.progress(lease)
         if ended:
             worker.accept(lease)
-        before = told(service, run)
+        before = status_of(service, run)
         change(service, lambda c, run=run: endings.cancel(c, service, run, ada))
-        assert told(service, run) == before
+        assert status_of(service, run) == before
         assert submit(service, ada, asked) == run  # nor does another submission of it tell
         shown.append((before.state, before.version))
     assert shown[0] == shown[1]
     clock.pass_s(4)
-    assert told(service, run).state == "cancelled"
+    assert status_of(service, run).state == "cancelled"
     assert submit(service, ada, asked) != run
 
 
@@ -389,7 +389,7 @@ def test_a_check_that_is_cancelled_under_way_is_shown_at_once(service: Service, 
     run = submit(service, ada, request(mode="check"))
     worker.claim()
     change(service, lambda c: endings.cancel(c, service, run, ada))
-    assert told(service, run).state == "cancelled"
+    assert status_of(service, run).state == "cancelled"
 
 
 def test_a_job_waits_while_no_worker_has_its_problem(service: Service, worker: Worker) -> None:
@@ -397,7 +397,7 @@ def test_a_job_waits_while_no_worker_has_its_problem(service: Service, worker: W
     stale = {slug: ProblemHashes(public="1" * 64, final_public="1" * 64) for slug, _ in _problems(service)}
     assert worker.hello(problems=stale) == ""  # nobody is paused
     assert worker.claim() == []
-    assert told(service, run).waits_for == "no worker has this version of twice"
+    assert status_of(service, run).waits_for == "no worker has this version of twice"
     worker.hello()
     assert worker.claim()[0].task.run == run
 
@@ -418,18 +418,18 @@ def test_queued_jobs_move_when_the_servers_problem_changes(service: Service, wor
     ada = make_principal(service)
     first, moved = submit(service, ada), submit(service, ada)
     (lease,) = worker.claim()
-    before = told(service, moved)
+    before = status_of(service, moved)
     problem = Path(service.project.locate("problems")) / "twice/reference.py"
     problem.write_text("def reference(x):\n    return 2 * x\n")
     sweep(service)
-    after = told(service, moved)
+    after = status_of(service, moved)
     assert after.version > before.version
     assert after.waits_for == "no worker has this version of twice, which has changed since it was submitted"
-    assert row(service, moved).problem_sha256 == service.files.known.problem("twice").sha256
+    assert row(service, moved).problem_sha256 == service.files.snapshot.problem("twice").sha256
     assert row(service, first).problem_sha256 == lease.task.problem_sha256  # it is graded as it was leased
     assert worker.accept(lease) == first
     worker.hello()
-    assert worker.claim()[0].task.problem_sha256 == service.files.known.problem("twice").sha256
+    assert worker.claim()[0].task.problem_sha256 == service.files.snapshot.problem("twice").sha256
 
 
 def test_a_problem_that_breaks_is_not_taken_until_it_is_whole(service: Service, worker: Worker) -> None:
@@ -503,4 +503,4 @@ def fails_for(service: Service, worker: Worker, name: str) -> None:
 
 
 def _problems(service: Service) -> list[tuple[str, Problem]]:
-    return list(service.files.known.problems.items())
+    return list(service.files.snapshot.problems.items())

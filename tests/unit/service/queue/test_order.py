@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelmark.server.queue.order import Head, Job, Shares, choose, ends, in_order, take
+from kernelmark.server.queue.order import FlowHead, Job, VirtualTimes, charge, choose, finish_times, predicted_order
 from kernelmark.service.submissions import JobClass
 
 _FIXED = settings(max_examples=60, derandomize=True, deadline=None)
@@ -22,17 +22,17 @@ def jobs_of(drawn: Iterable[tuple[JobClass, str, int]]) -> list[Job]:
     return [Job(name, owner, at, f"run{at}", cost) for at, (name, owner, cost) in enumerate(drawn)]
 
 
-def claimed(shares: Shares, waiting: list[Job], number: int) -> list[Job]:
+def claimed(times: VirtualTimes, waiting: list[Job], number: int) -> list[Job]:
     """What this many claims give, one after the other."""
     taken = list[Job]()
     while waiting and len(taken) < number:
         heads: dict[tuple[JobClass, str], Job] = {}
         for job in sorted(waiting, key=lambda job: -job.position):
             heads[job.job_class, job.share] = job
-        head = choose(shares, (Head(job.job_class, job.share, job.position) for job in heads.values()))
+        head = choose(times, (FlowHead(job.job_class, job.share, job.position) for job in heads.values()))
         assert head is not None
         job = heads[head.job_class, head.share]
-        take(shares, head, job.expected_ns, {other.job_class for other in heads.values()})
+        charge(times, head, job.expected_ns, {other.job_class for other in heads.values()})
         waiting.remove(job)
         taken.append(job)
     return taken
@@ -43,16 +43,16 @@ def claimed(shares: Shares, waiting: list[Job], number: int) -> list[Job]:
 def test_the_places_that_are_told_are_those_in_which_jobs_are_claimed(
     drawn: list[tuple[JobClass, str, int]], before: int
 ) -> None:
-    shares, waiting = Shares(), jobs_of(drawn)
-    claimed(shares, waiting, before)
-    told = [job.run for job in in_order(shares, waiting)]
-    assert told == [job.run for job in claimed(shares, waiting, len(waiting))]
+    times, waiting = VirtualTimes(), jobs_of(drawn)
+    claimed(times, waiting, before)
+    told = [job.run for job in predicted_order(times, waiting)]
+    assert told == [job.run for job in claimed(times, waiting, len(waiting))]
 
 
 @_FIXED
 @given(_QUEUES)
 def test_an_owners_jobs_keep_their_order_and_all_are_taken(drawn: list[tuple[JobClass, str, int]]) -> None:
-    order = [*in_order(Shares(), jobs_of(drawn))]
+    order = [*predicted_order(VirtualTimes(), jobs_of(drawn))]
     assert len(order) == len(drawn)
     by_owner = defaultdict(list)
     for job in order:
@@ -65,14 +65,14 @@ def test_an_owners_jobs_keep_their_order_and_all_are_taken(drawn: list[tuple[Job
 def test_equal_owners_differ_by_one_job_at_most(costs: list[int], owners: int) -> None:
     waiting = [Job("people", str(at % owners), at, str(at), cost) for at, cost in enumerate(costs)]
     used = Counter[str]()
-    for job in claimed(Shares(), waiting, len(waiting) - owners * 12):
+    for job in claimed(VirtualTimes(), waiting, len(waiting) - owners * 12):
         used[job.share] += job.expected_ns
         assert max(used.values()) - min(used[str(owner)] for owner in range(owners)) <= 50
 
 
 def test_with_work_for_both_batches_get_a_quarter() -> None:
     waiting = [Job(name, "ada", at, f"{name}{at}", 10) for name in ("people", "batch") for at in range(400)]
-    first = Counter(job.job_class for job in claimed(Shares(), waiting, 400))
+    first = Counter(job.job_class for job in claimed(VirtualTimes(), waiting, 400))
     assert first == {"people": 300, "batch": 100}
 
 
@@ -80,45 +80,45 @@ def test_with_work_for_both_batches_get_a_quarter() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 100), st.integers(1, 100)), min_size=1, max_size=60))
 def test_a_person_waits_for_one_other_job_at_most(steps: list[tuple[bool, int, int]]) -> None:
     """However much people used before, and however long the queue of a batch is."""
-    shares = Shares()
+    times = VirtualTimes()
     waiting = [Job("batch", "rl", at, f"batch{at}", steps[at % len(steps)][1]) for at in range(200)]
     waiting += [Job("regrade", "organizers", at, f"regrade{at}", 7) for at in range(200)]
     for number, (comes, _, cost) in enumerate(steps):
         if comes:
             waiting.append(Job("people", f"p{number % 3}", 1000 + number, f"person{number}", cost))
-        two = claimed(shares, waiting, 2)
+        two = claimed(times, waiting, 2)
         if any(job.job_class == "people" for job in (*waiting, *two)):
             assert any(job.job_class == "people" for job in two)
 
 
 def test_one_job_behind_ten_thousand_of_a_batch_is_the_second_claim_at_most() -> None:
-    shares = Shares()
-    heads = [Head("batch", f"rl{owner}", owner) for owner in range(300)]
+    times = VirtualTimes()
+    heads = [FlowHead("batch", f"rl{owner}", owner) for owner in range(300)]
     for _ in range(50):
-        head = choose(shares, heads)
+        head = choose(times, heads)
         assert head is not None
-        take(shares, head, 1000, {"batch"})
-    heads.append(Head("people", "ada", 10_000))
+        charge(times, head, 1000, {"batch"})
+    heads.append(FlowHead("people", "ada", 10_000))
     two = []
     for _ in range(2):
-        head = choose(shares, heads)
+        head = choose(times, heads)
         assert head is not None
-        take(shares, head, 1000, {"batch", "people"})
+        charge(times, head, 1000, {"batch", "people"})
         two.append(head.share)
     assert "ada" in two
 
 
 def test_nobody_saves_up() -> None:
     """An owner who comes back after a while gets no more than the others from then on."""
-    shares, waiting = Shares(), [Job("people", "busy", at, f"busy{at}", 10) for at in range(100)]
-    claimed(shares, waiting, 50)
+    times, waiting = VirtualTimes(), [Job("people", "busy", at, f"busy{at}", 10) for at in range(100)]
+    claimed(times, waiting, 50)
     waiting += [Job("people", "back", 100 + at, f"back{at}", 10) for at in range(50)]
-    assert Counter(job.share for job in claimed(shares, waiting, 20)) == {"busy": 10, "back": 10}
+    assert Counter(job.share for job in claimed(times, waiting, 20)) == {"busy": 10, "back": 10}
 
 
 def test_fifty_claims_of_equal_owners_are_shared_evenly() -> None:
     waiting = [Job("people", str(at % 10), at, str(at), 10) for at in range(500)]
-    taken = claimed(Shares(), waiting, 200)
+    taken = claimed(VirtualTimes(), waiting, 200)
     for begin in range(150):
         numbers = Counter(job.share for job in taken[begin : begin + 50])
         values = [numbers[str(owner)] for owner in range(10)]
@@ -126,5 +126,5 @@ def test_fifty_claims_of_equal_owners_are_shared_evenly() -> None:
 
 
 def test_when_a_job_ends_depends_on_how_many_devices_there_are() -> None:
-    assert [*ends([10, 10, 10], [5], 1)] == [15, 25, 35]
-    assert [*ends([10, 10, 10], [5], 2)] == [10, 15, 20]
+    assert [*finish_times([10, 10, 10], [5], 1)] == [15, 25, 35]
+    assert [*finish_times([10, 10, 10], [5], 2)] == [10, 15, 20]

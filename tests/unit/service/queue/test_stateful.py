@@ -19,13 +19,13 @@ from sqlalchemy import select
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database.tables import gradings
 from kernelmark.server.queue import endings
-from kernelmark.server.queue.leases import begin_anew
+from kernelmark.server.queue.leases import restart_timers
 from kernelmark.server.queue.sweeper import Sweeper
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import ENDED
 from kernelmark.service.work import Lease
 from tests.service_fixtures import FakeClock, make_principal, make_project, make_service
-from tests.unit.service.queue.queueing import Worker, change, read, request, secret, submit, told
+from tests.unit.service.queue.queueing import Worker, change, read, request, secret, status_of, submit
 
 _NAMES = st.sampled_from(["ada", "bob", "eve"])
 _WORKERS = st.sampled_from([0, 1])
@@ -89,7 +89,7 @@ class Queue(RuleBasedStateMachine):
         if self.given:
             worker, lease = self.given[which % len(self.given)]
             with suppress(Refusal):
-                row = change(self.service, lambda c: endings.answered(c, worker.name, lease.lease))
+                row = change(self.service, lambda c: endings.find_answered(c, worker.name, lease.lease))
                 if row.state not in ("queued", "leased", "failed"):
                     assert row.run in self.graded
                     return
@@ -126,7 +126,7 @@ class Queue(RuleBasedStateMachine):
     @rule(jump=st.integers(0, 10**18))
     def restarts_the_server(self, jump: int) -> None:
         self.clock.monotonic = jump
-        change(self.service, lambda c: begin_anew(c, self.service))
+        change(self.service, lambda c: restart_timers(c, self.service))
 
     @invariant()
     def nothing_is_lost_and_nothing_is_promised_twice(self) -> None:
@@ -166,7 +166,7 @@ class Queue(RuleBasedStateMachine):
     def whoever_waits_has_a_place_of_their_own(self) -> None:
         if not hasattr(self, "service"):
             return
-        shown = [told(self.service, run) for run in self.promised]
+        shown = [status_of(self.service, run) for run in self.promised]
         places = sorted(one.before for one in shown if one.before is not None)
         assert places == list(range(len(places)))
         assert all((one.before is None) == (one.state != "queued") for one in shown)

@@ -278,7 +278,7 @@ def test_who_waits_is_told_after_the_commit(stored: Stored, monkeypatch: pytest.
     def tell(*topics: str) -> None:
         told.extend((topic, stored.row(RUN).state) for topic in topics)
 
-    monkeypatch.setattr(stored.service.changes, "tell", tell)
+    monkeypatch.setattr(stored.service.changes, "notify", tell)
     assert take_answer(stored.service, recorder.due, "gpu1", answer(verdict.to_json())).result() == RUN
     stored.close()
     assert (f"run:{RUN}", "graded") in told

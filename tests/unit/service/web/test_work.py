@@ -25,7 +25,7 @@ INSTANCE = secret("instance of the routes")
 
 
 def hello(service: Service) -> dict[str, object]:
-    problems = service.files.known.problems
+    problems = service.files.snapshot.problems
     hashes = {slug: {"public": one.sha256, "final_public": one.sha256} for slug, one in problems.items()}
     return {
         "instance": INSTANCE, "version": __version__, "protocol": WORK_PROTOCOL, "pool": POOL, "device": "cuda",

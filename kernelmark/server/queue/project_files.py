@@ -1,6 +1,6 @@
-"""What admission must know of the project's files without reading them: problems, and what the ledgers have of today.
+"""A snapshot of the project's files: its problems, and what the ledgers have of today.
 
-The writer of the database must not wait for files. So the sweeper reads them, each minute, and replaces what is known.
+The writer of the database must not wait for files. So the sweeper reads them, each minute, and replaces the snapshot.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,12 +28,13 @@ from kernelmark.service.refusal import Refusal
 from leaderboard.standings.usage import DAY, Use
 
 DAY_NS = round(DAY.total_seconds() * 1e9)
+_TOGETHER = 500  # runs in one query
 _LOG = logging.getLogger("kernelmark.server")
 
 
 @dataclass(frozen=True)
-class Known:
-    """One reading; immutable."""
+class ProjectSnapshot:
+    """What the files said when they were last read; immutable."""
 
     problems: Mapping[str, Problem] = field(default_factory=dict)
     broken: Mapping[str, str] = field(default_factory=dict)
@@ -57,8 +58,8 @@ class Known:
 
 
 @dataclass
-class Amounts:
-    """How much waits, and has been used. The writer of the database adds to it what it admits."""
+class QueueTotals:
+    """How much is queued and was used. The writer of the database adds what it admits."""
 
     queued: int = 0
     queued_bytes: int = 0
@@ -66,27 +67,27 @@ class Amounts:
     """What all gradings of the last 24 hours took, and those under way are expected to."""
 
 
-class Files:
-    """Keeps the newest reading. The sweeper refreshes it, others read."""
+class ProjectFiles:
+    """Keeps the newest snapshot. The sweeper refreshes it, others read it."""
 
     def __init__(self, project: Project, clock: Clock) -> None:
         self._project, self._clock = project, clock
         self._refreshing = threading.Lock()
         self._read: dict[str, tuple[object, Problem | str]] = {}
-        self.known = Known()
-        self.amounts = Amounts()
+        self.snapshot = ProjectSnapshot()
+        self.totals = QueueTotals()
 
     def refresh(self, database: Database) -> None:
         """Read what has changed: before the server serves, and then each minute."""
         with self._refreshing:
             found = {directory.name: self._problem(directory) for directory in problem_directories(self._settings)}
-            problems = {slug: one for slug, one in found.items() if isinstance(one, Problem)}
-            broken = {slug: one for slug, one in found.items() if isinstance(one, str)}
-            self.known = Known(problems, broken, self._uses(database))
-        self.refresh_amounts(database)
+            problems = {slug: problem for slug, problem in found.items() if isinstance(problem, Problem)}
+            broken = {slug: why for slug, why in found.items() if isinstance(why, str)}
+            self.snapshot = ProjectSnapshot(problems, broken, self._uses(database))
+        self.refresh_totals(database)
 
-    def refresh_amounts(self, database: Database) -> None:
-        """Count anew what waits, and what was used today."""
+    def refresh_totals(self, database: Database) -> None:
+        """Count again what is queued, and what was used today."""
         stored = gradings.join(submissions, submissions.c.run == gradings.c.submission)
         stored = stored.join(sources, sources.c.sha256 == submissions.c.source)
         waiting = select(func.count(), func.coalesce(func.sum(sources.c.bytes), 0)).select_from(stored)
@@ -96,7 +97,7 @@ class Files:
         with database.read() as connection:
             queued, queued_bytes = connection.execute(waiting.where(gradings.c.state == "queued")).one()
             used = connection.scalar(select(func.coalesce(func.sum(took), 0)).where(today, counted))
-        self.amounts = Amounts(queued, queued_bytes, used + sum(use.device_ns for use in self.known.uses))
+        self.totals = QueueTotals(queued, queued_bytes, used + sum(use.device_ns for use in self.snapshot.uses))
 
     @property
     def _settings(self) -> Settings:
@@ -122,17 +123,13 @@ class Files:
             recorded = recorded_uses(self._settings, moment(self._clock.now_ns()))
         except HarnessError as error:
             _LOG.warning("the limits a day leave out what was recorded elsewhere: %s", error)
-            return self.known.uses
-        runs = {use.run for use in recorded}
+            return self.snapshot.uses
         with database.read() as connection:
             own = set[str]()
-            for some in _batches(sorted(runs), 500):
+            for start in range(0, len(recorded), _TOGETHER):
+                some = [use.run for use in recorded[start : start + _TOGETHER]]
                 own.update(connection.scalars(select(gradings.c.run).where(gradings.c.run.in_(some))))
         return tuple(sorted((use for use in recorded if use.run not in own), key=lambda use: use.at))
-
-
-def _batches(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def _stat(file: Path) -> os.stat_result | None:
