@@ -80,6 +80,9 @@ class FakeWorker:
         self.refused: queue.SimpleQueue[str] = queue.SimpleQueue()
         """Why the server took an answer back: the lease had ended, for example."""
         self._jobs: queue.SimpleQueue[Lease | None] = queue.SimpleQueue()
+        self._graded: queue.SimpleQueue[Lease | None] = queue.SimpleQueue()
+        self._unanswered = 0
+        """How many of the leases that are held are graded: their devices go on meanwhile, as those of real workers."""
         self._held: dict[str, StageProgress | None] = {}
         self._changed = threading.Condition()
         self._closed = threading.Event()
@@ -92,7 +95,7 @@ class FakeWorker:
             Refused: the server does not take it.
         """
         welcome = self._greeted(Connection(self.url, self.token))
-        works = [self._claim, self._beat, *(self._grade for _ in range(self.devices))]
+        works = [self._claim, self._beat, *([self._grade] * self.devices), *([self._answer_all] * self.devices)]
         self._threads = [threading.Thread(target=work, daemon=True) for work in works]
         for thread in self._threads:
             thread.start()
@@ -103,10 +106,11 @@ class FakeWorker:
         self._closed.set()
         with self._changed:
             self._changed.notify_all()
-        for _ in range(self.devices):
-            self._jobs.put(None)
-        for thread in self._threads[2:]:
-            thread.join(timeout=60)
+        for jobs, first in ((self._jobs, 2), (self._graded, 2 + self.devices)):
+            for _ in range(self.devices):
+                jobs.put(None)
+            for thread in self._threads[first : first + self.devices]:
+                thread.join(timeout=60)
 
     def hello(self, connection: Connection) -> WorkerWelcome:
         hello = WorkerHello(
@@ -163,8 +167,10 @@ class FakeWorker:
         connection = Connection(self.url, self.token)
         while not self._closed.is_set():
             with self._changed:
-                self._changed.wait_for(lambda: len(self._held) < self._slots or self._closed.is_set())
-                free = self._slots - len(self._held)
+                self._changed.wait_for(lambda: self._free() > 0 or self._closed.is_set())
+                free = self._free()
+            if free <= 0:  # it is closed
+                return
             try:
                 leases = self.claim(connection, free, wait_s=5.0)
             except (Gone, Refused) as error:
@@ -176,6 +182,9 @@ class FakeWorker:
                 with self._changed:
                     self._held[lease.lease] = None
                 self._jobs.put(lease)
+
+    def _free(self) -> int:
+        return self._slots - len(self._held) + self._unanswered
 
     def _known_again(self, connection: Connection, error: Refused) -> bool:
         """Whether the server only wants to be greeted again, and was."""
@@ -206,18 +215,27 @@ class FakeWorker:
             self._changed.notify_all()
 
     def _grade(self) -> None:
-        connection = Connection(self.url, self.token)
         while (lease := self._jobs.get()) is not None:
             with self._changed:
                 if lease.lease not in self._held:
                     continue  # the server has ended it meanwhile
                 self._held[lease.lease] = StageProgress(stage=Stage.TEST, done=1, total=3, label="prime")
             time.sleep(self.seconds)
+            with self._changed:
+                self._unanswered += 1
+                self._changed.notify_all()
+            self._graded.put(lease)
+
+    def _answer_all(self) -> None:
+        connection = Connection(self.url, self.token)
+        while (lease := self._graded.get()) is not None:
             try:
                 self.answer(connection, lease)
                 self.ended.put(lease.task.run)
             except Refused as error:
                 self.refused.put(f"{lease.task.run}: {error}")
+            with self._changed:
+                self._unanswered -= 1
             self._give_up(lease.lease)
 
 

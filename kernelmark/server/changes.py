@@ -19,7 +19,7 @@ WAITING_ACCOUNTS = 2000
 
 
 class WaitingRequests:
-    """Counts the requests that wait, in the event loop: each holds an open file, which others may need."""
+    """Counts the requests that wait in the event loop: each holds an open file, and there are only so many."""
 
     def __init__(self, each: int, together: int | None = None) -> None:
         self._each, self._together = each, together
@@ -27,7 +27,7 @@ class WaitingRequests:
 
     @contextmanager
     def one_of(self, who: int | str) -> Iterator[bool]:
-        """Count a request while it is answered; yields whether it may wait. If not, it is answered at once."""
+        """Count a request while it is answered; yields whether it may wait, or must be answered at once."""
         full = self._together is not None and self._count.total() >= self._together
         if full or self._count[who] >= self._each:
             yield False
@@ -42,7 +42,7 @@ class WaitingRequests:
 
 
 class Changes:
-    """Made in any thread; `wait` is for coroutines of the event loop of one server."""
+    """The topics of one server, and the requests that wait for them in its event loop."""
 
     def __init__(self) -> None:
         self.accounts = WaitingRequests(WAITING_EACH, WAITING_ACCOUNTS)
@@ -50,7 +50,7 @@ class Changes:
         self._lock = threading.Lock()
         self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         self.closed = False
-        """Whether the server ends: nobody should wait any more."""
+        """Whether the server ends: no request should wait any more."""
 
     def notify(self, *topics: str) -> None:
         """Wake all requests that wait for one of these topics. Callable from any thread."""
@@ -60,7 +60,7 @@ class Changes:
             future.get_loop().call_soon_threadsafe(_wake, future)
 
     def close(self) -> None:
-        """Wake all that wait, and let nobody wait from now on: the server ends. A handler of signals may call it."""
+        """Wake all requests, and let none wait from now on: the server ends. A signal handler may call it."""
         self.closed = True
         for future in [future for waiting in [*self._waiting.values()] for future in [*waiting]]:
             future.get_loop().call_soon_threadsafe(_wake, future)

@@ -1,4 +1,4 @@
-"""The two clocks of the server, as an object that tests replace."""
+"""The two clocks of the server, which tests replace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Clock:
         return time.time_ns()
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since some moment; it never goes back, and is not that of another start of the machine."""
+        """Nanoseconds since some moment; it never goes back, and begins anew when the machine starts."""
         return time.monotonic_ns()
 
 
 def moment(time_ns: int) -> datetime:
-    """A time of the database as documents have it."""
+    """A time of the database as a `datetime`, to the microsecond."""
     return datetime.fromtimestamp(time_ns // 1000 / 1e6, UTC)

@@ -1,7 +1,6 @@
-"""The worker that `kernelmark serve` starts for the devices of its own machine, as a child. Trusted.
+"""Starts `kernelmark worker` for the devices of the server's own machine, as a child process. Trusted.
 
-The server imports nothing of it: it is the command `kernelmark worker` in the project's folder. Its token goes to it
-by its standard input, whose end is also the end of the worker, however the server ends.
+The child gets its token by its standard input. When that ends, the worker ends, however the server has ended.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _log = logging.getLogger("kernelmark.server")
 
 
 class LocalWorker:
-    """Runs from `with` to its end; started again if it ends before."""
+    """Runs the worker from the start of a `with` to its end, and starts it again if it ends before."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -73,7 +72,7 @@ class LocalWorker:
                 return
 
     def _once(self) -> int:
-        """Start it, wait until it or the server ends, and return its status."""
+        """Start the worker, wait until it or the server ends, and return its exit status."""
         server = f"http://{self._service.local}"
         if not is_loopback(server):
             server = self._service.url
@@ -96,7 +95,7 @@ class LocalWorker:
                 return child.wait()
 
     def _token(self) -> str:
-        """A new token, in place of the one before."""
+        """Make a token, and revoke the one before."""
         now_ns = self._service.clock.now_ns()
 
         def made(connection: Connection) -> str:

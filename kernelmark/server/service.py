@@ -1,4 +1,4 @@
-"""What every part of a running server shares."""
+"""The state that all parts of a running server share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server, its workers and its clients say to each other: documents and refusals, and nothing that acts.
+"""The protocol between the server, its workers and its clients: documents and refusals, without behaviour.
 
-All three import it; it imports none of them. Without torch, and without a library of the server.
+All three import it; it imports none of them, nor torch, nor any library of the server.
 """

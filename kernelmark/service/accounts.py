@@ -1,4 +1,4 @@
-"""The documents of accounts: what accepting an invitation sends and gets, and who one is."""
+"""The documents of accounts: accepting an invitation, whose a token is, and one's own tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class InvitationAcceptance(ServiceDocument):
     name: Annotated[str, Field(max_length=64)] | None = None
     """The account's name, by which runs are recorded for ever; None: that of the invitation."""
     label: Annotated[str, Field(max_length=128)] = ""
-    """What the new token is called in lists: the machine's name."""
+    """The label of the new token in lists: the machine's name."""
 
 
 class Me(ServiceDocument):
@@ -33,14 +33,14 @@ class Me(ServiceDocument):
 
 
 class SignedIn(ServiceDocument):
-    """The answer to an acceptance. The token's secret is shown this once."""
+    """The answer to an acceptance. The token's secret is shown only here."""
 
     token: str
     me: Me
 
 
 class TokenOrder(ServiceDocument):
-    """Sent to `POST /api/v1/me/tokens`: a token that may do less than the one that it is made with."""
+    """Sent to `POST /api/v1/me/tokens`: a token with fewer rights than the one that makes it."""
 
     scopes: Annotated[tuple[Literal["submit", "read", "batch"], ...], Field(min_length=1, max_length=3)] = (
         "submit",
@@ -48,11 +48,11 @@ class TokenOrder(ServiceDocument):
     )
     label: Annotated[str, Field(max_length=128)] = ""
     days: Annotated[float, Field(gt=0, le=365)] = 90
-    """How long it lives; it ends with the one that it is made with."""
+    """How long it is valid; it also ends with the token that makes it."""
 
 
 class NewToken(ServiceDocument):
-    """A token that was made. Its secret is shown this once."""
+    """A token that was made. Its secret is shown only here."""
 
     token: str
     ends: AwareDatetime
@@ -68,12 +68,12 @@ class TokenRow(ServiceDocument):
     ends: AwareDatetime
     last_used: AwareDatetime | None = None
     parent: int | None = None
-    """The token that it was made with, and ends with."""
+    """The token that made it; it ends with that one."""
     current: bool
-    """Whether it is the one that asks."""
+    """Whether it is the token of this request."""
 
 
 class Tokens(ServiceDocument):
-    """One's own tokens that still count. `GET /api/v1/me/tokens`."""
+    """One's own valid tokens. `GET /api/v1/me/tokens`."""
 
     items: tuple[TokenRow, ...]

@@ -55,7 +55,7 @@ class InvitationOrder(ServiceDocument):
 
     role: Role = "participant"
     name: Name | None = None
-    """The new account's; None: whoever uses the invitation chooses."""
+    """The new account's; None: its person chooses one."""
     team: Name | None = None
     account: Name | None = None
     """An account that exists, which the invitation lets its person back into."""
@@ -64,7 +64,7 @@ class InvitationOrder(ServiceDocument):
 
 
 class NewInvitation(ServiceDocument):
-    """An invitation that was made. Its link is shown this once."""
+    """An invitation that was made. Its link is shown only here."""
 
     link: str
     role: Role
@@ -105,18 +105,18 @@ class WorkerOrder(ServiceDocument):
 
 
 class WorkerRow(ServiceDocument):
-    """A worker: who may connect under a name, and what last did."""
+    """A worker: its valid tokens, and what it said when it last connected."""
 
     name: str
     tokens: int
-    """How many of its tokens still count."""
+    """How many of its tokens are valid."""
     pool: str | None = None
     version: str | None = None
     sandbox: str | None = None
     devices: int | None = None
     seen: AwareDatetime | None = None
     paused: str = ""
-    """Why it gets no work; empty if it does."""
+    """Why it may claim nothing; empty if it may."""
 
 
 class Workers(ServiceDocument):
@@ -126,7 +126,7 @@ class Workers(ServiceDocument):
 
 
 class Pin(ServiceDocument):
-    """Sent to `PUT /api/v1/pins`: the hash that a problem's private cases must have with whoever grades it."""
+    """Sent to `PUT /api/v1/pins`: the hash that a problem's private cases must have on a worker that grades it."""
 
     problem: Slug
     final: bool
@@ -136,7 +136,7 @@ class Pin(ServiceDocument):
 
 
 class PinRow(ServiceDocument):
-    """What an organizer has confirmed of a problem's private cases, and what workers say that they have."""
+    """The hash of a problem's private cases that an organizer has confirmed, and those that workers report."""
 
     problem: str
     final: bool
@@ -147,7 +147,7 @@ class PinRow(ServiceDocument):
 
 
 class Pins(ServiceDocument):
-    """All that are pinned, or that a worker has. `GET /api/v1/pins`."""
+    """All hashes that are confirmed or reported by a worker. `GET /api/v1/pins`."""
 
     items: tuple[PinRow, ...]
 
@@ -176,7 +176,7 @@ class Pauses(ServiceDocument):
 
 
 class AuditRow(ServiceDocument):
-    """An act: who did what to whom, with the values that it replaced."""
+    """An entry of the audit: who did what to whom, with the values that were replaced."""
 
     id: int
     at: AwareDatetime
@@ -188,6 +188,6 @@ class AuditRow(ServiceDocument):
 
 
 class Audit(ServiceDocument):
-    """Acts, newest first. `GET /api/v1/audit?before=ID&last=100`."""
+    """Entries of the audit, newest first. `GET /api/v1/audit?before=ID&last=100`."""
 
     items: tuple[AuditRow, ...]

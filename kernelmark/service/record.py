@@ -1,4 +1,4 @@
-"""The document of a ledger's head: what outsiders keep, to tell later whether the ledger was rewritten."""
+"""The document of a ledger's head. Who keeps a copy can tell later whether the ledger was rewritten."""
 
 from __future__ import annotations
 

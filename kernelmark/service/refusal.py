@@ -1,4 +1,4 @@
-"""A request that is answered with an error: what its body says (RFC 9457), and the exception that carries it."""
+"""The body of an error response (RFC 9457), and the exception that carries it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Refusal(Exception):
         Args:
             code: of lower-case letters and dashes; it names this kind of refusal for programs, and does not change.
             where, what, remedy: as for `harness.errors.UsageError`.
-            retry_after_s: when it may be possible, in seconds.
+            retry_after_s: after how many seconds the same request may succeed.
         """
         self.status, self.code, self.where, self.what, self.remedy = status, code, where, what, remedy
         self.retry_after_s = retry_after_s

@@ -12,16 +12,17 @@ from harness.verdict import RUN_ID, Outcome, Stage
 from kernelmark.service.refusal import RefusalDocument
 
 Mode = Literal["check", "bench", "submit", "screen"]
-"""What is done: only tested, timed too, recorded too, or timed as in training. Only `submit` reaches the ledger."""
+"""`check` only tests, `bench` also times, `submit` also records, and `screen` times as in training. Only `submit`
+reaches the ledger."""
 
 State = Literal["queued", "leased", "graded", "recorded", "done", "cancelled", "failed"]
-"""Where a grading is. `graded`: the answer is committed; `recorded`: the ledger has it; `done`: of the other modes;
-`failed`: our fault, after all tries."""
+"""The state of a grading. `graded`: its verdict is committed; `recorded`: the ledger has it; `done`: it has ended in
+another mode than `submit`; `failed`: there is no verdict after all tries, without a fault of the submission."""
 
 ENDED: tuple[State, ...] = ("recorded", "done", "cancelled", "failed")
 
 JobClass = Literal["people", "batch", "regrade"]
-"""Between classes, devices are shared 3 to 1 to 1."""
+"""The classes share the devices 3 to 1 to 1."""
 
 
 def _printable(text: str) -> str:
@@ -64,7 +65,7 @@ class SubmissionRequest(ServiceDocument):
     pool: Label | None = None
     """The device's name; None: the first of the server's pools."""
     again: bool = False
-    """Grade it although the account had the same source graded within a day, and do not answer with that run."""
+    """Grade it even if the account had the same source graded within a day; else the answer is that run."""
     batch: Label | None = None
     """A label of the caller's; with one, it is of the class `batch`."""
 
@@ -79,7 +80,7 @@ class StageProgress(ServiceDocument):
 
 
 class SubmissionStatus(ServiceDocument):
-    """What a submission's owner sees of it. It answers 202 to the request, and every later question."""
+    """A submission as its owner sees it: the answer to submitting it, and to every later request about it."""
 
     run: Run
     problem: Slug
@@ -117,7 +118,7 @@ class Submissions(ServiceDocument):
 
 
 class PoolStatus(ServiceDocument):
-    """What the devices of one name do."""
+    """The devices of one pool."""
 
     pool: str
     workers: int
@@ -126,7 +127,7 @@ class PoolStatus(ServiceDocument):
     leased: int
     queued: int
     expected_s: float | None = None
-    """In about how many seconds a submission ends that is queued now, if that is known."""
+    """In about how many seconds a submission would end that is queued now, if that is known."""
 
 
 class QueueStatus(ServiceDocument):
@@ -134,7 +135,7 @@ class QueueStatus(ServiceDocument):
 
     pools: tuple[PoolStatus, ...]
     paused: str = ""
-    """Why nothing is graded at present; empty if it is."""
+    """Why nothing is graded at present; empty if the queue is not paused."""
     problems: tuple[str, ...] = ()
     """What keeps the server from its work; only organizers are told."""
 
@@ -147,19 +148,19 @@ class NamedText(ServiceDocument):
 
 
 class SourceDocument(ServiceDocument):
-    """What was submitted; the submission's own file is the first. `GET /api/v1/submissions/{run}/source`."""
+    """The files of a submission, its main file first. `GET /api/v1/submissions/{run}/source`."""
 
     language: LanguageName
     files: tuple[NamedText, ...]
 
 
 class LineAnswer(ServiceDocument):
-    """What became of one line of many submissions."""
+    """The answer to one line of a request with many submissions."""
 
     line: int
     """From 1."""
     status: int
-    """As for that submission alone: 202, 200 if it was there already, or that of the refusal."""
+    """The status of the same request for one submission: 202, 200 if it existed already, or a refusal's."""
     submission: SubmissionStatus | None = None
     refusal: RefusalDocument | None = None
 
@@ -171,7 +172,7 @@ class Result(ServiceDocument):
     """Give it as `after` to get what ended later."""
     run: Run
     submission: Run
-    """The run by which the submission is known; another one if it was graded again."""
+    """The submission's id: the run of its first grading."""
     problem: Slug
     mode: Mode
     batch: str | None

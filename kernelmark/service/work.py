@@ -1,4 +1,4 @@
-"""The documents between the server and a worker, which dials out and asks. They carry data, never code or paths.
+"""The documents between the server and a worker, which sends all requests. They carry data, never code or paths.
 
 A worker takes problems, references and private cases from its own checkout; both sides compare their hashes.
 """
@@ -21,7 +21,7 @@ LEASE_S = 90.0
 CLAIM_WAIT_S = 25.0
 """How long the server keeps a claim open while nothing is queued."""
 HEARTBEAT_WAIT_S = 10.0
-"""How long the server keeps a heartbeat open, so that a cancellation arrives at once."""
+"""How long the server keeps a heartbeat open, so that a cancellation reaches the worker at once."""
 ANSWER_BYTES = 2 << 20
 
 Secret = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -55,7 +55,7 @@ class WorkerHello(ServiceDocument):
     sandbox: SandboxName
     devices: Annotated[int, Field(ge=1, le=4096)]
     slots: Annotated[int, Field(ge=1, le=4096)]
-    """How many jobs it takes at a time, on all devices together."""
+    """How many jobs it grades at the same time, on all devices together."""
     problems: dict[Slug, ProblemHashes]
     unfit: Annotated[str, Field(max_length=500)] = ""
     """Why it cannot grade: after three harness errors of different authors in a row, its own known-good kernel failed,
@@ -69,11 +69,11 @@ class WorkerWelcome(ServiceDocument):
     name: str
     """The worker's, as its token says."""
     paused: str = ""
-    """Why it gets no work at present; empty if it does."""
+    """Why it may claim nothing at present; empty if it may."""
 
 
 class Task(ServiceDocument):
-    """One grading, as a server may ask it of a worker. Sandbox, device, image and baselines are the worker's own."""
+    """One grading, as a server requests it. Sandbox, device, image and baselines are the worker's own."""
 
     run: Run
     problem: Slug
@@ -88,7 +88,7 @@ class Task(ServiceDocument):
     source: Base64Bytes
     beside: Annotated[tuple[SourceFile, ...], Field(max_length=MAX_BESIDE)] = ()
     alone: bool = False
-    """Whether nothing else may be graded on its device meanwhile: its judge ended once before."""
+    """Whether nothing else may be graded on its device at the same time: its judge has ended once before."""
 
 
 class Lease(ServiceDocument):
@@ -115,7 +115,7 @@ class Leases(ServiceDocument):
 
 
 class HeldLease(ServiceDocument):
-    """A lease that a worker holds, and what it last reported."""
+    """A lease that a worker holds, and its latest progress."""
 
     lease: Secret
     progress: StageProgress | None = None
@@ -128,19 +128,19 @@ class Heartbeat(ServiceDocument):
     held: Annotated[tuple[HeldLease, ...], Field(max_length=8192)]
     wait_s: Annotated[float, Field(ge=0, le=HEARTBEAT_WAIT_S)] = 0
     leaves: bool = False
-    """Whether the worker ends now: it holds nothing any more, and its next start may begin at once."""
+    """Whether the worker ends now: it holds nothing any more, and its next instance may start at once."""
 
 
 class HeartbeatResponse(ServiceDocument):
     """The answer to a heartbeat."""
 
     end: tuple[Secret, ...]
-    """Leases that no longer count: cancelled, run out, or unknown. The worker ends them and need not answer."""
+    """Leases that no longer count: cancelled, expired or unknown. The worker ends them and need not answer."""
     paused: str = ""
 
 
 Fault = Literal["harness", "usage", "worker", "judge-lost"]
-"""Whose an error is. `harness`: of the grading, ours. `usage`: the problem or the submission cannot be graded.
+"""The cause of an error. `harness`: the grading itself failed. `usage`: the problem or submission cannot be graded.
 `worker`: this worker cannot grade it, such as another problem's files; it costs no try. `judge-lost`: the process that
 graded ended; it costs one."""
 

@@ -1,7 +1,7 @@
-"""The database: one thread writes, and commits what waits together; readers have connections of their own.
+"""The database: one thread writes, and commits all waiting changes together; readers have their own connections.
 
-SQLite with a write-ahead log and `synchronous=FULL`: what a future of `write` has given is on the disk. The SQL is
-portable (SQLAlchemy Core).
+SQLite with a write-ahead log and `synchronous=FULL`: once a future of `write` has its result, the change is on the
+disk. The SQL is portable (SQLAlchemy Core).
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Row, create_engine, event
 
 T = TypeVar("T")
+AnyRow = Row[*tuple[Any, ...]]
 _TOGETHER = 64  # changes in one commit at most
-_AFTER = "after commit"  # what connections keep the calls under
+_AFTER = "after commit"  # the key of the calls in `Connection.info`
 
 
 class _Change(NamedTuple):
@@ -27,7 +28,7 @@ class _Change(NamedTuple):
 
 
 class Database:
-    """Opened once by a server; the schema must be there already (`migrations.upgrade`)."""
+    """A server opens it once; `migrations.upgrade` must have made the schema."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,8 +41,8 @@ class Database:
     def write(self, change: Callable[[Connection], T]) -> Future[T]:
         """Make a change in a transaction; the future has its result once that is durable.
 
-        Changes are made one after the other. One that raises is rolled back alone, and its future raises the same. A
-        change must not wait for anything: all others wait for it.
+        Changes are made one after the other. One that raises is rolled back alone, and its future raises the same
+        error. A change must not wait for anything, since all others wait for it.
 
         Raises:
             RuntimeError: the database is closed.
@@ -92,12 +93,12 @@ class Database:
 
 
 def after_commit(connection: Connection, call: Callable[[], None]) -> None:
-    """Call this once the change that is being made is durable; not at all if it is not made. It must not raise."""
+    """Call a function once the present change is durable; if it is rolled back, never. The call must not raise."""
     connection.info.setdefault(_AFTER, []).append(call)
 
 
 def _commit(connection: Connection, changes: list[_Change]) -> None:
-    """Make changes in one transaction, each in a savepoint, and give out the results after the commit."""
+    """Make changes in one transaction, each in a savepoint, and set their futures after the commit."""
     results: list[tuple[Future[Any], Any]] = []
     calls: list[Callable[[], None]] = []
     try:
@@ -110,7 +111,7 @@ def _commit(connection: Connection, changes: list[_Change]) -> None:
                     with connection.begin_nested():
                         results.append((change.result, change.make(connection)))
                     calls += connection.info[_AFTER]
-                except Exception as error:  # noqa: BLE001 - it belongs to whoever asked for the change
+                except Exception as error:  # noqa: BLE001 - it belongs to the caller of `write`
                     change.result.set_exception(error)
     except Exception as error:  # noqa: BLE001 - the commit failed, so none of them was made
         for result, _ in results:
@@ -123,7 +124,7 @@ def _commit(connection: Connection, changes: list[_Change]) -> None:
 
 
 def engine_of(path: Path) -> Engine:
-    """An engine on a file, which need not exist yet. Transactions begin with the write lock, as the writer needs it."""
+    """An engine on a file, which need not exist yet."""
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30.0})
 
     @event.listens_for(engine, "connect")

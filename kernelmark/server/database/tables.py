@@ -106,8 +106,8 @@ gradings = Table(
     Column("mode", String(16), nullable=False),
     Column("pool", String(128), nullable=False),
     Column("job_class", String(16), nullable=False),
-    Column("share", String(70), nullable=False),  # whose turn it takes in the queue: the owner, or `newcomers`
-    Column("position", BigInteger, nullable=False),  # the order within its share; a job given back keeps its own
+    Column("share", String(70), nullable=False),  # who is charged for it in the queue: the owner, or `newcomers`
+    Column("position", BigInteger, nullable=False),  # the order within its share; it stays when a job is requeued
     Column("expected_ns", BigInteger, nullable=False),  # reserved of the limits until it has ended
     Column("device_ns", BigInteger),  # what it took, or is charged
     Column("charged", Boolean, nullable=False, server_default=false()),  # whether an ended one counts as a grading
@@ -129,7 +129,7 @@ gradings = Table(
     Column("progress_ns", BigInteger),  # by the server's monotonic clock
     Column("workers_failed", Text, nullable=False, server_default="[]"),  # names, of harness errors
     Column("refused_by", Text, nullable=False, server_default="[]"),  # names of workers that cannot grade it
-    Column("choosy", Boolean, nullable=False, server_default=false()),  # whether one of the two lists has a name
+    Column("choosy", Boolean, nullable=False, server_default=false()),  # whether either of the two lists has a name
     Column("moved", Boolean, nullable=False, server_default=false()),  # whether its problem changed while it waited
     Column("answer", Text),  # the verdict or check
     Column("outcome", String(32)),
@@ -174,7 +174,7 @@ workers = Table(
     Column("problems", Text, nullable=False, server_default="{}"),  # hashes by slug
     Column("seen_ns", BigInteger),
     Column("alive_ns", BigInteger),  # the same by the server's monotonic clock; none: not since it started
-    Column("paused", Text, nullable=False, server_default=""),  # why it gets no work
+    Column("paused", Text, nullable=False, server_default=""),  # why it may claim nothing
     Column("faults", Text, nullable=False, server_default="[]"),  # owners of the harness errors since it last graded
 )  # fmt: skip
 
@@ -186,15 +186,15 @@ pins = Table(
 )  # fmt: skip
 
 heads = Table(
-    "heads", metadata,  # how each ledger began when the server last appended to it
+    "heads", metadata,  # how far each ledger went when the server last appended to it
     Column("problem", String(64), primary_key=True),
     Column("bytes", BigInteger, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),  # of the last line's entry, as the chain has it
 )  # fmt: skip
 
-aside = Table(
-    "aside", metadata,  # answers that differ from what the ledger has for the run
+differing_answers = Table(
+    "aside", metadata,  # answers that differ from the ledger's verdict of the run
     Column("id", Integer, primary_key=True),
     Column("run", String(16), nullable=False),
     Column("at_ns", BigInteger, nullable=False),

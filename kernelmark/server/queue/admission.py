@@ -10,7 +10,8 @@ import logging
 import secrets
 import shutil
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select
 
@@ -18,6 +19,7 @@ from harness.errors import HarnessError, SubmissionError, UsageError, nearest
 from harness.kinds import Effort
 from harness.languages import LANGUAGES
 from harness.problem import Problem
+from harness.problem.schedule import Schedule
 from harness.submission import Submission
 from kernelmark.project.competition import schedule_of
 from kernelmark.record.lateness import Remark, remark_on
@@ -31,7 +33,7 @@ from kernelmark.server.queue.project_files import DAY_NS
 from kernelmark.server.record.sources import as_stored
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
-from kernelmark.service.submissions import JobClass, Mode, SubmissionRequest
+from kernelmark.service.submissions import Mode, SubmissionRequest
 from leaderboard.record.archive import refuse_if_unwritable, refuse_other_content
 
 NEWCOMERS = "newcomers"
@@ -70,8 +72,8 @@ _SAME = (
     .order_by(submissions.c.received_ns.desc())
     .limit(1)
 )
-_KEEP_SOURCE = sources.update().where(sources.c.sha256 == bindparam("submission"))
-_KEEP_RECEIPT = facts.update().where(facts.c.key == "received")
+_UPDATE_SOURCE = sources.update().where(sources.c.sha256 == bindparam("submission"))
+_UPDATE_RECEIPT = facts.update().where(facts.c.key == "received")
 
 
 def admit(
@@ -105,93 +107,79 @@ def admit(
     if account.paused is not None:
         what = f"submissions of {account.name} are paused: {account.paused}"
         raise Refusal(403, "paused", "account", what, "ask the organizers")
-    job = _Job.of(connection, service, principal, account, request, name)
-    if not request.again and (run := _same(connection, job, service.clock.now_ns())) is not None:
-        return run, False
-    _refuse_without_room(service, job)
-    limits.refuse_more(connection, service, account, job.owner, job.received_ns, request.mode)
-    run = _insert(connection, job, request, idempotency_key, request_sha256)
+    problem = service.files.snapshot.problem(request.problem)
+    submission = _submission(request, account.name, name)
+    row = _row(connection, service, principal, account, request, problem, submission)
+    same = {**row, "since": row["received_ns"] - DAY_NS, "now": service.clock.now_ns()}
+    if not request.again and (run := connection.scalar(_SAME, same)) is not None:
+        return str(run), False
+    _refuse_without_room(service, request.mode, problem, submission)
+    limits.refuse_more(connection, service, account, row["owner"], row["received_ns"], request.mode)
+    row |= {"idempotency_key": idempotency_key, "request_sha256": request_sha256}
+    _insert(connection, row, submission)
     totals = service.files.totals
     totals.queued += 1
-    totals.queued_bytes += job.submission.size_bytes
-    totals.day_device_ns += job.expected_ns
-    after_commit(connection, lambda: service.changes.notify("queue", "jobs", f"run:{run}"))
-    return run, True
+    totals.queued_bytes += submission.size_bytes
+    totals.day_device_ns += row["expected_ns"]
+    after_commit(connection, lambda: service.changes.notify("queue", "jobs", f"run:{row['run']}"))
+    return row["run"], True
 
 
-class _Job(NamedTuple):
-    """A request with all that is stored of it."""
+def _row(
+    connection: Connection,
+    service: Service,
+    principal: Principal,
+    account: Row[Any],
+    request: SubmissionRequest,
+    problem: Problem,
+    submission: Submission,
+) -> dict[str, Any]:
+    """The columns of a submission and of its first grading, but for the idempotency key.
 
-    submission: Submission
-    account: int
-    owner: str
-    share: str
-    problem: Problem
-    mode: Mode
-    effort: Effort
-    pool: str
-    job_class: JobClass
-    final: bool
-    received_ns: int
-    on_time: bool
-    remark: Remark | None
-    expected_ns: int
+    Raises:
+        Refusal: the request is not one that the project takes.
+    """
+    settings = service.project.settings
+    received_ns = max(service.clock.now_ns(), int(connection.scalar(_NEWEST_RECEIPT) or 0) + 1)
+    received = moment(received_ns)
+    schedule = schedule_of(settings, problem, received)
+    remark = _remark(service, account, schedule, problem, received) if request.mode == "submit" else None
+    pool = _pool(connection, service, request)
+    effort: Effort = "screen" if request.mode == "screen" else request.effort
+    expected_ns = durations.expected_ns(
+        connection, problem, pool, request.mode, effort, submission.language, service.clock.now_ns()
+    )
+    run, owner = secrets.token_hex(8), owner_of(principal)
+    is_newcomer = received_ns - account.created_ns < DAY_NS and settings.server.public
+    return {
+        "run": run, "account": account.id, "owner": owner, "author": submission.author, "name": submission.name,
+        "source": submission.sha256, "problem": problem.slug, "problem_sha256": problem.sha256,
+        "mode": request.mode, "effort": effort, "pool": pool, "batch": request.batch,
+        "job_class": "people" if request.batch is None else "batch", "received_ns": received_ns,
+        "on_time": not schedule.delay(received).days, "final": schedule.closed(received),
+        "remark": None if remark is None else json.dumps(asdict(remark)),
+        "submission": run, "state": "queued", "version": 1, "share": NEWCOMERS if is_newcomer else owner,
+        "position": received_ns, "queued_ns": received_ns, "expected_ns": expected_ns, "tries": 0, "leases": 0,
+    }  # fmt: skip
 
-    @classmethod
-    def of(
-        cls,
-        connection: Connection,
-        service: Service,
-        principal: Principal,
-        account: Row[Any],
-        request: SubmissionRequest,
-        name: str,
-    ) -> _Job:
-        """
-        Raises:
-            Refusal: the request is not one that the project takes.
-        """
-        settings, problem = service.project.settings, service.files.snapshot.problem(request.problem)
-        submission = _submission(request, account.name, name)
-        newest = connection.scalar(_NEWEST_RECEIPT)
-        received_ns = max(service.clock.now_ns(), int(newest or 0) + 1)
-        received = moment(received_ns)
-        schedule = schedule_of(settings, problem, received)
-        remark = None
-        if request.mode == "submit":
-            try:
-                remark = remark_on(schedule, problem.slug, received, received, lambda: account.name)
-            except UsageError as error:
-                remedy = "test it with check or bench, which stay possible"
-                raise Refusal(403, "closed", error.where, error.what, remedy) from None
-            if remark is None and account.role != "participant" and not settings.server.staff_ranks:
-                remark = Remark(
-                    "disqualify",
-                    "server",
-                    "by one of the organizers: it does not rank, unless `staff_ranks` in [server] says so",
-                )
-        pool = _pool(connection, service, request)
-        effort = "screen" if request.mode == "screen" else request.effort
-        owner = owner_of(principal)
-        new = received_ns - account.created_ns < DAY_NS and settings.server.public
-        return cls(
-            submission=submission,
-            account=account.id,
-            owner=owner,
-            share=NEWCOMERS if new else owner,
-            problem=problem,
-            mode=request.mode,
-            effort=effort,
-            pool=pool,
-            job_class="people" if request.batch is None else "batch",
-            final=schedule.closed(received),
-            received_ns=received_ns,
-            on_time=not schedule.delay(received).days,
-            remark=remark,
-            expected_ns=durations.expected_ns(
-                connection, problem, pool, request.mode, effort, submission.language, service.clock.now_ns()
-            ),
-        )
+
+def _remark(
+    service: Service, account: Row[Any], schedule: Schedule, problem: Problem, received: datetime
+) -> Remark | None:
+    """What the record must say of a submission with its verdict.
+
+    Raises:
+        Refusal: the problem takes no more submissions.
+    """
+    try:
+        late = remark_on(schedule, problem.slug, received, received, lambda: account.name)
+    except UsageError as error:
+        remedy = "test it with check or bench, which stay possible"
+        raise Refusal(403, "closed", error.where, error.what, remedy) from None
+    if late is not None or account.role == "participant" or service.project.settings.server.staff_ranks:
+        return late
+    why = "by one of the organizers: it does not rank, unless `staff_ranks` in [server] says so"
+    return Remark("disqualify", "server", why)
 
 
 def _account(connection: Connection, principal: Principal, request: SubmissionRequest) -> Row[Any]:
@@ -246,102 +234,45 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest) 
     return pool
 
 
-def _same(connection: Connection, job: _Job, now_ns: int) -> str | None:
-    """The account's newest run of a day that graded the same in the same way, or will."""
-    return connection.scalar(
-        _SAME,
-        {
-            "account": job.account,
-            "source": job.submission.sha256,
-            "since": job.received_ns - DAY_NS,
-            "problem": job.problem.slug,
-            "mode": job.mode,
-            "pool": job.pool,
-            "effort": job.effort,
-            "problem_sha256": job.problem.sha256,
-            "final": job.final,
-            "now": now_ns,
-        },
-    )
-
-
-def _refuse_without_room(service: Service, job: _Job) -> None:
+def _refuse_without_room(service: Service, mode: Mode, problem: Problem, submission: Submission) -> None:
     """
     Raises:
         Refusal: too much is queued, the disk is nearly full, or the source could not be archived.
     """
     totals, settings = service.files.totals, service.project.settings
-    if totals.queued >= _MOST_QUEUED or totals.queued_bytes + job.submission.size_bytes > _MOST_QUEUED_BYTES:
+    if totals.queued >= _MOST_QUEUED or totals.queued_bytes + submission.size_bytes > _MOST_QUEUED_BYTES:
         remedy = "submit again later"
         raise Refusal(503, "queue-full", "the server", "has no room in its queue", remedy, retry_after_s=60)
     for folder in {service.database.path.parent, settings.root}:
         if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
             what = "takes no submissions, since its disk is nearly full"
             raise Refusal(503, "disk-full", "the server", what, "tell its organizers", retry_after_s=600)
-    if job.mode != "submit":
+    if mode != "submit":
         return
     archive = settings.locate("archive")
     try:
-        refuse_if_unwritable(archive, job.problem.slug, job.submission)
-        refuse_other_content(archive, job.problem.slug, job.submission)
+        refuse_if_unwritable(archive, problem.slug, submission)
+        refuse_other_content(archive, problem.slug, submission)
     except (UsageError, HarnessError) as error:
         _LOG.error("a submission was refused: %s", error)
         what = "could not be kept in the server's archive"
-        raise Refusal(503, "archive", job.submission.name, what, "tell the organizers") from None
+        raise Refusal(503, "archive", submission.name, what, "tell the organizers") from None
 
 
-def _insert(
-    connection: Connection, job: _Job, request: SubmissionRequest, idempotency_key: str, request_sha256: str
-) -> str:
-    run = secrets.token_hex(8)
-    _keep_source(connection, job)
-    remark = None if job.remark is None else json.dumps(asdict(job.remark))
-    common = {
-        "run": run, "account": job.account, "owner": job.owner, "problem": job.problem.slug, "mode": job.mode,
-        "pool": job.pool, "job_class": job.job_class,
-    }  # fmt: skip
-    submission = {
-        "idempotency_key": idempotency_key,
-        "request_sha256": request_sha256,
-        "author": job.submission.author,
-        "name": job.submission.name,
-        "source": job.submission.sha256,
-        "effort": job.effort,
-        "batch": request.batch,
-        "received_ns": job.received_ns,
-        "on_time": job.on_time,
-        "remark": remark,
-    }
-    connection.execute(submissions.insert(), common | submission)
-    grading = {
-        "submission": run,
-        "state": "queued",
-        "version": 1,
-        "problem_sha256": job.problem.sha256,
-        "final": job.final,
-        "share": job.share,
-        "position": job.received_ns,
-        "expected_ns": job.expected_ns,
-        "queued_ns": job.received_ns,
-        "tries": 0,
-        "leases": 0,
-    }
-    connection.execute(gradings.insert(), common | grading)
-    newest = {"value": str(job.received_ns)}
-    if not connection.execute(_KEEP_RECEIPT, newest).rowcount:
-        connection.execute(facts.insert(), {"key": "received", **newest})
-    return run
-
-
-def _keep_source(connection: Connection, job: _Job) -> None:
-    submission = job.submission
-    values = {
+def _insert(connection: Connection, row: dict[str, Any], submission: Submission) -> None:
+    """Store a source, a submission, its first grading, and the time of the newest receipt."""
+    source = {
         "language": submission.language,
         "source": submission.source,
         "beside": as_stored(submission),
         "bytes": submission.size_bytes,
-        "last_needed_ns": job.received_ns,
+        "last_needed_ns": row["received_ns"],
     }
     # Its content, too: it may have been dropped since.
-    if not connection.execute(_KEEP_SOURCE, {"submission": submission.sha256, **values}).rowcount:
-        connection.execute(sources.insert(), {"sha256": submission.sha256, **values})
+    if not connection.execute(_UPDATE_SOURCE, {"submission": submission.sha256, **source}).rowcount:
+        connection.execute(sources.insert(), {"sha256": submission.sha256, **source})
+    for table in (submissions, gradings):
+        connection.execute(table.insert(), {name: value for name, value in row.items() if name in table.c})
+    newest = {"value": str(row["received_ns"])}
+    if not connection.execute(_UPDATE_RECEIPT, newest).rowcount:
+        connection.execute(facts.insert(), {"key": "received", **newest})

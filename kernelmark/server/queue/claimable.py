@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, select
 
+from kernelmark.server.database.database import AnyRow
 from kernelmark.server.database.tables import accounts, gradings, pauses, sources, submissions
 from kernelmark.server.database.tables import workers as worker_rows
 from kernelmark.server.queue import workers
@@ -16,7 +17,6 @@ from kernelmark.server.queue.workers import Version
 
 Flow = tuple[str, str]
 """A class and a share: the jobs that wait in one line."""
-AnyRow = Row[*tuple[Any, ...]]
 
 _columns = gradings.c
 _GROUP = _columns.job_class, _columns.share, _columns.problem, _columns.problem_sha256, _columns.final

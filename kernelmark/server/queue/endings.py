@@ -79,7 +79,7 @@ def finish(
     The grading is `graded`, or `done` if it is not to be recorded. It counts towards the limits with what it took.
 
     Args:
-        grading: from `answered`, with the state `leased`, `queued` or `failed`.
+        grading: from `find_answered`, with the state `leased`, `queued` or `failed`.
         device_ns: how long it took; None: what the lease took since its first progress.
     """
     took_ns = _used_ns(service, grading) if device_ns is None else device_ns
@@ -89,6 +89,7 @@ def finish(
         connection,
         service,
         grading,
+        "queue",
         version=grading.version,  # nobody may see before `visible_ns` that it has ended
         state="graded" if recorded else "done",
         lease=grading.lease or grading.last_lease,
@@ -111,7 +112,7 @@ def fail(connection: Connection, service: Service, grading: Row[Any], error: Tas
     """Keep a worker's answer that it could not grade: the grading is queued again, or has failed for good.
 
     Args:
-        grading: from `answered`; unless its state is `leased`, nothing changes.
+        grading: from `find_answered`; unless its state is `leased`, nothing changes.
     """
     if grading.state != "leased":
         return
@@ -143,7 +144,7 @@ def requeue(connection: Connection, service: Service, grading: Row[Any], **chang
         changed: other columns of the grading.
     """
     if grading.leases >= _MOST_LEASES:
-        what = f"was given to a worker {grading.leases} times, and never graded"
+        what = f"was leased {grading.leases} times, and never graded"
         error = TaskError(fault="harness", error_class=SPENT_ERROR, what=what)
         text = changed.pop("error", None) or error.model_dump_json()
         _fail(connection, service, grading, SPENT_ERROR, text, **changed)

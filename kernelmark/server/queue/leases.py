@@ -15,11 +15,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select
 
-from kernelmark.server.database.database import after_commit
+from kernelmark.server.database.database import AnyRow, after_commit
 from kernelmark.server.database.tables import gradings, pauses, sources, submissions
 from kernelmark.server.database.tables import workers as worker_rows
 from kernelmark.server.queue import durations, endings, virtual_times, workers
-from kernelmark.server.queue.claimable import AnyRow, ClaimableJobs
+from kernelmark.server.queue.claimable import ClaimableJobs
 from kernelmark.server.queue.durations import limit_ns, step_ns
 from kernelmark.server.queue.order import FlowHead, charge, choose
 from kernelmark.server.queue.project_files import ProjectSnapshot
@@ -125,14 +125,9 @@ def restart_timers(connection: Connection, service: Service) -> None:
 
 def expire(connection: Connection, service: Service) -> None:
     """Requeue the jobs of leases that were not renewed in time, or have taken longer than their problems allow."""
-    for grading in overdue(connection, service):
+    for grading in connection.execute(_OVERDUE, {"now": service.clock.monotonic_ns()}).all():
         endings.requeue(connection, service, grading)
         after_commit(connection, partial(service.changes.notify, f"worker:{grading.worker}"))
-
-
-def overdue(connection: Connection, service: Service) -> Sequence[Row[Any]]:
-    """The gradings whose leases have expired. Only reads."""
-    return connection.execute(_OVERDUE, {"now": service.clock.monotonic_ns()}).all()
 
 
 def _grant(connection: Connection, service: Service, worker: Row[Any], claim: str, free: int) -> list[str]:

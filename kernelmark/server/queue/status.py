@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Row, case, func, select
 
 from kernelmark.server.clock import moment
+from kernelmark.server.database.database import AnyRow
 from kernelmark.server.database.tables import accounts, gradings, submissions
 from kernelmark.server.queue import endings, leases, limits, virtual_times, workers
-from kernelmark.server.queue.claimable import AnyRow
 from kernelmark.server.queue.durations import reserved_ns
 from kernelmark.server.queue.forecast import Forecast
 from kernelmark.server.queue.order import Job, finish_times, predicted_order
@@ -46,7 +46,7 @@ def status(
     The end of a grading with hidden tests is shown from its `visible_ns` on.
 
     Args:
-        left: what is left by account and owner, as far as it was found out; the rest is added.
+        left: what accounts have left, by account and owner, as far as it was computed; the rest is added.
 
     Raises:
         Refusal: there is none.
@@ -85,11 +85,11 @@ def overview(connection: Connection, service: Service) -> QueueStatus:
     counted = counted.where(columns.state.in_(("queued", "leased")) | hidden).group_by(columns.pool, state)
     numbers = {(row.pool, row.state): row for row in connection.execute(counted)}
     paused = leases.paused(connection)
-    at_work = [row for row in workers.alive(connection, service) if not row.paused]
-    pools = {*service.project.settings.server.pools, *(row.pool for row in at_work), *(pool for pool, _ in numbers)}
+    active = [row for row in workers.alive(connection, service) if not row.paused]
+    pools = {*service.project.settings.server.pools, *(row.pool for row in active), *(pool for pool, _ in numbers)}
     return QueueStatus(
         pools=tuple(
-            _pool_status(pool, numbers, [row for row in at_work if row.pool == pool], paused is None)
+            _pool_status(pool, numbers, [row for row in active if row.pool == pool], paused is None)
             for pool in sorted(pools)
         ),
         paused=paused or "",
@@ -97,18 +97,18 @@ def overview(connection: Connection, service: Service) -> QueueStatus:
 
 
 def _pool_status(
-    pool: str, numbers: Mapping[tuple[str, str], Row[Any]], at_work: Sequence[Row[Any]], goes_on: bool
+    pool: str, numbers: Mapping[tuple[str, str], Row[Any]], active: Sequence[Row[Any]], running: bool
 ) -> PoolStatus:
     queued, leased = numbers.get((pool, "queued")), numbers.get((pool, "leased"))
-    devices = sum(row.devices for row in at_work)
-    waits_ns = sum(row.ns for row in (queued, leased) if row is not None)
+    devices = sum(row.devices for row in active)
+    expected_ns = sum(row.ns for row in (queued, leased) if row is not None)
     return PoolStatus(
         pool=pool,
-        workers=len(at_work),
+        workers=len(active),
         devices=devices,
         leased=0 if leased is None else leased.number,
         queued=0 if queued is None else queued.number,
-        expected_s=waits_ns / devices / 1e9 if devices and waits_ns and goes_on else None,
+        expected_s=expected_ns / devices / 1e9 if devices and expected_ns and running else None,
     )
 
 
@@ -124,35 +124,35 @@ def _row(connection: Connection, run: str) -> Row[Any]:
 
 
 def _waiting(connection: Connection, service: Service, row: Row[Any]) -> tuple[Forecast, str]:
-    """The place of a queued grading, and why nobody can grade it at present."""
+    """The forecast of a queued grading, and why no worker can grade it at present."""
     pool = [worker for worker in workers.alive(connection, service) if worker.pool == row.pool]
-    at_work = [worker for worker in pool if not worker.paused]
-    devices = sum(worker.devices for worker in at_work)
+    active = [worker for worker in pool if not worker.paused]
+    devices = sum(worker.devices for worker in active)
     place = service.forecasts.of(row.pool, row.run, lambda: _forecast(connection, service, row.pool, max(devices, 1)))
-    return place, _why(connection, row, pool, at_work)
+    return place, _why(connection, row, pool, active)
 
 
-def _why(connection: Connection, row: Row[Any], pool: Sequence[Row[Any]], at_work: Sequence[Row[Any]]) -> str:
+def _why(connection: Connection, row: Row[Any], pool: Sequence[Row[Any]], active: Sequence[Row[Any]]) -> str:
     if (why := leases.paused(connection)) is not None:
         return f"the queue is paused: {why}"
     if (why := leases.paused(connection, row.author)) is not None:
         return f"submissions of {row.author} are paused: {why}"
     if not pool:
         return f"no worker with {row.pool} is connected"
-    if not at_work:
+    if not active:
         return f"the workers with {row.pool} are paused"
     version = Version(row.problem, row.problem_sha256, bool(row.final))
-    having = [worker for worker in at_work if version in workers.versions(connection, worker)]
+    capable = [worker for worker in active if version in workers.versions(connection, worker)]
     moved = ", which has changed since it was submitted" if row.moved else ""
-    if not having:
+    if not capable:
         return f"no worker has this version of {row.problem}{moved}"
-    if all(worker.name in json.loads(row.refused_by) for worker in having):
+    if all(worker.name in json.loads(row.refused_by) for worker in capable):
         return f"no worker could grade this version of {row.problem}"
     return ""
 
 
 def _expected_s(service: Service, row: Row[Any], state: State, place: Forecast | None, waits_for: str) -> float | None:
-    """In how many seconds it ends; None while nobody knows: none like it was graded yet."""
+    """In how many seconds it ends; None while nothing like it was graded."""
     problem = service.files.snapshot.problems.get(row.problem)
     if problem is None or row.expected_ns == reserved_ns(problem, row.mode):
         return None

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from sqlalchemy import Connection, Row, bindparam, select
+from sqlalchemy import Connection, bindparam, select
 
 from kernelmark.server.database.database import after_commit
 from kernelmark.server.database.tables import accounts, gradings, sources, submissions
@@ -19,7 +18,7 @@ from kernelmark.server.queue.project_files import DAY_NS
 from kernelmark.server.service import Service
 
 _EVERY_S = 1.0
-_FILES_EVERY = 60
+_FILES_EVERY, _TOTALS_EVERY = 60, 5  # rounds
 _KEPT_NS = 30 * DAY_NS
 _BANNED = select(accounts.c.id).where(accounts.c.state == "banned")
 _OPEN = select(gradings).where(
@@ -46,8 +45,8 @@ class Sweeper:
             HarnessError: the project cannot be read.
         """
         self._service.files.refresh(self._service.database)
-        self._service.database.write(lambda connection: leases.restart_timers(connection, self._service)).result()
-        self._move()
+        self._change(leases.restart_timers)
+        self._change(move_to_present_versions)
 
     def start(self) -> None:
         self._thread.start()
@@ -60,21 +59,17 @@ class Sweeper:
 
     def sweep(self) -> None:
         """One round, as each second."""
-        service = self._service
-        with service.database.read() as connection:
-            overdue, banned = leases.overdue(connection, service), _of_banned(connection)
-            self._show_ends(connection)
-        if overdue:
-            self._change(lambda connection: leases.expire(connection, service))
-        if banned:
-            self._change(lambda connection: cancel_of_banned(connection, service))
+        files, database = self._service.files, self._service.database
+        self._change(leases.expire)
+        self._change(cancel_of_banned)
+        self._show_ends()
         if self._rounds % _FILES_EVERY == 0:
-            service.files.refresh(service.database)
-            self._move()
-            self._change(virtual_times.forget_idle)
-            self._change(lambda connection: forget_old(connection, service))
-        elif self._rounds % 5 == 0:
-            service.files.refresh_totals(service.database)
+            files.refresh(database)
+            self._change(move_to_present_versions)
+            self._change(forget_old)
+            database.write(virtual_times.forget_idle).result()
+        elif self._rounds % _TOTALS_EVERY == 0:
+            files.refresh_totals(database)
         self._rounds += 1
 
     def _run(self) -> None:
@@ -84,17 +79,15 @@ class Sweeper:
             except Exception:  # noqa: BLE001 - the boundary of the thread
                 _LOG.exception("the queue could not be swept")
 
-    def _change(self, change: Callable[[Connection], None]) -> None:
-        self._service.database.write(change).result()
+    def _change(self, change: Callable[[Connection, Service], None]) -> None:
+        """Make a change of the database. If it finds nothing to change, nothing is written to the disk."""
+        self._service.database.write(lambda connection: change(connection, self._service)).result()
 
-    def _move(self) -> None:
-        service = self._service
-        self._change(lambda connection: move_to_present_versions(connection, service))
-
-    def _show_ends(self, connection: Connection) -> None:
+    def _show_ends(self) -> None:
         """Wake the requests that wait for gradings whose end may be seen now."""
         service, until_ns = self._service, self._service.clock.now_ns()
-        runs = connection.scalars(_SHOWN, {"after": self._shown_ns, "until": until_ns}).all()
+        with service.database.read() as connection:
+            runs = connection.scalars(_SHOWN, {"after": self._shown_ns, "until": until_ns}).all()
         self._shown_ns = until_ns
         if runs:
             service.changes.notify("queue", *(f"run:{run}" for run in runs))
@@ -112,13 +105,9 @@ def move_to_present_versions(connection: Connection, service: Service) -> None:
 
 def cancel_of_banned(connection: Connection, service: Service) -> None:
     """Cancel the queued and leased gradings of banned accounts."""
-    for grading in _of_banned(connection):
-        endings.cancel_grading(connection, service, grading)
-
-
-def _of_banned(connection: Connection) -> Sequence[Row[Any]]:
-    banned = list(connection.scalars(_BANNED))
-    return connection.execute(_OPEN, {"accounts": banned}).all() if banned else ()
+    if banned := list(connection.scalars(_BANNED)):
+        for grading in connection.execute(_OPEN, {"accounts": banned}).all():
+            endings.cancel_grading(connection, service, grading)
 
 
 def forget_old(connection: Connection, service: Service) -> None:

@@ -23,7 +23,6 @@ from kernelmark.server.database.tables import pins, sources, workers
 from kernelmark.server.queue import endings
 from kernelmark.server.record import comparing
 from kernelmark.server.record.comparing import Expected
-from kernelmark.server.record.sources import stored_files
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import Answer
@@ -79,20 +78,17 @@ def read_answer(service: Service, answer: Answer) -> ReadAnswer:
     return ReadAnswer(document, _baselines(service.project.settings, problem), problem.timing)
 
 
-def accept_answer(
-    connection: Connection, service: Service, worker: str, answer: Answer, found: ReadAnswer | None = None
-) -> str:
+def accept_answer(connection: Connection, service: Service, worker: str, answer: Answer, found: ReadAnswer) -> str:
     """Compare an answer with the task of its lease, keep it, and return the run. The same answer again changes nothing.
 
     Args:
         worker: the name in the token that it came with.
-        found: as `read_answer` has it, which is called otherwise.
+        found: the answer, as `read_answer` returned it.
 
     Raises:
         Refusal: 409 if the lease does not count any more or has another answer, 413 and 422 as `comparing`. Nothing
             has changed then.
     """
-    found = found or read_answer(service, answer)
     grading = endings.find_answered(connection, worker, answer.lease)
     text = answer.verdict or answer.check
     if grading.state not in ("leased", "queued", "failed"):
@@ -126,33 +122,17 @@ def score_s(document: Check) -> float | None:
 
 def _expected(connection: Connection, service: Service, row: Row[Any], found: ReadAnswer) -> Expected:
     """What the answer of a grading must have; `row` is from `endings.find_answered`."""
-    rules = service.project.settings.server
-    source = connection.execute(_SOURCE, {"source": row.submission_source}).one()
-    worker = connection.execute(_WORKER, {"worker": row.worker}).one()
     private = connection.scalar(_PINNED, {"problem": row.problem, "final": row.final})
     if row.mode != "submit" and found.document is not None and found.document.problem.private is None:
         private = None  # it may be tested without private cases where nothing is recorded
     return Expected(
-        run=row.run,
-        problem=row.problem,
-        problem_sha256=row.problem_sha256,
+        grading=row,
+        source=connection.execute(_SOURCE, {"source": row.submission_source}).one(),
+        worker=connection.execute(_WORKER, {"worker": row.worker}).one(),
+        rules=service.project.settings.server,
         private_sha256=private,
-        author=row.submission_author,
-        name=row.submission_name,
-        language=source.language,
-        source_sha256=source.sha256,
-        size_bytes=source.bytes,
-        beside=tuple(file.name for file in stored_files(source.beside)) or None,
-        mode=row.mode,
-        effort=row.submission_effort,
-        pool=row.pool,
-        device=worker.device,
-        sandbox=worker.sandbox,
-        sandboxes=rules.sandboxes,
         baselines=found.baselines,
         timing=found.timing,
-        checks_hidden=rules.checks_hidden,
-        leased_at=moment(row.leased_ns),
     )
 
 

@@ -1,4 +1,4 @@
-"""Appends what was graded to a ledger, with its source in the archive: the recorder does, and who repairs a ledger.
+"""Appends a verdict to its ledger, and its source to the archive. The recorder and `repairing` call it.
 
 Trusted.
 """
@@ -17,7 +17,7 @@ from kernelmark.record.lateness import Remark
 from kernelmark.record.records import ledger
 from kernelmark.server.database.tables import gradings, sources, submissions
 from kernelmark.server.record.sources import submission
-from kernelmark.server.record.stores import Recorded
+from kernelmark.server.record.stores import LedgerRun
 from leaderboard.record.archive import archive
 from leaderboard.record.chain import Head
 
@@ -39,10 +39,10 @@ GRADED = (
     .join(submissions, submissions.c.run == gradings.c.submission)
     .join(sources, sources.c.sha256 == submissions.c.source)
 )
-"""What `appended` needs of gradings."""
+"""Selects what `append` needs of gradings."""
 
 
-def appended(settings: Settings, row: Any, head: Head | None) -> tuple[Recorded, Head | None]:
+def append(settings: Settings, row: Any, head: Head | None) -> tuple[LedgerRun, Head | None]:
     """Archive a source and append its verdict, unless the ledger has the run.
 
     Args:
@@ -64,4 +64,4 @@ def appended(settings: Settings, row: Any, head: Head | None) -> tuple[Recorded,
     entry = own.append(Verdict.from_json(row.answer), remark, exempt=exempt, unless_run=True, head=head)
     for warning in entry.warnings:
         _log.warning("%s", warning)
-    return Recorded.of(entry, row.answer), own.head()
+    return LedgerRun.of(entry, row.answer), own.head()

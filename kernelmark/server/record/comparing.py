@@ -1,7 +1,7 @@
-"""Compares a worker's answer with the task that it answers, field by field. Pure; trusted, over hostile documents.
+"""Compares a worker's answer with its task, field by field. Pure. Trusted, but reads hostile documents.
 
-`answers` calls it before anything of an answer is committed. Whoever has a worker's token can still forge times: what
-is compared here bounds which rows of which board a worker can write.
+`answers` calls it before anything of an answer is committed. With a worker's token one can still forge times: the
+comparison bounds which rows of which board a worker can write.
 """
 
 from __future__ import annotations
@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
 
 from pydantic import ValidationError
+from sqlalchemy import Row
 
 from harness.files.identity import with_private_cases
-from harness.kinds import DeviceKind, Effort, SandboxName, Timing, isolates
+from harness.kinds import Timing, isolates
 from harness.verdict import Check, Verdict
 from harness.wire.protocol import PROTOCOL
+from kernelmark.project.serving import ServerSettings
+from kernelmark.server.clock import moment
+from kernelmark.server.database.database import AnyRow
+from kernelmark.server.record.sources import stored_files
 from kernelmark.service.refusal import Refusal
-from kernelmark.service.submissions import Mode
 from kernelmark.service.work import ANSWER_BYTES, Answer
 
 CLOCK = timedelta(seconds=5)
@@ -27,49 +32,33 @@ _SHOWN = 80  # characters of a value in a refusal
 
 @dataclass(frozen=True)
 class Expected:
-    """What the task of a lease, its worker and the project's settings say of its answer."""
+    """What the answer to a lease is compared with."""
 
-    run: str
-    problem: str
-    problem_sha256: str
-    """Of the public part."""
+    grading: Row[Any]
+    """With the columns of its submission, as from `endings.find_answered`."""
+    source: AnyRow
+    worker: AnyRow
+    rules: ServerSettings
     private_sha256: str | None
     """The hash of private cases that an organizer has confirmed; None: there are none."""
-    author: str
-    name: str
-    language: str
-    source_sha256: str
-    size_bytes: int
-    beside: tuple[str, ...] | None
-    mode: Mode
-    effort: Effort
-    pool: str
-    device: DeviceKind | None
-    """Of the worker, as its hello said; None if it said none."""
-    sandbox: SandboxName | None
-    """As `device`."""
-    sandboxes: tuple[SandboxName, ...]
-    """Those that the project accepts."""
     baselines: frozenset[str] | None
     """The names that verdicts have for the problem's baselines; None if they are not known."""
     timing: Timing | None
     """How a GPU must time it to rank; None if that is not known."""
-    checks_hidden: bool
-    """Whether hidden tests also run where nothing is recorded."""
-    leased_at: datetime
 
 
 def read(answer: Answer) -> Verdict | Check | None:
-    """The document in an answer; None if it says why there is none.
+    """The document in an answer; None if the answer has an error instead.
 
     Raises:
         Refusal: it has not exactly one of the three, is too large, has an unknown key, or is not written as
             `Verdict.to_json` writes it.
     """
-    given = {"verdict": answer.verdict, "check": answer.check, "error": answer.error}
-    [name, *others] = [name for name, value in given.items() if value is not None] or [""]
-    if others or not name:
+    fields = {"verdict": answer.verdict, "check": answer.check, "error": answer.error}
+    names = [name for name, value in fields.items() if value is not None]
+    if len(names) != 1:
         raise _refused("answer", "holds not exactly one of verdict, check and error", "send one of them")
+    name = names[0]
     if name == "error":
         return None
     kind: type[Check] = Verdict if name == "verdict" else Check
@@ -80,31 +69,35 @@ def read(answer: Answer) -> Verdict | Check | None:
     try:
         document = kind.model_validate_json(text)
     except (ValidationError, RecursionError) as error:
-        said = (
-            error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "is deep"}
-        )
-        key = ".".join(map(str, said["loc"]))
-        raise _refused(f"{name} {key}".strip(), f"is not valid ({said['msg']:.200})", _VERSION) from None
+        key, why = "", "it is nested too deeply"
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            key, why = ".".join(map(str, first["loc"])), first["msg"]
+        raise _refused(f"{name} {key}".strip(), f"is not valid ({why:.200})", _VERSION) from None
     if document.model_dump_json(exclude_none=True) != text:
         raise _refused(name, "is not written as its version of kernelmark writes it", _VERSION)
     return document
 
 
 def compare(document: Check, expected: Expected, now: datetime) -> None:
-    """Compare a document with its task, at the moment of the server's clock at which it came.
+    """Compare a document with its task.
+
+    Args:
+        now: when the document arrived, by the server's clock.
 
     Raises:
         Refusal: a field differs; the message names it, and what was expected.
     """
-    if (expected.mode == "check") == isinstance(document, Verdict):
-        wanted = "a check" if expected.mode == "check" else "a verdict"
-        raise _refused("answer", f"is not {wanted}, and its task has the mode {expected.mode}", f"send {wanted}")
-    for field, said, expected_value in _fields(document, expected):
-        if said != expected_value:
-            what = f"is {said!r:.{_SHOWN}}, and its task has {expected_value!r:.{_SHOWN}}"
+    mode = expected.grading.mode
+    if (mode == "check") == isinstance(document, Verdict):
+        wanted = "a check" if mode == "check" else "a verdict"
+        raise _refused("answer", f"is not {wanted}, and its task has the mode {mode}", f"send {wanted}")
+    for field, actual, expected_value in _fields(document, expected):
+        if actual != expected_value:
+            what = f"is {actual!r:.{_SHOWN}}, and its task has {expected_value!r:.{_SHOWN}}"
             raise _refused(field, what, "answer the task of this lease")
     _environment(document, expected)
-    if expected.mode != "submit" and not expected.checks_hidden and any(case.hidden for case in document.tests):
+    if mode != "submit" and not expected.rules.checks_hidden and any(case.hidden for case in document.tests):
         raise _refused("tests", "have hidden ones", "hidden tests run in the mode submit alone")
     if isinstance(document, Verdict):
         _times(document, expected, now)
@@ -112,45 +105,47 @@ def compare(document: Check, expected: Expected, now: datetime) -> None:
 
 
 def _fields(document: Check, expected: Expected) -> Iterator[tuple[str, object, object]]:
-    problem, submission = document.problem, document.submission
-    private, public = expected.private_sha256, expected.problem_sha256
-    yield "problem.slug", problem.slug, expected.problem
+    problem, submission, environment = document.problem, document.submission, document.environment
+    grading, source, worker = expected.grading, expected.source, expected.worker
+    private, public = expected.private_sha256, grading.problem_sha256
+    yield "problem.slug", problem.slug, grading.problem
     yield "problem.private.sha256", problem.private and problem.private.sha256, private
     yield "problem.sha256", problem.sha256, public if private is None else with_private_cases(public, private)
-    yield "submission.author", submission.author, expected.author
-    yield "submission.name", submission.name, expected.name
-    yield "submission.language", submission.language, expected.language
-    yield "submission.sha256", submission.sha256, expected.source_sha256
-    yield "submission.size_bytes", submission.size_bytes, expected.size_bytes
-    yield "submission.beside", submission.beside, expected.beside
+    yield "submission.author", submission.author, grading.submission_author
+    yield "submission.name", submission.name, grading.submission_name
+    yield "submission.language", submission.language, source.language
+    yield "submission.sha256", submission.sha256, source.sha256
+    yield "submission.size_bytes", submission.size_bytes, source.bytes
+    yield "submission.beside", submission.beside, tuple(file.name for file in stored_files(source.beside)) or None
     yield "protocol", document.protocol, PROTOCOL
-    yield "environment.device_name", document.environment.device_name, expected.pool
-    if expected.device is not None:
-        yield "environment.device_kind", document.environment.device_kind, expected.device
-    if expected.sandbox is not None:
-        yield "environment.sandbox", document.environment.sandbox, expected.sandbox
+    yield "environment.device_name", environment.device_name, grading.pool
+    if worker.device is not None:
+        yield "environment.device_kind", environment.device_kind, worker.device
+    if worker.sandbox is not None:
+        yield "environment.sandbox", environment.sandbox, worker.sandbox
     if isinstance(document, Verdict):
-        yield "run", document.run, expected.run
-        yield "effort", document.effort, "screen" if expected.mode == "screen" else expected.effort
+        yield "run", document.run, grading.run
+        yield "effort", document.effort, "screen" if grading.mode == "screen" else grading.submission_effort
 
 
 def _environment(document: Check, expected: Expected) -> None:
     ran = document.environment
-    if not isolates(ran.sandbox) or ran.sandbox not in expected.sandboxes:
-        accepted = ", ".join(expected.sandboxes)
+    if not isolates(ran.sandbox) or ran.sandbox not in expected.rules.sandboxes:
+        accepted = ", ".join(expected.rules.sandboxes)
         raise _refused("environment.sandbox", f"is {ran.sandbox}", f"grade in one that is accepted: {accepted}")
     if ran.interpreted and ran.device_kind != "cpu":
         raise _refused("environment.interpreted", f"is set for {ran.device_kind}", "the interpreter runs on a CPU")
 
 
 def _times(verdict: Verdict, expected: Expected, now: datetime) -> None:
-    if not expected.leased_at - CLOCK <= verdict.created_at <= now + CLOCK:
+    leased_at = moment(expected.grading.leased_ns)
+    if not leased_at - CLOCK <= verdict.created_at <= now + CLOCK:
         was, since, until = (
-            moment.astimezone(UTC).isoformat(" ", "seconds") for moment in (verdict.created_at, expected.leased_at, now)
+            at.astimezone(UTC).isoformat(" ", "seconds") for at in (verdict.created_at, leased_at, now)
         )
         what = f"is {was}, and the lease was from {since} to {until} by the server's clock"
         raise _refused("created_at", what, "set the worker's clock")
-    held = now - expected.leased_at + CLOCK
+    held = now - leased_at + CLOCK
     if timedelta(microseconds=verdict.duration_ns / 1e3) > held:
         what = f"is {verdict.duration_ns / 1e9:.1f} s, and the lease has lasted {held.total_seconds():.1f} s"
         raise _refused("duration_ns", what, "answer the task of this lease")
@@ -178,5 +173,5 @@ def _baselines(verdict: Verdict, expected: Expected) -> None:
 _VERSION = "use the server's version of kernelmark"
 
 
-def _refused(field: str, what: str, remedy: str, status: int = 422) -> Refusal:
-    return Refusal(413 if status == 413 else 422, "answer-differs", field, what, remedy)
+def _refused(field: str, what: str, remedy: str, status: Literal[413, 422] = 422) -> Refusal:
+    return Refusal(status, "answer-differs", field, what, remedy)

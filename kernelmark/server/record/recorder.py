@@ -1,16 +1,16 @@
-"""Brings graded verdicts from the database into the ledgers: the ledger is the record. Trusted.
+"""Records graded verdicts in the ledgers. Trusted.
 
-`serve` starts one `Recorder`, a thread. For each graded submission it archives the source, appends the verdict to the
-ledger unless its run is there, and marks the grading as recorded. Each step may be made twice, so a crash at any
-point is harmless.
+The ledger is the record. `serve` starts one `Recorder`, a thread. For each graded submission it archives the source,
+appends the verdict to the ledger unless the run is there, and marks the grading as recorded. Each step can be repeated,
+so a crash at any point is harmless.
 
-**Two stores may disagree**, after one of them was restored from a copy. A run that the ledger has is recorded with the
-ledger's verdict, whatever the database says; another answer is kept aside. The database has the head of each ledger: a
-ledger that no longer begins so is not appended to, until `kernelmark repair-ledger` was run. All that is checked
-once before any work is given out (`ready`), and for each run again before it is appended.
+**The two stores may disagree**, after one of them was restored from a copy. A run that the ledger has is recorded with
+the ledger's verdict, whatever the database says; a different answer is kept apart. The database has the head of each
+ledger: if the file no longer begins with it, nothing is appended until `kernelmark repair-ledger` was run. All this is
+checked once before any job can be claimed (`ready`), and for each run again before it is appended.
 
-The end of a grading with hidden tests is shown at a multiple of five seconds. It is appended then, not before, so that
-neither a board nor the head of a ledger tells it earlier.
+The end of a grading with hidden tests is shown at a multiple of five seconds. Its verdict is appended then, not before,
+so that neither a board nor the head of a ledger reveals the end earlier.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kernelmark.record.publishing import Publisher
 from kernelmark.record.records import ledger, ledgers, whole
 from kernelmark.server.database.tables import gradings
 from kernelmark.server.record import boards, stores
-from kernelmark.server.record.appending import GRADED, appended
-from kernelmark.server.record.stores import Recorded
+from kernelmark.server.record.appending import GRADED, append
+from kernelmark.server.record.stores import LedgerRun
 from kernelmark.server.service import Service
 from leaderboard.record.chain import Head
 
 RETRY_NS = 60 * 10**9
-"""After how long what could not be recorded is tried again, in nanoseconds."""
-_TOGETHER = 32  # gradings that are marked in one change
+"""How long after a failure a run is recorded again, in nanoseconds."""
+_TOGETHER = 32  # gradings that are recorded together
 _AT_ONCE = 256  # runs that the comparison of the stores marks in one change
 _REASON = 2000  # characters of why something could not be recorded that are kept
 _log = logging.getLogger("kernelmark.server.record")
@@ -46,29 +46,29 @@ class Recorder:
 
     def __init__(self, service: Service) -> None:
         self.ready = threading.Event()
-        """Set once both stores were compared: before, no claim may be served."""
+        """Set once the two stores were compared. Before that, no claim may be answered."""
         self._service, self._settings = service, whole(service.project.settings)
         self._publisher = Publisher(boards.settings_of(service))
         self._changed, self._due, self._closed = threading.Condition(), False, False
         self._stopped = dict[str, str]()
         self._searched = dict[str, Head]()
-        """Up to where ledgers were searched for every run that is not recorded yet; new runs are drawn at random."""
+        """Up to where each ledger is known to have no run that is not marked as recorded; new runs are random."""
         self._tried_ns = service.clock.monotonic_ns()
         self._busy_since_ns: int | None = None
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
     def start(self) -> None:
-        """Compare the stores, and then record until it is closed."""
+        """Compare the stores, then record verdicts until it is closed."""
         self._thread.start()
 
     def due(self) -> None:
-        """Say that something was graded."""
+        """Wake the recorder: a verdict was committed."""
         with self._changed:
             self._due = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Record what is graded, and end. Idempotent."""
+        """Record all verdicts, and end. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -86,7 +86,7 @@ class Recorder:
         return found
 
     def compare_stores(self) -> None:
-        """Mark every run that a ledger has, whatever its state; and stop what concerns ledgers that were changed."""
+        """Mark every run that a ledger has as recorded, and stop recording in ledgers that were changed."""
         with self._service.database.read() as connection:
             unrecorded = stores.unrecorded(connection)
         for slug, runs in sorted(unrecorded.items()):
@@ -100,11 +100,11 @@ class Recorder:
         self._check_heads()
 
     def record_due(self, *, again: bool = False, early: bool = False) -> None:
-        """Record what is graded and whose end may be seen.
+        """Record the verdicts whose end may be seen.
 
         Args:
-            again: also what could not be recorded before.
-            early: also what may be seen only in some seconds: nobody is served any more.
+            again: also those that could not be recorded before.
+            early: also those whose end may not be seen yet: the server ends, and shows nothing any more.
         """
         if again:
             self._stopped = {}
@@ -145,7 +145,7 @@ class Recorder:
             return self._closed
 
     def _seconds_until_next(self) -> float:
-        """How long nothing can be recorded, unless something is graded."""
+        """How long there is nothing to record, unless another verdict comes."""
         now, columns = self._service.clock.now_ns(), gradings.c
         waiting = select(func.min(columns.visible_ns)).where(columns.state == "graded", columns.visible_ns > now)
         with self._service.database.read() as connection:
@@ -153,7 +153,7 @@ class Recorder:
         return RETRY_NS / 1e9 if visible_ns is None else min(RETRY_NS, visible_ns - now) / 1e9
 
     def _graded(self, after: tuple[int, str] | None, *, again: bool, early: bool) -> Sequence[Any]:
-        """The next few, in the order in which they were queued."""
+        """The next gradings to record, in the order in which they were queued."""
         columns, wanted = gradings.c, [gradings.c.state == "graded"]
         if not again:
             wanted.append(columns.stuck.is_(None))
@@ -169,16 +169,16 @@ class Recorder:
     def _record(self, rows: Sequence[Any]) -> None:
         with self._service.database.read() as connection:
             known = stores.heads_of(connection)
-        made, heads = list[Recorded](), dict[str, Head]()
+        made, heads = list[LedgerRun](), dict[str, Head]()
         for slug in dict.fromkeys(row.problem for row in rows):
             some = [row for row in rows if row.problem == slug]
             self._record_in(slug, some, known.get(slug), made, heads)
         self._mark(made, heads)
 
     def _record_in(
-        self, slug: str, rows: Sequence[Any], known: Head | None, made: list[Recorded], heads: dict[str, Head]
+        self, slug: str, rows: Sequence[Any], known: Head | None, made: list[LedgerRun], heads: dict[str, Head]
     ) -> None:
-        """Record gradings in one ledger; adds what it has then, and how far it goes."""
+        """Record gradings in one ledger. Adds its runs to `made`, and how far it goes to `heads`."""
         own, left, head = ledger(self._settings, slug), [*rows], self._searched.pop(slug, None)
         try:
             if head is None:
@@ -190,7 +190,7 @@ class Recorder:
                     own.refuse_another(known)
             while left:
                 try:
-                    run, head = appended(self._settings, left[0], head)
+                    run, head = append(self._settings, left[0], head)
                     made.append(run)
                 except LedgerError:
                     raise
@@ -205,7 +205,7 @@ class Recorder:
         if head is not None:
             heads[slug] = self._searched[slug] = head
 
-    def _mark(self, made: Sequence[Recorded], heads: Mapping[str, Head] = MappingProxyType({})) -> None:
+    def _mark(self, made: Sequence[LedgerRun], heads: Mapping[str, Head] = MappingProxyType({})) -> None:
         now = self._service.clock.now_ns()
 
         def change(connection: Connection) -> None:
@@ -236,7 +236,7 @@ class Recorder:
         self._service.database.write(change).result()
 
     def _check_heads(self) -> None:
-        """Remember how far each ledger goes, and stop recording in those that do not begin as they were known to."""
+        """Store how far each ledger goes, and stop recording in those that do not begin with their known head."""
         with self._service.database.read() as connection:
             known = stores.heads_of(connection)
         slugs = {*known, *(own.path.stem for own in ledgers(self._settings))}

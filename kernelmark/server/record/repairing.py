@@ -1,4 +1,4 @@
-"""Compares the ledgers with the database of a server that has stopped, and appends what they lost.
+"""Compares the ledgers with the database of a server that has stopped, and appends runs that they lost.
 
 `kernelmark repair-ledger` calls it. Trusted.
 """
@@ -22,7 +22,7 @@ from kernelmark.server.database.database import Database
 from kernelmark.server.database.tables import gradings
 from kernelmark.server.lock import DATABASE, FOLDER, served
 from kernelmark.server.record import stores
-from kernelmark.server.record.appending import GRADED, appended
+from kernelmark.server.record.appending import GRADED, append
 
 _AT_ONCE = 256  # runs whose verdicts are read at a time
 
@@ -33,11 +33,11 @@ class LedgerRepair:
 
     problem: str
     damage: str
-    """How it differs from what the server has left; empty if it only lacks runs."""
+    """How it differs from the ledger that the server knew; empty if it only lacks runs."""
     missing: list[str] = field(default_factory=list)
-    """The runs that the server has recorded, and that the ledger does not have."""
+    """The runs that the server has recorded and the ledger does not have."""
     lost: list[str] = field(default_factory=list)
-    """Those of them whose verdicts the server does not keep any more: a copy of the ledger may have them."""
+    """Missing runs whose verdicts the server does not keep any more: a copy of the ledger may have them."""
     appended: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     """Why others could not be appended, by run."""
@@ -60,7 +60,7 @@ def stopped(project: Project) -> Iterator[Database]:
 
 
 def compare(database: Database, settings: Settings) -> Iterator[LedgerRepair]:
-    """Each ledger that is not as the server has left it, or lacks runs."""
+    """Each ledger that is not as the server knew it, or lacks runs."""
     with database.read() as connection:
         heads, recorded = stores.heads_of(connection), stores.marked(connection)
     for slug in sorted({*heads, *recorded}):
@@ -81,7 +81,7 @@ def compare(database: Database, settings: Settings) -> Iterator[LedgerRepair]:
 
 
 def repair(database: Database, settings: Settings, found: LedgerRepair) -> None:
-    """Append what a ledger lacks, and take the file as it is then for the one that the server goes on with.
+    """Append the runs that a ledger lacks, and let the server continue with the file as it is then.
 
     Raises:
         LedgerError: the ledger is broken, or cannot be appended to.
@@ -93,7 +93,7 @@ def repair(database: Database, settings: Settings, found: LedgerRepair) -> None:
             rows = {row.run: row for row in connection.execute(GRADED.where(gradings.c.run.in_(some)))}
         for run in some:
             try:
-                appended(whole(settings), rows[run], None)
+                append(whole(settings), rows[run], None)
                 found.appended.append(run)
             except LedgerError:
                 raise

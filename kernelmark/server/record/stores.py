@@ -1,4 +1,4 @@
-"""What the database knows of the ledgers: which runs they have, and how far each went when it was last appended to.
+"""Which runs the ledgers have, and how far each ledger went when the server last appended to it.
 
 The recorder and `kernelmark repair-ledger` call it. Trusted.
 """
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from harness.verdict import Outcome
-from kernelmark.server.database.tables import aside, gradings, heads
+from kernelmark.server.database.tables import differing_answers, gradings, heads
 from kernelmark.server.record.answers import score_s
 from leaderboard.record.chain import Head
 from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger
 
-_ASKED = 1000  # runs that a ledger is asked for at a time
+_TOGETHER = 1000  # runs that are searched for at a time
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """A run that a ledger has, and what a worker has answered, if the database has that."""
+class LedgerRun:
+    """A run as a ledger has it, with the worker's answer if the database still has that."""
 
     run: str
     document: str
@@ -33,7 +33,7 @@ class Recorded:
     device_ns: int
 
     @classmethod
-    def of(cls, entry: Entry, answer: str | None) -> Recorded:
+    def of(cls, entry: Entry, answer: str | None) -> LedgerRun:
         """
         Raises:
             LedgerError: the verdict is of a version that this one cannot read.
@@ -49,7 +49,7 @@ class Recorded:
 
 
 def unrecorded(connection: Connection) -> dict[str, dict[str, str | None]]:
-    """The runs of submissions to be recorded that are not marked so, with their answers, by problem."""
+    """The runs that are to be recorded and are not marked as recorded, with their answers, by problem."""
     columns, found = gradings.c, dict[str, dict[str, str | None]]()
     query = select(columns.problem, columns.run, columns.answer)
     for slug, run, answer in connection.execute(query.where(columns.mode == "submit", columns.state != "recorded")):
@@ -66,20 +66,23 @@ def marked(connection: Connection) -> dict[str, dict[str, str | None]]:
     return found
 
 
-def recorded(ledger: JsonlLedger, runs: Mapping[str, str | None]) -> Iterator[Recorded]:
-    """Those of some runs that a ledger has; the values are their answers in the database.
+def recorded(ledger: JsonlLedger, runs: Mapping[str, str | None]) -> Iterator[LedgerRun]:
+    """Find those of some runs that a ledger has.
+
+    Args:
+        runs: with their answers in the database.
 
     Raises:
         LedgerError: while iterating: its chain is broken.
     """
     wanted = list(runs)
-    for start in range(0, len(wanted), _ASKED):
+    for start in range(0, len(wanted), _TOGETHER):
         with ledger.lines() as lines:
-            verdicts = lines.of_runs(wanted[start : start + _ASKED])
+            verdicts = lines.of_runs(wanted[start : start + _TOGETHER])
             for found, entry in zip(verdicts, lines.read(verdicts), strict=True):
                 score = None if found.median_ns is None else found.median_ns / 1e9
                 document, answer = entry.document.decode(), runs[found.run]
-                yield Recorded(found.run, document, answer, found.outcome, score, found.duration_ns)
+                yield LedgerRun(found.run, document, answer, found.outcome, score, found.duration_ns)
 
 
 def heads_of(connection: Connection) -> dict[str, Head]:
@@ -87,14 +90,14 @@ def heads_of(connection: Connection) -> dict[str, Head]:
     return {row.problem: Head(row.bytes, row.seq, row.sha256) for row in connection.execute(select(heads))}
 
 
-def mark(connection: Connection, now_ns: int, found: Iterable[Recorded]) -> None:
-    """Mark runs as recorded with the ledger's verdicts, and keep aside the answers that differ."""
+def mark(connection: Connection, now_ns: int, found: Iterable[LedgerRun]) -> None:
+    """Mark runs as recorded with the ledger's verdicts, and keep the answers that differ from them."""
     columns = gradings.c
     next_cursor = select(func.coalesce(func.max(columns.cursor), 0) + 1).scalar_subquery()
     for run in found:
         if run.differs:
             why = "the ledger has another verdict of this run"
-            connection.execute(insert(aside).values(run=run.run, at_ns=now_ns, why=why, answer=run.answer))
+            connection.execute(insert(differing_answers).values(run=run.run, at_ns=now_ns, why=why, answer=run.answer))
         values = {
             "state": "recorded",
             "version": columns.version + 1,
@@ -114,7 +117,7 @@ def mark(connection: Connection, now_ns: int, found: Iterable[Recorded]) -> None
 
 
 def remember(connection: Connection, slug: str, head: Head | None) -> None:
-    """Remember how far a ledger goes now; None: it is gone, or was never begun."""
+    """Store how far a ledger goes now; None: it does not exist."""
     connection.execute(delete(heads).where(heads.c.problem == slug))
     if head is not None:
         connection.execute(insert(heads).values(problem=slug, bytes=head.bytes, seq=head.seq, sha256=head.sha256))

@@ -1,6 +1,6 @@
-"""Brings a server's database to the schema that this version has, with Alembic. `serve` calls it before it opens one.
+"""Upgrades a server's database to the schema of this version, with Alembic. `serve` calls it before it opens one.
 
-Each module of `versions` is one step; `env.py` is what Alembic runs them in. Within a minor version, steps only add.
+Each module of `versions` is one step, and Alembic runs them in `env.py`. Within a minor version, steps only add.
 """
 
 from __future__ import annotations

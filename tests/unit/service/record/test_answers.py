@@ -14,7 +14,7 @@ from harness.files.identity import with_private_cases
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome, PrivateId, Verdict
 from kernelmark.server.database.tables import gradings, pins, workers
-from kernelmark.server.record.answers import accept_answer, take_answer
+from kernelmark.server.record.answers import accept_answer, read_answer, take_answer
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import Mode
@@ -39,8 +39,9 @@ def answer(verdict: str | None = None, *, lease: str = LEASE, **other: Any) -> A
 
 
 def take(stored: Stored, given: Answer, worker: str = "gpu1") -> str:
-    change = lambda connection: accept_answer(connection, stored.service, worker, given)  # noqa: E731
-    return stored.service.database.write(change).result()
+    found = read_answer(stored.service, given)
+    change = stored.service.database.write(lambda c: accept_answer(c, stored.service, worker, given, found))
+    return change.result()
 
 
 def refused(stored: Stored, given: Answer, worker: str = "gpu1") -> Refusal:

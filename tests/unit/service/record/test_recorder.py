@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from harness.errors import LedgerError
 from kernelmark.project.problems import identity
-from kernelmark.server.database.tables import aside, gradings, heads, submissions
+from kernelmark.server.database.tables import differing_answers, gradings, heads, submissions
 from kernelmark.server.record.recorder import RETRY_NS, Recorder
 from leaderboard.record.archive import stored as archived
 from leaderboard.record.current import Current
@@ -88,7 +88,7 @@ def test_a_run_that_the_ledger_has_is_recorded_whatever_its_state(stored: Stored
     stored.record()
     row = stored.row(RUN)
     assert (row.state, row.outcome, row.answer, row.charged) == ("recorded", "accepted", verdict.to_json(), True)
-    assert (stored.recorded(), stored.rows(aside)) == ([RUN], [])
+    assert (stored.recorded(), stored.rows(differing_answers)) == ([RUN], [])
 
 
 def test_another_answer_than_the_ledgers_is_kept_aside_and_never_appended(stored: Stored) -> None:
@@ -99,7 +99,7 @@ def test_another_answer_than_the_ledgers_is_kept_aside_and_never_appended(stored
     stored.add(RUN, "graded", submitted, other)
     stored.record()
     assert (stored.row(RUN).state, stored.row(RUN).answer) == ("recorded", verdict.to_json())
-    assert [row.answer for row in stored.rows(aside)] == [other]
+    assert [row.answer for row in stored.rows(differing_answers)] == [other]
     assert stored.recorded() == [RUN]
 
 
