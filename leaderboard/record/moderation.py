@@ -156,7 +156,7 @@ def undone(events: Sequence[Moderation]) -> dict[str, Moderation]:
 def standing(events: Sequence[Moderation]) -> tuple[Moderation, ...]:
     """The events that are in force: without those that were undone, and without those that undo others."""
     gone = undone(events)
-    return tuple(event for event in events if event.undoes is None and not (gone and event.id in gone))
+    return tuple(event for event in events if event.undoes is None and not (gone and event.id in gone)) if events else ()
 
 
 def state(events: Sequence[Moderation]) -> State:

@@ -81,8 +81,8 @@ def write(folder: Path, memory: Path, pages: Iterable[Page]) -> Written:
                     for path in page.paths:
                         new[path] = old[path]
                     continue
+                begun().write("".join([f"{path}\n" for path in page.paths]))
                 for path in page.paths:
-                    begun().write(f"{path}\n")
                     make_folder(path.rpartition("/")[0])
                 due.update(_made(root, page, old, temporary))
         new |= due

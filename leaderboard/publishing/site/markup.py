@@ -181,7 +181,7 @@ def templates(compiled: Path, **shared: Any) -> Environment:
 def _shown(value: Any) -> Any:
     """A value as a template prints it: HTML from this module unchanged, other text made visible and cut."""
     if not isinstance(value, str) or isinstance(value, Markup) or (len(value) <= _LONGEST and value.isprintable()):
-        return value  # most of what is printed; a page prints hundreds of values
+        return value
     return visible(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import groupby
-from xml.sax.saxutils import escape
 
 from markupsafe import Markup
 
@@ -26,9 +26,6 @@ _TOP, _RIGHT, _BOTTOM, _LEFT = 6, 12, 22, 10  # margins; on the left the labels'
 _INSET = 8  # from the ends of the horizontal axis, for the first and the last dot
 _X_TITLE, _Y_TITLE = 19, 16  # added to the bottom and to the left where the axis has a title
 _BAR = 9  # how wide a bar is
-_IN_ATTRIBUTES = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#09;"}
-)
 
 # Of marks, as paths around their place; they look about equally large.
 SHAPES = (
@@ -114,6 +111,12 @@ class _Frame:
     def row(self, value: float) -> float:
         return self.bottom - (self.bottom - self.top) * self.y.share(value)
 
+    def path(self, points: Iterable[Point]) -> str:
+        """The points as the coordinates of an SVG path: `x y x y`."""
+        column, row = self.column, self.row
+        places = " ".join([f"{column(x):.1f} {row(y):.1f}" for x, y in points])
+        return f"{places} ".replace(".0 ", " ").rstrip()
+
 
 def plot(
     title: str,
@@ -195,16 +198,12 @@ def ratios(values: Iterable[float], title: str = "") -> Axis:
 
 def _element(name: str, attributes: Mapping[str, str], inner: str = "") -> str:
     """An element with escaped attributes around `inner`, which is XML already."""
-    head = name + "".join([f' {key}="{_attribute(value)}"' for key, value in attributes.items()])
+    head = name + "".join([f' {key}="{escape(value)}"' for key, value in attributes.items()])
     return f"<{head}>{inner}</{name}>" if inner else f"<{head} />"
 
 
 def _text(text: str) -> str:
     return escape(visible(text))
-
-
-def _attribute(value: str) -> str:
-    return value.translate(_IN_ATTRIBUTES)
 
 
 def _draw_x(frame: _Frame) -> Iterator[str]:
@@ -248,11 +247,11 @@ def _written(text: str, x: float, y: float) -> str:
 
 
 def _draw_series(frame: _Frame, series: Series) -> str:
-    places = [point and (_number(frame.column(point[0])), _number(frame.row(point[1]))) for point in series.points]
-    runs = (filter(None, run) for there, run in groupby(places, key=bool) if there)
-    drawn = [f'<path d="M{" ".join([f"{x} {y}" for x, y in run])}" />' for run in runs]
+    lines = [frame.path(filter(None, line)) for there, line in groupby(series.points, key=bool) if there]
+    drawn = [f'<path d="M{line}" />' for line in lines]
     if series.dots:
-        drawn += [f'<circle cx="{x}" cy="{y}" r="3" />' for x, y in filter(None, places)]
+        numbers = iter(" ".join(lines).split())
+        drawn += [f'<circle cx="{x}" cy="{y}" r="3" />' for x, y in zip(numbers, numbers, strict=True)]
     return _element("g", {"class": f"s-{series.style}"}, "".join(drawn))
 
 

@@ -40,14 +40,16 @@ def pages(site: Site) -> Iterator[Page]:
 
 
 def pairs(board: Board, shown: int) -> Iterator[tuple[Row, Row]]:
-    """The pairs of rows that are compared, among the first `shown`: each with the next, and each with the first; the
-    better one comes first.
+    """The pairs of rows to compare among the first `shown`: each row with the first and with the one before it.
 
-    Rows that were not timed as the board requires are compared with none.
+    The better row of a pair comes first. A row that was not timed as the board requires is in no pair. Pairs with a row
+    in common are close together, so that its verdict is read once.
     """
     rows = [row for row in board.rows[:shown] if row.comparable]
-    yield from pairwise(rows)
-    yield from ((rows[0], other) for other in rows[2:])
+    for before, row in pairwise(rows):
+        yield before, row
+        if before is not rows[0]:
+            yield rows[0], row
 
 
 def _page(site: Site, book: Book, board: Board, ranked: tuple[Row, Row]) -> Page:
