@@ -1,1 +1,1 @@
-"""What helps to write problems and submissions: lint, samples, skeletons, first files, a debugger's view."""
+"""Tools for writing problems and submissions: lint, samples, skeletons, first files, debugging."""

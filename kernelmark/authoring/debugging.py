@@ -1,7 +1,7 @@
-"""Debugs one test of a problem: writes the tensors of a failed one, and runs one in a process of the user's terminal.
+"""Debugs one test of a problem: writes the tensors of a failed test, and runs a test in the user's terminal.
 
-The judge's process never imports a submission, so the call is made by a program of its own, `harness.debug`, which has
-this terminal's input and output. Trusted, but for that program: it runs the submission as the user who called it.
+The judge's process never imports a submission, so a separate program, `harness.debug`, makes the call. It has this
+terminal's input and output, and runs the submission with the user's rights; everything else here is trusted.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def dump(failed: FailedTest, folder: Path) -> Path:
 def prepare(
     settings: Settings, problem: str, files: tuple[Path, ...], test: str | None, dumped: Path | None = None
 ) -> DebugRequest:
-    """The test of that name, or the first, with the least of the sizes that are drawn; or a failed one as it was.
+    """The test with this name, or the first test, with the smallest sizes that it can draw; or a dumped test.
 
     Args:
         files: the submission's own, then the others.
-        dumped: what `dump` wrote of a failed test.
+        dumped: a file that `dump` wrote for a failed test.
 
     Raises:
         UsageError: there is no such problem, test or file, the file cannot run on the device, or `dumped` is not a dump
@@ -95,7 +95,7 @@ def prepare(
 
 
 def run(request: DebugRequest) -> CaseResult | int:
-    """Make the call in this terminal; returns the test's result, or the exit status if it did not come so far."""
+    """Make the call in this terminal; returns the test's result, or the exit status if there is no result."""
     command = [sys.executable, "-P", "-m", "harness.debug", request.model_dump_json()]
     reading, writing = os.pipe()
     environment = {**os.environ, **DEVICES[request.device].runner_environment}

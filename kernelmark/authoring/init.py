@@ -1,7 +1,7 @@
-"""Makes a project of what kernelmark brings: `kernelmark init`. Trusted; does not import torch.
+"""Makes a project from the files that ship with kernelmark: `kernelmark init`. Trusted; does not import torch.
 
-All files are known and checked before the first is written. A new folder is filled under another name and then renamed;
-in one that is there already nothing is replaced.
+All files are known and checked before the first is written. A new folder is filled under a temporary name and then
+renamed; in an existing folder, no file is replaced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernelmark.project.problems import shipped
 from kernelmark.project.settings import FILE_NAME
 
 DEFAULT = ("vector_add", "softmax")
-_LEFT_OUT = {"__pycache__", "leaderboard"}  # what a run of an example leaves there
+_LEFT_OUT = {"__pycache__", "leaderboard"}  # running an example makes these
 _WHEEL = f"kernelmark-{__version__}-py3-none-any.whl"
 _TOOLS = ("tools/annotate", "tools/runner-environment", "tools/take-recorded")
 _WORKFLOWS = (".github/workflows/grade.yml", ".github/workflows/problems.yml")
@@ -31,7 +31,7 @@ _UPDATES, _NOT_HERE = ".github/dependabot.yml", "  - package-ecosystem: pip\n"
 
 @dataclass(frozen=True)
 class File:
-    """What a file of the new project holds."""
+    """The content of a file of the new project."""
 
     content: bytes
     executable: bool = False
@@ -66,7 +66,7 @@ def competition(slugs: Sequence[str]) -> Files:
 
 
 def added(slugs: Sequence[str]) -> Files:
-    """The files of these problems alone, and of the kernels for them.
+    """Only the files of these problems and of their reference kernels.
 
     Raises:
         UsageError: no such problem ships; the message names the nearest.

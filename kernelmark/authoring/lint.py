@@ -1,8 +1,7 @@
-"""Lints problems: null kernels are tried in this process, and the organizers' samples checked in sandboxes.
+"""Lints problems: null kernels run in this process, and the organizers' samples are checked in sandboxes.
 
-Its README.md, which the site publishes, is compared with problem.toml.
-
-`kernelmark problems lint` calls it. Trusted. The samples go to the judge like any other submission.
+A problem's README.md, which the site publishes, is compared with problem.toml. `kernelmark problems lint` calls it.
+Trusted. The samples go to the judge like any other submission.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ def _oddities(directory: Path, samples: dict[str, ProblemSample]) -> Iterator[Li
 
 
 class _Linted:
-    """One problem: what was found so far, and the results of its samples by name, in the order of gradings."""
+    """One problem: its findings so far, and its samples' results by name, in the order of gradings."""
 
     def __init__(self, directory: Path, settings: Settings, *, with_samples: bool) -> None:
         """Reads the files before torch is loaded, so that an error in them is reported in a second or two."""
@@ -322,7 +321,7 @@ _PLACEHOLDERS = [line for line in unrendered(STATEMENT).splitlines() if "…" in
 
 
 def contradictions(problem: Problem) -> Iterator[LintFinding]:
-    """What the README still has of its template, and where it declares a function otherwise than it is called."""
+    """Find text of the template that is still in the README, and declarations that do not match the calls."""
     try:
         text = outside.text(problem.directory / "README.md")
     except FileNotFoundError:
@@ -347,5 +346,5 @@ def contradictions(problem: Problem) -> Iterator[LintFinding]:
 
 
 def _bare(declaration: str) -> str:
-    """Without what has no meaning to a caller: spaces, and the name of the stream."""
+    """A declaration without the parts that mean nothing to a caller: spaces, and the name of the stream."""
     return _IGNORED.sub("", declaration)

@@ -1,6 +1,6 @@
 """Renders the files that kernelmark writes for people: first submissions, new problems, new projects. Trusted.
 
-Each is a template in `templates/` that looks like the file. Nothing is escaped: they are source code and documents.
+Each file has a template in `templates/` that looks like it. Nothing is escaped: they are source code and documents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def render(template: str, /, **context: Any) -> str:
 
 
 def unrendered(template: str) -> str:
-    """The text of a template as it is."""
+    """The source of a template."""
     return (_TEMPLATES / template).read_text("utf-8")
 
 

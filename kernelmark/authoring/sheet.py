@@ -1,5 +1,5 @@
-"""What participants can read about a problem, apart from its definition: the statement, its entry points in C, and how
-long the organizers' kernels took. `kernelmark problems show` prints it. Trusted; torch is not imported.
+"""A problem's sheet for participants, apart from its definition: the statement, its entry points in C, and the times of
+the organizers' kernels. `kernelmark problems show` prints it. Trusted; torch is not imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kernelmark.text.problem import BaselineTime
 
 @dataclass(frozen=True)
 class Sheet:
-    """The statement in Markdown, empty if there is none; entry points in C by suffix; and what baselines took here."""
+    """The statement in Markdown, empty if there is none; entry points in C by suffix; and times of baselines here."""
 
     statement: str
     entry_points: Mapping[str, tuple[str, ...]]
@@ -33,8 +33,9 @@ def sheet(settings: Settings, problem: Problem) -> Sheet:
 
 
 def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:
-    """The newest recorded time of each baseline on each of this machine's devices, the problem being as it is now, and
-    timed as a rank requires.
+    """The newest recorded time of each baseline on each of this machine's devices, timed as a rank requires.
+
+    Only gradings of the problem's current version count.
     """
     own = {name for kind in ("cuda", "cpu") if (name := device_name(kind))}
     recorded = ledger(settings, problem.slug)

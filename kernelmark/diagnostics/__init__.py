@@ -1,1 +1,1 @@
-"""What a machine lacks, where a kernel's time goes, and whether attacks are still refused."""
+"""Checks of a machine (doctor), profiles of kernels, audits, and the self-test of the defences."""

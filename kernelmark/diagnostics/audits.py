@@ -1,7 +1,7 @@
 """Repeats recorded runs under NVIDIA's tools: `kernelmark audit`.
 
-Trusted; the sources come from the archive, whose hashes are checked. What the tools report is appended to the run as an
-annotation: it changes no rank, and the organizers decide what to do about it.
+Trusted; the sources come from the archive, whose hashes are checked. The tools' reports are added to the run as an
+annotation: this changes no rank, and the organizers decide what to do about it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REASON = 1000  # maximum length of an annotation
 
 
 class AuditFinding(TypedDict):
-    """What one tool reported."""
+    """One tool's report."""
 
     tool: str
     state: str
@@ -38,7 +38,7 @@ class AuditFinding(TypedDict):
 
 
 class AuditDocument(TypedDict):
-    """What the tools reported of a run."""
+    """All tools' reports on a run."""
 
     run: str
     problem: str
@@ -48,7 +48,7 @@ class AuditDocument(TypedDict):
 def audits(
     settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None, *, record: bool
 ) -> Iterator[AuditDocument]:
-    """Run every tool on each of the named runs; yields what they reported, which is appended to the ledger if `record`.
+    """Run every tool on each of the named runs and yield the reports; with `record`, they are added to the ledger.
 
     Raises:
         UsageError: before the first tool starts, a run is unknown or cannot be audited here.
@@ -59,7 +59,7 @@ def audits(
         **{name: partial(sanitizer.audit, watcher) for name, watcher in sanitizer.checks().items()},
         "ncu": nsight.audit,
     }
-    nsight.watcher()  # it is installed, or nothing begins
+    nsight.watcher()  # raises before anything starts if it is not installed
     provider, now, found = choose_provider(settings), current(settings), []
     for prefix in (*prefixes, *(first(settings, top, problem) if top else ())):
         verdict = find_run(settings, prefix)[1].verdict
@@ -97,12 +97,12 @@ def _report(audit: Callable[..., ToolReport], run: str, name: str) -> ToolReport
 
 
 def first(settings: Settings, count: int, problem: str | None) -> Iterator[str]:
-    """The runs of the first authors of each current table of this machine's GPU; of a file that is in two, one."""
+    """The runs of the first `count` rows of each current table of this machine's GPU, one run of each file."""
     now, device, seen = current(settings), DEVICES["cuda"].facts().device_name, set[tuple[str, str]]()
     for table in tables(settings, problem):
         key = table.key
-        asked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)
-        as_now = (now.sha256(asked), now.protocol, device)
+        ranked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)
+        as_now = (now.sha256(ranked), now.protocol, device)
         if (key.problem_sha256, key.protocol, key.device_name) == as_now:
             for row in table.ranked[:count]:
                 if (key.problem, row.sha256) not in seen:

@@ -1,8 +1,8 @@
-"""Archives submitted sources by content: `<root>/<slug>/<author>/<hash>-<name>`, and the files beside one in the folder
-`<hash>`, each under its own name.
+"""Archives submitted sources by content: `<root>/<slug>/<author>/<hash>-<name>`, with a source's other files in the
+folder `<hash>`, under their own names.
 
 `kernelmark` archives every recorded submission, so every hash in the ledger can be looked up. Profiles of
-runs lie in the same folders (`profile.py`). Trusted code; the file name comes from the participant, and serves only to
+runs are in the same folders (`profile.py`). Trusted code; the file name comes from the participant, and serves only to
 make the path readable. Every file is stored byte for byte, and read only if it is a regular file: an archive comes with
 pull requests too.
 """
@@ -46,7 +46,7 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
 
 
 def refuse_other_content(root: Path, slug: str, submission: Submission) -> None:
-    """Raise, before a grading spends its time, what `archive` would raise of the files that are there.
+    """Check, before a grading, that the files already in the archive are those of this submission.
 
     Raises:
         HarnessError: as for `archive`.
@@ -57,9 +57,9 @@ def refuse_other_content(root: Path, slug: str, submission: Submission) -> None:
 
 
 def _files(root: Path, slug: str, submission: Submission) -> list[tuple[Path, bytes]]:
-    """The archive paths of a submission's files, its source first, and what each is to hold."""
+    """The archive paths of a submission's files and their contents, the source first."""
     contents = (submission.source, *(content for _, content in submission.beside))
-    return [*zip(_paths(root, slug, submission), contents, strict=True)]
+    return [*zip(paths(root, slug, SubmissionId.of(submission)), contents, strict=True)]
 
 
 def _refuse_other(file: Path, content: bytes) -> None:
@@ -77,20 +77,14 @@ def _unarchived(file: Path, error: OSError) -> HarnessError:
     return HarnessError(f"{file}: the submission cannot be archived ({error.strerror})")
 
 
-def _paths(root: Path, slug: str, submission: Submission) -> list[Path]:
-    """The archive paths of a submission's source and of the files beside it."""
-    named = SubmissionId.of(submission)
-    return [location(root, slug, named.author, named.sha256, named.name), *beside(root, slug, named)]
-
-
 def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
-    """Raise, before a grading spends its time, what `archive` would raise after it; changes nothing.
+    """Check, before a grading, that its submission can be archived. Changes nothing.
 
     Raises:
         HarnessError: the slug or the author is not a valid path component.
         UsageError: it cannot be written.
     """
-    for path in _paths(root, slug, submission):
+    for path in paths(root, slug, SubmissionId.of(submission)):
         if folder := unwritable(path):
             raise UsageError(str(path), f"the submission cannot be archived in {folder}", UNRECORDED)
 
@@ -101,8 +95,8 @@ def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path
     Raises:
         HarnessError: the slug or the author is not a valid path component.
     """
-    names = [folder(root, slug, author) / each for each in _source_names(sha256, name)]
-    return next(filter(os.path.lexists, names[1:]), names[0])
+    new, earlier = (folder(root, slug, author) / file for file in _source_names(sha256, name))
+    return earlier if os.path.lexists(earlier) else new
 
 
 def listed(names: frozenset[str], sha256: str, name: str) -> bool:
@@ -111,33 +105,36 @@ def listed(names: frozenset[str], sha256: str, name: str) -> bool:
 
 
 def _source_names(sha256: str, name: str) -> tuple[str, str]:
-    """The file names that a source with this hash has in the archive: a new one, and one of earlier versions.
+    """The file names of a source with this hash in the archive: today's, and that of earlier versions.
 
-    Those had a part of the hash, of which somebody can find two sources that have it in common.
+    Earlier versions used only the beginning of the hash, for which somebody can find two sources.
     """
     return f"{sha256}-{safe_name(name)}", f"{sha256[:_EARLIER_DIGITS]}-{safe_name(name)}"
 
 
 def listing(root: Path, slug: str, author: str) -> frozenset[str]:
-    """The names of what an author's runs on a problem left; none if the slug or the author is not a valid component."""
+    """The names in the archive folder of an author's runs on a problem; none if it cannot be read."""
     with suppress(OSError, HarnessError):
         return frozenset(file.name for file in folder(root, slug, author).iterdir())
     return frozenset()
 
 
-def beside(root: Path, slug: str, submission: SubmissionId) -> list[Path]:
-    """The archive paths of the files beside a source, whether or not they exist; none if it has no such files.
+def paths(root: Path, slug: str, submission: SubmissionId) -> list[Path]:
+    """The archive paths of a submission's files, its source first, whether or not they exist.
 
     Raises:
         HarnessError: the slug or the author is not a valid path component.
     """
-    own, sha256 = folder(root, slug, submission.author), submission.sha256
-    own /= earlier if (own / (earlier := sha256[:_EARLIER_DIGITS])).is_dir() else sha256
-    return [own / name for name in submission.beside or ()]
+    source = location(root, slug, submission.author, submission.sha256, submission.name)
+    if not submission.beside:
+        return [source]
+    earlier = source.parent / submission.sha256[:_EARLIER_DIGITS]
+    others = earlier if earlier.is_dir() else source.parent / submission.sha256
+    return [source, *(others / name for name in submission.beside)]
 
 
 def folder(root: Path, slug: str, author: str) -> Path:
-    """The folder of what an author's runs on a problem leave in the archive, whether or not it exists.
+    """The archive folder of an author's runs on a problem, whether or not it exists.
 
     Raises:
         HarnessError: the slug or the author is not a valid path component.
@@ -151,8 +148,7 @@ def folder(root: Path, slug: str, author: str) -> Path:
 def present(root: Path, slug: str, submission: SubmissionId) -> bool:
     """Whether a submission's files exist, unread; false if the slug or the author is not a valid path component."""
     try:
-        own = location(root, slug, submission.author, submission.sha256, submission.name)
-        return all(path.is_file() for path in (own, *beside(root, slug, submission)))
+        return all(path.is_file() for path in paths(root, slug, submission))
     except HarnessError:
         return False
 
@@ -163,8 +159,8 @@ def stored(root: Path, slug: str, submission: SubmissionId) -> Submission:
     Raises:
         HarnessError: a file is missing or cannot be read, or the hash is not that of the graded submission.
     """
-    path = location(root, slug, submission.author, submission.sha256, submission.name)
-    source, *others = map(_read, (path, *beside(root, slug, submission)))
+    path, *_ = found = paths(root, slug, submission)
+    source, *others = map(_read, found)
     archived = Submission(
         name=submission.name,
         author=submission.author,

@@ -1,7 +1,7 @@
-"""The lines of a ledger's file: each must follow from the one before it, and is read where it is.
+"""Reads the lines of a ledger's file, and checks that each line follows from the one before it.
 
-The ledger and its index call it. Trusted, over files that somebody may have changed. A line's newline is written last,
-so everything before the last newline is whole.
+The ledger and its index call it. Trusted code over files that somebody may have changed. A line's newline is written
+last, so everything before the last newline is complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TAIL_BYTES = 1 << 16
 
 
 class LinePlace(NamedTuple):
-    """Where a line is in its ledger's file: its number, counted from 1, its first byte, and how many it has."""
+    """The place of a line in its ledger's file: its number, counted from 1, its first byte, and its length in bytes."""
 
     seq: int
     start: int
@@ -32,7 +32,7 @@ class LinePlace(NamedTuple):
 
 
 class Head(NamedTuple):
-    """How far a ledger went at some moment: its size, and the number and the hash of its last line.
+    """The end of a ledger at some moment: its size, and the number and the hash of its last line.
 
     Lines are chained, so a file that still has that line there begins with the same lines.
     """
@@ -43,17 +43,17 @@ class Head(NamedTuple):
 
 
 def opened(path: Path) -> BinaryIO:
-    """The file, to be read: a link to it may be an organizer's, but it is a regular file.
+    """Open the file for reading. The path may be a symbolic link, but must lead to a regular file.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no such file.
         OSError: it cannot be read.
     """
     return outside.opened(path, follow=True, buffering=1 << 20)
 
 
 def walk(path: Path, file: BinaryIO, after: LinePlace | None, prev: str) -> Iterator[tuple[Entry, LinePlace]]:
-    """The entries after a line whose hash is `prev`, or all, and where they are.
+    """The entries after the line `after`, whose hash is `prev`, with their places; all entries if `after` is None.
 
     Raises:
         LedgerError: a line does not follow from the one before it; the message names it by its number.
@@ -64,7 +64,7 @@ def walk(path: Path, file: BinaryIO, after: LinePlace | None, prev: str) -> Iter
     while start < whole:
         line = file.readline(LONGEST_LINE)
         if not _is_meant(line):
-            garbage = garbage or (start, line)  # whether it replaced a line shows in the next one
+            garbage = garbage or (start, line)  # the next line shows whether this one replaced another
             start += len(line)
             continue
         try:
@@ -90,12 +90,12 @@ def at(path: Path, file: BinaryIO, start: int, length: int) -> Entry:
 
 
 def end(file: BinaryIO) -> int:
-    """Where the last whole line ends, in bytes."""
+    """The offset of the end of the last complete line."""
     return _tail(file.fileno(), os.fstat(file.fileno()).st_size)[1]
 
 
 def last(path: Path, file: BinaryIO) -> tuple[Entry | None, int]:
-    """The last entry, and where its line ends: what follows is unfinished, or no ledger line.
+    """The last entry, and the offset of its line's end. Anything after that is unfinished, or not a ledger line.
 
     Raises:
         LedgerError: the last ledger line was changed after it was written, or there are other lines only.
@@ -113,7 +113,7 @@ def last(path: Path, file: BinaryIO) -> tuple[Entry | None, int]:
 
 
 def head(path: Path, file: BinaryIO) -> Head | None:
-    """The head of a file as it is now; None if it has no line. Raises as `last`."""
+    """The head of a file now; None if it has no line. Raises what `last` raises."""
     entry, whole = last(path, file)
     return Head(whole, entry.seq, entry.hash) if entry else None
 
@@ -131,7 +131,7 @@ def begins_with(file: BinaryIO, head: Head) -> bool:
 
 
 def _is_meant(line: bytes) -> bool:
-    """Whether a line is one of a ledger, damaged or not, or a mark of git's between two."""
+    """Whether this is a ledger line, even a damaged one, or one of git's conflict markers."""
     return resembles(line) or line.startswith(_CONFLICT)
 
 
@@ -143,7 +143,7 @@ def _decoded(path: Path, file: BinaryIO, start: int, line: bytes) -> Entry:
 
 
 def _broken(path: Path, file: BinaryIO, start: int, line: bytes, what: str) -> LedgerError:
-    """The error for a line, which it names by its number: the lines before it are counted."""
+    """The error for a line. It names the line's number, for which the lines before it are counted."""
     file.seek(0)
     blocks = (file.read(min(1 << 20, start - at)) for at in range(0, start, 1 << 20))
     number = 1 + sum(block.count(b"\n") for block in blocks)
@@ -151,7 +151,7 @@ def _broken(path: Path, file: BinaryIO, start: int, line: bytes, what: str) -> L
 
 
 def _tail(descriptor: int, size: int) -> tuple[bytes, int]:
-    """The last whole line, newline included (empty if there is none), and the offset of its end."""
+    """The last complete line, with its newline, and the offset of its end; the line is empty if there is none."""
     length = _TAIL_BYTES
     while True:
         start = max(0, size - length)

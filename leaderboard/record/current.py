@@ -15,8 +15,8 @@ class Current(Record):
     """The problems, protocol and software that a new grading would use.
 
     `problems` maps the slug of every problem here to its hash, which covers private cases if `with_private`. The
-    software of a device that `environments` lacks is taken from the newest verdict in the ledger. `closed` says since
-    when each problem is that takes no more submissions.
+    software of a device that `environments` lacks is taken from the newest verdict in the ledger. `closed` has the time
+    since which a problem takes no more submissions, for those that take none.
     """
 
     problems: dict[str, str]

@@ -1,7 +1,7 @@
 """Atomic, durable file writes: a file exists whole or not at all, even after a crash or a power cut.
 
-The ledger, the archive and the board write through these. Trusted. An `OSError` is passed on, since only the caller
-can say what the file was for.
+The ledger, the archive and the board write with these functions. Trusted. An `OSError` is passed on, since only the
+caller knows what the file was for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 UNRECORDED = "make that place writable, or grade without recording (--no-record)"
-"""What to do where a result cannot be recorded."""
+"""The remedy if a result cannot be recorded."""
 
 
 def sync_directory(directory: Path) -> None:
@@ -68,6 +68,6 @@ def writing(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: Path, content: bytes, *, replace: bool) -> None:
-    """Write a file's whole content at once; as `writing`."""
+    """Write a file's whole content at once. Raises what `writing` raises."""
     with writing(path, replace=replace) as file:
         file.write(content)

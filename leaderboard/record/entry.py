@@ -2,13 +2,13 @@
 
     {"seq":7,"prev":"<hash of line 6>","hash":"<64 hex digits>","kind":"verdict","verdict":{...}}
 
-In a moderation event, "moderation" replaces "verdict" in both places; in an exemption from the limits a day
-"exempt" does, and in a choice of what is to count at the end (`selection`) "selection". A reader skips
-unknown kinds: they are part of the chain and have no other effect. `seq` is
-the line's number, counted from 1, and `prev` of the first line is 64 zeros. The *body* is the line's object without
-`seq`, `prev` and `hash`, byte for byte as in the line, so a reader in any language can check the chain whatever its
-JSON formatting. `hash` is `length_prefixed_sha256` over the text "kernelmark ledger", `seq` in decimal, `prev` and the
-body. The ledger writes lines; the ranking reads them. Trusted.
+The other kinds are "moderation", "exempt" (an exemption from the daily limits) and "selection" (an author's choice of
+the sources that count at the end); the kind is also the key of the document. A reader skips unknown kinds: they are
+part of the chain and have no other effect. `seq` is the line's number, counted from 1, and `prev` of the first line is
+64 zeros. The *body* is the line's object without `seq`, `prev` and `hash`, byte for byte as in the line, so a reader in
+any language can check the chain whatever its JSON formatting.
+`hash` is `length_prefixed_sha256` over the text "kernelmark ledger", `seq` in decimal, `prev` and the body. The ledger
+writes lines; the ranking reads them. Trusted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KIND = re.compile(rb'\{"kind":"([a-z_]{1,32})",("([a-z_]{1,32})":)?')
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A recorded event: `document` is its JSON, and `warnings` say what had to be repaired to record it."""
+    """One recorded line: `document` is its JSON, and `warnings` say what had to be repaired to record it."""
 
     seq: int
     prev: str
@@ -108,7 +108,7 @@ def encode(
 
 
 def resembles(line: bytes) -> bool:
-    """Whether it is a ledger line, or one that was damaged: it names one of the hashes at its beginning."""
+    """Whether it looks like a ledger line, even a damaged one: it has a key of a hash near its beginning."""
     return any(name in line[:_HEAD_BYTES] for name in (b'"prev":"', b'"hash":"'))
 
 

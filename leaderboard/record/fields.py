@@ -1,7 +1,7 @@
-"""The values of a verdict that the standings follow from: flat, and quick to make from a row of the index.
+"""The values of a verdict from which the standings follow: flat, and quick to make from a row of the index.
 
-The index keeps them, so that a ledger of a hundred thousand lines is parsed once. Trusted, over intact documents: their
-hashes were checked.
+The index stores them, so that a ledger of a hundred thousand lines is parsed once. Trusted code over intact documents:
+their hashes were checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def how_timed(timing: Timing, device_kind: DeviceKind) -> str:
 
 
 class TableKey(Record):
-    """The question that the times of one table answer: what its rows have in common."""
+    """What the rows of one table have in common, so that their times can be compared."""
 
     problem: str
     problem_sha256: str
@@ -56,7 +56,7 @@ class TableKey(Record):
 
     @classmethod
     def of(cls, verdict: Verdict | Setting) -> TableKey:
-        """The key of the table in which a verdict is, if it has a time."""
+        """The key of the table that a verdict belongs to, if it has a time."""
         ran, problem = verdict.environment, verdict.problem
         return cls(
             problem=problem.slug,
@@ -71,7 +71,7 @@ class TableKey(Record):
 
     @property
     def how_timed(self) -> str:
-        """The name of its timing; empty on a CPU."""
+        """The name of the table's timing; empty on a CPU."""
         return how_timed(self.timing, self.device_kind)
 
     @property
@@ -87,7 +87,7 @@ class TableKey(Record):
 
 
 class Setting(Record):
-    """The part that many verdicts share: the problem, the environment, and how times were and must be taken."""
+    """The part that many verdicts share: the problem, the environment, how times were taken and how they must be."""
 
     problem: ProblemId
     environment: Environment
@@ -132,7 +132,7 @@ class VerdictFields(NamedTuple):
     created_at: datetime
     setting: Setting
     start: int = 0
-    """Where its line begins in the file, and below how many bytes it has; 0 if it was not read from the index."""
+    """The offset of its line in the file, and `length` its size in bytes; both 0 if it was not read from the index."""
     length: int = 0
 
     @property
@@ -187,15 +187,15 @@ class LastSeen(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The facts that the standings of one problem follow from, oldest first: events, and the fields of verdicts.
+    """The facts from which the standings of one problem follow, oldest first: events, and the fields of verdicts.
 
-    The ranking asks them what it asks the lines of an index, where the sources are pooled already.
+    The ranking can read them in place of `Lines`, which has the sources pooled already.
     """
 
     events: Sequence[Entry]
     verdicts: Sequence[VerdictFields]
     until: datetime | None = None
-    """The moment after which verdicts are left out; None: none are."""
+    """Verdicts made after this moment are left out; None: there is no limit."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Facts:
@@ -227,7 +227,7 @@ class Facts(NamedTuple):
         return [entry.selection for entry in self.events if entry.kind == SELECTION]
 
     def sources(self, events: Events) -> tuple[()]:
-        """None is pooled yet."""
+        """No source is pooled yet."""
         return ()
 
     def concerned(self, events: Events) -> Iterator[VerdictFields]:
@@ -250,7 +250,7 @@ class Facts(NamedTuple):
 
 
 class _Moment(BaseModel):
-    """The moment of a verdict, read without the rest of it."""
+    """When a verdict was made, read without the rest of it."""
 
     created_at: AwareDatetime
 
@@ -267,7 +267,7 @@ class _Benchmark(BaseModel):
 
 
 class _Parsed(BaseModel):
-    """The keys that are read of a document."""
+    """The keys of a verdict's document that are read here."""
 
     schema_version: ReadableVersion
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""An index of ledgers in SQLite: where each line is, and what the standings follow from. Trusted.
+"""An index of ledgers in SQLite: the place of each line, and the values from which the standings follow. Trusted.
 
 **The ledger stays the truth.** The index is derived from ledgers and can be deleted at any time. Before each use it is
 brought up to the end of its ledger: the last line that it knows must still be there, byte for byte, and since lines are
@@ -8,18 +8,19 @@ case is left to `kernelmark verify`: a line in the middle that was changed in pl
 
 **What a ranking reads.** When lines are inserted, the gradings of their sources are pooled anew (`record.pooling`), as
 if there were no moderation. So a ranking reads one row of each source, and single gradings only of the sources that a
-moderation event concerns. The schema has the hash of the code that pools: an index that other code made is replaced.
+moderation event concerns. The schema includes the hash of the code that pools, so an index made by other code is
+replaced.
 
-**What can go wrong costs time alone.** A file that is no database, is damaged or has another schema is replaced. Where
-nothing can be written, or somebody keeps the database locked, an index in memory is made from the ledger. A process
-that is killed leaves a ledger that is ahead of its index, which is what an append leaves, too.
+**A fault costs only time.** A file that is not a database, is damaged or has another schema is replaced. If nothing can
+be written, or another process keeps the database locked, an index in memory is made from the ledger. A process that is
+killed leaves a ledger that is ahead of its index, as every append does.
 
-**While a board is frozen**, its ledger is read as of a moment: verdicts made later are left out, and all that is
-derived follows from the others. Such a view has its own rows in the index. It has all events, however late.
+**While a board is frozen**, verdicts made after a certain moment are left out, and everything derived follows from the
+others. Such a view has its own rows in the index. It has all events, however late.
 
-Each use has a connection of its own, so that threads and forked processes share none; it takes some 0.1 ms. What it
-reads is of one moment, and while it reads others wait to write: nothing else is to be done meanwhile. SQLite's rollback
-journal needs no shared memory, so the file may be on a network file system.
+Each use opens its own connection, so that threads and forked processes share none; this takes about 0.1 ms. It reads in
+one transaction, and other processes cannot write until that ends, so nothing else should be done meanwhile. SQLite's
+rollback journal needs no shared memory, so the file may be on a network file system.
 """
 
 from __future__ import annotations
@@ -97,38 +98,38 @@ _DERIVED = (  # in a query with one max(), a bare column is of the row that has 
     f"""INSERT INTO day SELECT ledger, day, count(*), sum({ACCEPTED}) {_NEW} GROUP BY day
     ON CONFLICT DO UPDATE SET verdicts = verdicts + excluded.verdicts, accepted = accepted + excluded.accepted""",
 )
-_WAIT_S = 30.0  # for another process that reads a large ledger into the index
+_WAIT_S = 30.0  # while another process reads a large ledger into the index
 _AT_ONCE = 1000  # lines that are inserted together
 _COLUMNS = 31
 
 
 class Index:
-    """One database for any number of ledgers; without a file it is in memory, and each thread has its own."""
+    """One database for any number of ledgers. Without a file it is in memory, one for each thread."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file, self._own = file, threading.local()
 
     @contextmanager
     def lines(self, ledger: Path, until: datetime | None = None) -> Iterator[Lines]:
-        """The lines of a ledger as it is now, to be read within the block; without the verdicts made after `until`.
+        """The lines of a ledger now, without verdicts made after `until`, to be read within the block.
 
         Raises:
             LedgerError: its chain is broken; the message names the line.
             OSError: it cannot be read.
         """
-        with ExitStack() as opened:  # a connection refers to itself: the garbage collector would close it much later
+        with ExitStack() as opened:  # a connection is in a reference cycle, so that it would be closed much later
             yield self._updated(ledger, until, opened)
 
     def _updated(self, ledger: Path, until: datetime | None, opened: ExitStack) -> Lines:
-        if self._file is not None and ledger.exists():  # what reads nothing writes nothing
+        if self._file is not None and ledger.exists():  # without a ledger, no file is made
             for _ in range(2):
                 try:
                     connection = opened.enter_context(closing(_connected(self._file)))
                     return _Update(connection, ledger, until).lines(opened)
-                except sqlite3.OperationalError:  # it cannot be written, or somebody keeps it locked
+                except sqlite3.OperationalError:  # it cannot be written, or another process keeps it locked
                     opened.close()
                     break
-                except sqlite3.Error:  # it is damaged, or no database
+                except sqlite3.Error:  # it is damaged, or not a database
                     opened.close()
                     with suppress(OSError):
                         self._file.unlink()
@@ -145,7 +146,11 @@ class Index:
 
 
 def _connected(file: Path) -> sqlite3.Connection:
-    """A connection to a database with these tables; one with others is replaced."""
+    """A connection to the database, which is made if it does not exist.
+
+    Raises:
+        sqlite3.Error: it cannot be written, or has other tables.
+    """
     try:
         if not file.parent.is_dir():
             file.parent.mkdir(parents=True)
@@ -157,7 +162,7 @@ def _connected(file: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         if not _schema(connection):
             connection.execute("BEGIN IMMEDIATE")
-            if not _schema(connection):  # otherwise another process was quicker
+            if not _schema(connection):  # otherwise another process has made the tables
                 for statement in _TABLES.split(";"):
                     connection.execute(statement)
             connection.execute("COMMIT")
@@ -170,7 +175,7 @@ def _connected(file: Path) -> sqlite3.Connection:
 
 
 def _schema(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
-    """Everything that is defined in a database: tables, and triggers that somebody may have slipped into it."""
+    """All definitions in a database: its tables, and any triggers that somebody may have added."""
     return connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall()
 
 
@@ -184,7 +189,7 @@ def _expected() -> list[tuple[str, ...]]:
 
 
 class _Update:
-    """Brings the index of one ledger up to date. A view until a moment has rows besides those of the whole ledger."""
+    """Brings the index of one ledger up to date, or of a view of it that ends at a moment."""
 
     def __init__(self, database: sqlite3.Connection, ledger: Path, until: datetime | None = None) -> None:
         self._database, self._ledger, self._until = database, ledger, until
@@ -200,22 +205,22 @@ class _Update:
         except FileNotFoundError:
             return self._of(0)
         while True:
-            self._database.execute("BEGIN")  # what is read from here on is of one moment
+            self._database.execute("BEGIN")  # from here on, all reads see the same state
             if (number := self._current(file)) is not None:
                 return self._of(number, file)
             self._database.execute("ROLLBACK")
             self._database.execute("BEGIN IMMEDIATE")
-            if self._current(file) is None:  # otherwise another process was quicker
+            if self._current(file) is None:  # otherwise another process has updated it
                 self._read(file)
             self._database.execute("COMMIT")
 
     def _current(self, file: BinaryIO) -> int | None:
-        """The ledger's number, if its lines are indexed up to the end; else None."""
+        """The ledger's number if all its lines are indexed; else None."""
         row = self._row()
         return row[0] if row is not None and row[1:] == _state(file) and self._stands(file, row[0]) else None
 
     def _read(self, file: BinaryIO) -> None:
-        """Read what was appended, or else everything, and remember the state of the file."""
+        """Read the appended lines, or all lines if that is not enough, and store the state of the file."""
         state, whole, row = _state(file), chain.end(file), self._row()
         last = self._of(row[0]).last() if row is not None else None
         if row is not None and last is not None and row[1:3] == state[:2]:
@@ -242,7 +247,7 @@ class _Update:
         return Lines(self._database, number, self._ledger, file, self._until)
 
     def _stands(self, file: BinaryIO, number: int) -> bool:
-        """Whether the last line that is known is where it was, byte for byte, as far as its hash tells."""
+        """Whether the last indexed line is still in its place, unchanged by its hash."""
         if (last := self._of(number).last()) is None:
             return True
         place, digest = last
@@ -264,7 +269,7 @@ class _Update:
         return count
 
     def _derive(self, number: int, since: int) -> None:
-        """Bring up to date what follows from lines, of which those after line `since` are new."""
+        """Update what is derived from the lines; those after line `since` are new."""
         for statement in _DERIVED:
             self._database.execute(statement, (number, since))
         changed = f"SELECT DISTINCT author, sha256 FROM line WHERE ledger = ?1 AND seq > ?2 AND {ACCEPTED}"
@@ -294,7 +299,7 @@ class _Update:
         return (*head, None, None, None, *values[2:-2], moment, day)  # without what `head` has
 
     def _number(self, setting: Setting) -> int:
-        """The number of a setting, which many verdicts have in common."""
+        """The number of a setting in the database."""
         text = setting.model_dump_json(exclude_unset=True)
         if text not in self._settings:
             self._database.execute("INSERT OR IGNORE INTO setting (json) VALUES (?)", (text,))
@@ -311,6 +316,6 @@ def _source_row(source: PooledSource) -> tuple[object, ...]:
 
 
 def _state(file: BinaryIO) -> tuple[int, int, int, int]:
-    """Which file it is, its size, and when it was written last."""
+    """The device and inode of a file, its size, and when it was last written."""
     found = os.fstat(file.fileno())
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

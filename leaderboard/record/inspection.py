@@ -55,46 +55,37 @@ class Inspection:
     whole: bool = True
     """Whether every line could be read; otherwise a run that seems to be missing may be on an unreadable line."""
 
+    def fault(self, line: int, what: str) -> None:
+        """Add what is wrong with a line of the ledger."""
+        self.faults.append(Fault(self.path, line, what))
+
 
 def inspect(path: Path, archive: Path, current: Current) -> Inspection:
-    """Inspect a whole ledger; `current` has the problems that are here."""
+    """Inspect a whole ledger and its archive; `current` has the problems of this project."""
     inspection = Inspection(path)
-    runs: dict[str, tuple[int, str]] = {}
-    events: list[tuple[int, str]] = []
-    selections: list[tuple[int, str]] = []
+    runs: dict[str, tuple[int, str]] = {}  # the line and the author of each
+    named: list[tuple[int, str, str]] = []  # runs that other lines are about: line, verb, run
     try:
         for number, entry in _entries(inspection):
-            if entry.kind == VERDICT:
-                _verdict(inspection, number, entry, runs, archive, current)
-            elif entry.kind == SELECTION:
-                try:
-                    selections += [(number, run) for run in entry.selection.runs]
-                except LedgerError as error:
-                    inspection.faults.append(Fault(path, number, error.what))
-            elif entry.kind == MODERATION:
-                try:
-                    event = entry.moderation
-                    if event.scope != "author":  # those are in every ledger, even if the author has no run there
-                        events.append((number, event.run))
-                except LedgerError as error:
-                    inspection.faults.append(Fault(path, number, error.what))
+            try:
+                if entry.kind == VERDICT:
+                    _verdict(inspection, number, entry.verdict, runs, archive, current)
+                elif entry.kind == SELECTION:
+                    named += [(number, "selects", run) for run in entry.selection.runs]
+                elif entry.kind == MODERATION and (event := entry.moderation).scope != "author":
+                    # An event about an author is in every ledger, even if the author has no run there.
+                    named.append((number, "moderates", event.run))
+            except LedgerError as error:
+                inspection.fault(number, error.what)
     except OSError as error:
-        inspection.faults.append(Fault(path, 1, f"cannot be read ({error.strerror})"))
-    inspection.faults += [
-        Fault(path, number, f"moderates run {run}, which is not in this ledger")
-        for number, run in events
-        if inspection.whole and run not in runs
-    ]
-    inspection.faults += [
-        Fault(path, number, f"selects run {run}, which is not in this ledger")
-        for number, run in selections
-        if inspection.whole and run not in runs
-    ]
-    inspection.faults += [
-        Fault(file, 1, "is a profile of no run of this author in the ledger")
-        for file in sorted((archive / path.name.removesuffix(".jsonl")).glob(f"*/*{SUFFIX}"))
-        if inspection.whole and runs.get(file.name.removesuffix(SUFFIX), (0, ""))[1] != file.parent.name
-    ]
+        inspection.fault(1, f"cannot be read ({error.strerror})")
+    if inspection.whole:
+        for number, verb, run in named:
+            if run not in runs:
+                inspection.fault(number, f"{verb} run {run}, which is not in this ledger")
+        for file in sorted((archive / path.name.removesuffix(".jsonl")).glob(f"*/*{SUFFIX}")):
+            if runs.get(file.name.removesuffix(SUFFIX), (0, ""))[1] != file.parent.name:
+                inspection.faults.append(Fault(file, 1, "is a profile of no run of this author in the ledger"))
     inspection.faults.sort(key=lambda fault: fault.line)
     return inspection
 
@@ -112,49 +103,46 @@ def _entries(inspection: Inspection) -> Iterator[tuple[int, Entry]]:
             number, size = number + 1, size - len(line)
             if len(line) == LONGEST_LINE:
                 inspection.whole = False
-                inspection.faults.append(Fault(inspection.path, number, f"has more than {LONGEST_LINE >> 20} MiB"))
+                inspection.fault(number, f"has more than {LONGEST_LINE >> 20} MiB")
                 return
             if not line.endswith(b"\n"):
-                what = "an unfinished last line; the next recorded result moves it aside"
-                inspection.faults.append(Fault(inspection.path, number, what))
+                inspection.fault(number, "an unfinished last line; the next recorded result moves it aside")
                 return
             try:
                 entry = decode(line)
             except ValueError as error:
-                inspection.faults.append(Fault(inspection.path, number, str(error)))
+                inspection.fault(number, str(error))
                 inspection.whole, garbage = False, True
                 continue
             lost = garbage and entry.prev != prev  # a line was replaced, and what this one should follow is unknown
             if entry.seq != seq + 1 and not lost:
-                inspection.faults.append(Fault(inspection.path, number, f"says that it is line {entry.seq}"))
+                inspection.fault(number, f"says that it is line {entry.seq}")
             if entry.prev != prev and not lost:
-                inspection.faults.append(Fault(inspection.path, number, "does not follow from the line before it"))
+                inspection.fault(number, "does not follow from the line before it")
             seq, prev, garbage = (entry.seq if lost else seq + 1), entry.hash, False
             inspection.entries += 1
             yield number, entry
 
 
 def _verdict(
-    inspection: Inspection, number: int, entry: Entry, runs: dict[str, tuple[int, str]], archive: Path, current: Current
+    inspection: Inspection,
+    number: int,
+    verdict: Verdict,
+    runs: dict[str, tuple[int, str]],
+    archive: Path,
+    current: Current,
 ) -> None:
-    def fault(what: str) -> None:
-        inspection.faults.append(Fault(inspection.path, number, what))
-
-    try:
-        verdict: Verdict = entry.verdict
-    except LedgerError as error:
-        return fault(error.what)
     first, _ = runs.setdefault(verdict.run, (number, verdict.submission.author))
     if first != number:
-        fault(f"has run {verdict.run}, as line {first} has")
+        inspection.fault(number, f"has run {verdict.run}, as line {first} has")
     slug = inspection.path.name.removesuffix(".jsonl")
     if verdict.problem.slug != slug:
-        fault(f"is on problem {verdict.problem.slug!r}, in the ledger of {slug!r}")
+        inspection.fault(number, f"is on problem {verdict.problem.slug!r}, in the ledger of {slug!r}")
     for read in (stored, partial(stored_profile, run=verdict.run)):
         try:
             read(archive, verdict.problem.slug, verdict.submission)
         except HarnessError as error:
-            fault(f"run {verdict.run}: {error.what}")
+            inspection.fault(number, f"run {verdict.run}: {error.what}")
     now = current.sha256(verdict.problem)
     if now is None:
         inspection.unknown += 1
@@ -162,4 +150,3 @@ def _verdict(
         inspection.known += 1
     else:
         inspection.stale += 1
-    return None

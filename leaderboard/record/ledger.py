@@ -1,8 +1,8 @@
 """The ledger: every verdict and every moderation event, append-only, one JSON line each, chained by hashes.
 
-`kernelmark` appends after a grading; the ranking and the board read. Trusted. Writers lock the file. Readers do not:
-a line's newline is written last, so everything before the last newline is whole, and anything after it belongs to a
-writer that is still at work or was killed.
+`kernelmark` appends to it after a grading; the ranking and the board read it. Trusted. Writers lock the file. Readers
+do not: a line's newline is written last, so everything before the last newline is complete, and anything after it
+belongs to a writer that is still at work or was killed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class JsonlLedger:
     """A ledger in one file, `<directory>/<problem slug>.jsonl`, which is created by the first append."""
 
     def __init__(self, path: Path, index: Index | None = None, until: datetime | None = None) -> None:
-        """`index` finds its lines; without one the whole file is read, once for each object.
+        """Lines are found through `index`; without an index, each object reads the whole file once.
 
-        Reading leaves out verdicts made after `until`. Writing, `entries` and `verify` are about the whole file.
+        Reading leaves out verdicts made after `until`. Writing, `entries` and `verify` use the whole file.
         """
         self.path, self._index, self.until = path, index or Index(), until
         self.torn_path = path.with_name(path.name + ".torn")
@@ -53,14 +53,14 @@ class JsonlLedger:
     ) -> Entry:
         """Add a verdict and return once it is durable; the cost does not grow with the file.
 
-        `remark`, an event such as one that keeps it from ranking, and the line that makes it `exempt` from the limits a
-        day are written before it in the same write, so the verdict is never in the ledger without them. What
-        follows the last ledger line, such as a line that a killed writer left unfinished, is first moved to
-        `<slug>.jsonl.torn`; the entry's `warnings` say so.
+        `remark` is an event about the run, such as one that keeps it from ranking. The remark, and the line that makes
+        the run `exempt` from the daily limits, are written before the verdict in the same write, so that the ledger
+        never has the verdict without them. Anything after the last ledger line, such as a line that a killed writer
+        left unfinished, is first moved to `<slug>.jsonl.torn`; the entry's `warnings` say so.
 
-        With `unless_run`, a run that the ledger has is not added again: its verdict there is returned, which may be
-        another one. The file must begin with `head`, if that is given, and only the lines after it are searched for the
-        run. Both are done under the lock of the append.
+        With `unless_run`, a run that is already in the ledger is not added again: the recorded verdict is returned,
+        which may differ. If `head` is not None, the file must begin with it, and only the lines after it are searched
+        for the run. The append's lock is held meanwhile.
 
         Raises:
             LedgerError: the verdict is of another problem, the last line is broken, the file does not begin with
@@ -80,8 +80,8 @@ class JsonlLedger:
         return known[0] if known else appended[-1]
 
     def take_in(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Append those entries of another ledger of this problem that are not here, in their order and in one write;
-        returns them.
+        """Append the entries of another ledger of this problem that are missing here, in order and in one write, and
+        return them.
 
         Raises:
             LedgerError: a verdict is of another problem, both have different verdicts of one run, or as for `append`.
@@ -95,7 +95,7 @@ class JsonlLedger:
         return self._append(missing)
 
     def head(self) -> Head | None:
-        """How far it goes now; None if it has no line yet.
+        """The ledger's head now; None if it has no line yet.
 
         Raises:
             LedgerError: the last line is broken.
@@ -105,7 +105,7 @@ class JsonlLedger:
         return None
 
     def refuse_another(self, head: Head) -> None:
-        """Raise if the file does not begin with `head`.
+        """Check that the file begins with `head`.
 
         Raises:
             LedgerError: it does not, or cannot be read.
@@ -116,7 +116,7 @@ class JsonlLedger:
         raise self._another(head, "is gone")
 
     def refuse_if_broken(self) -> None:
-        """Raise, before a grading spends its time, what `append` would raise after it; changes nothing.
+        """Check, before a grading, that its verdict can be appended. Changes nothing.
 
         Raises:
             LedgerError: the last line is broken.
@@ -133,8 +133,7 @@ class JsonlLedger:
             raise UsageError(str(self.path), what, UNRECORDED) from error
 
     def moderate(self, event: Moderation) -> Entry:
-        """Add a moderation event to the ledger that holds its run, or to any ledger if it is about an author; as
-        durable as `append`.
+        """Add a moderation event, durably, to the ledger that holds its run; an event about an author fits any ledger.
 
         Raises:
             UsageError: the ledger holds no such run.
@@ -145,7 +144,7 @@ class JsonlLedger:
         return self._append(lambda: [(MODERATION, event.to_json().encode())])[-1]
 
     def select(self, selection: Selection) -> Entry:
-        """Add a selection; as durable as `append`.
+        """Add a selection durably.
 
         Raises:
             LedgerError: as for `append`.
@@ -190,9 +189,9 @@ class JsonlLedger:
         return sum(1 for _ in self.entries())
 
     def _append(self, made: Callable[[], Sequence[tuple[str, bytes]]], head: Head | None = None) -> list[Entry]:
-        """Chain documents, each with its kind, and write them in one write; returns the entries.
+        """Chain documents, given with their kinds, and write them in one write; returns the entries.
 
-        The documents are asked for under the lock. If there are none, nothing is written.
+        `made` returns the documents, and is called under the lock. If there are none, nothing is written.
         """
         if head is not None:
             self.refuse_another(head)  # otherwise locking would make a file that is gone
@@ -217,7 +216,7 @@ class JsonlLedger:
         return entries
 
     def _of_run(self, run: str, after: Head | None = None) -> list[Entry]:
-        """The verdict of a run anywhere in the file, or after a head; also one that reading leaves out."""
+        """The verdict of a run in the file, or in the lines after a head, even if it was made after `until`."""
         if after is None:
             with self._index.lines(self.path) as lines:
                 return [*lines.read(lines.places(run)[:1])]
@@ -258,7 +257,7 @@ class JsonlLedger:
                 yield entry
 
     def facts(self) -> Facts:
-        """The facts that the standings follow from, as they are at one moment.
+        """The facts from which the standings follow, all of one moment.
 
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
@@ -277,7 +276,7 @@ class JsonlLedger:
 
     @contextmanager
     def lines(self) -> Iterator[Lines]:
-        """What the index has of it, to be read within the block; other processes wait meanwhile.
+        """The indexed lines, to be read within the block. Other processes that update the index wait until it ends.
 
         Raises:
             LedgerError: the chain is broken.
@@ -319,7 +318,7 @@ class JsonlLedger:
             return False
 
     def _set_aside(self, descriptor: int, whole: int, size: int) -> tuple[str]:
-        """Move what follows the last whole line out of the ledger; if killed in between, it is kept twice at worst."""
+        """Move what follows the last complete line out of the ledger; if killed midway, both files may hold it."""
         with self.torn_path.open("ab") as file:
             moved = os.pread(descriptor, size - whole, whole)
             file.write(moved + b"\n")
@@ -332,7 +331,7 @@ class JsonlLedger:
         return (f"{self.path}: {len(moved)} bytes {what} were moved to {self.torn_path.name}",)
 
     def _write(self, descriptor: int, line: bytes, size: int) -> None:
-        """Append a line, whole and durably, or leave the file unchanged."""
+        """Append lines durably, all of them, or leave the file unchanged."""
         try:
             written = os.write(descriptor, line)
             if written != len(line):

@@ -1,6 +1,6 @@
-"""What the index has of one ledger, as queries. Trusted.
+"""The queries of one ledger's index. Trusted.
 
-`record.index` opens it, brought up to the ledger's end; the ledger and the ranking ask.
+`record.index` opens it, up to date with the ledger; the ledger, the ranking and the site call it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 ACCEPTED = f"outcome = '{Outcome.ACCEPTED}' AND line.median_ns IS NOT NULL"  # as `VerdictFields.accepted`
 FAILED = f"NOT (outcome = '{Outcome.ACCEPTED}' AND median_ns IS NOT NULL)"
-# The author and the hash of each source that one of these runs, sources and authors is about.
+# The author and the hash of each source that a moderation event about these runs, sources or authors concerns.
 _CONCERNED = """
   SELECT author, sha256 FROM line INDEXED BY line_run WHERE ledger = ?1 AND run IN (SELECT value FROM json_each(?2))
   UNION SELECT author, sha256 FROM source WHERE ledger = ?1
   AND (sha256 IN (SELECT value FROM json_each(?3)) OR author IN (SELECT value FROM json_each(?4)))
 """
-# The accepted gradings of the sources whose authors and hashes a query names.
+# The accepted gradings of the sources whose authors and hashes a subquery returns.
 GRADINGS = f"""SELECT {_FIELDS} FROM ({{}}) AS named CROSS JOIN line INDEXED BY line_source
 ON line.ledger = ?1 AND line.author = named.author AND line.sha256 = named.sha256 AND {ACCEPTED}"""
 
@@ -51,7 +51,7 @@ class Tally(NamedTuple):
 
 
 class Lines:
-    """The indexed lines of one ledger, as they were when `Index.lines` was asked."""
+    """The indexed lines of one ledger, as they were when `Index.lines` was called."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class Lines:
         return next(((LinePlace(*row[:3]), row[3]) for row in rows), None)
 
     def places(self, run_prefix: str) -> list[LinePlace]:
-        """Where the verdicts are whose run begins so (hexadecimal digits), oldest first.
+        """The places of the verdicts whose run begins with these hexadecimal digits, oldest first.
 
         Raises:
-            LedgerError: there is none, but a verdict whose run cannot be read.
+            LedgerError: there is none, and the ledger has a verdict whose run cannot be read.
         """
         between = (run_prefix, f"{run_prefix}g")  # "g" comes after all hexadecimal digits
         rows = self._rows("seq, start, length", "AND run >= ? AND run < ?", "", *between, by="INDEXED BY line_run")
@@ -81,7 +81,7 @@ class Lines:
         return found
 
     def at(self, numbers: Iterable[int]) -> list[LinePlace]:
-        """Where the lines of these numbers are, in order."""
+        """The places of the lines with these numbers, in order."""
         wanted = json.dumps([*numbers])
         rows = self._rows("seq, start, length", "AND seq IN (SELECT value FROM json_each(?))", "ORDER BY seq", wanted)
         return [LinePlace(*row) for row in rows]
@@ -98,13 +98,13 @@ class Lines:
             yield chain.at(self.path, self._file, place.start, place.length)
 
     def events(self) -> list[Entry]:
-        """All that are no verdicts, oldest first; the index does not keep what they follow (`prev`)."""
+        """All entries that are not verdicts, oldest first, without their `prev`, which the index does not store."""
         where = "AND run IS NULL AND event IS NOT NULL"
         rows = self._rows("seq, hash, kind, event", where, "ORDER BY seq", by="INDEXED BY line_run")
         return [Entry(seq, "", digest, kind, document.encode()) for seq, digest, kind, document in rows]
 
     def facts(self) -> Facts:
-        """The facts that the standings follow from.
+        """The facts from which the standings follow.
 
         Raises:
             LedgerError: a verdict was written by a version whose verdicts this one cannot read.
@@ -191,7 +191,7 @@ class Lines:
         return [*map(self.made, self._rows(_FIELDS, where, "ORDER BY seq", wanted, by="INDEXED BY line_run"))]
 
     def release(self) -> None:
-        """Let other processes write: from now on, what is read may be newer than what was read before."""
+        """Let other processes write. Later reads may see newer lines than earlier ones did."""
         self._database.rollback()
 
     def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:

@@ -11,6 +11,7 @@ import fcntl
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
@@ -54,7 +55,7 @@ def merge(ours: bytes, theirs: bytes, base: bytes | None = None) -> bytes:
     tails = sorted((mine[common:], others[common:]), key=lambda tail: [entry.hash for entry in tail[:1]])
     entries = mine[:common]
     seen = {(entry.kind, entry.document) for entry in entries}
-    lines = list(_lines(ours))[:common]
+    lines = BytesIO(ours).readlines()[:common]
     last = entries[-1] if entries else None
     for _, entry in heapq.merge(*map(_timed, tails), key=lambda timed: timed[0]):
         if (entry.kind, entry.document) not in seen:
@@ -127,23 +128,13 @@ def _happened(entry: Entry) -> _Happened:
 
 def _entries(content: bytes, name: str) -> list[Entry]:
     entries, prev = list[Entry](), NO_HASH
-    for number, line in enumerate(_lines(content), start=1):
+    for number, line in enumerate(BytesIO(content), start=1):  # lines end at line feeds only
         try:
             entry = decode(line)
         except ValueError as error:
             raise LedgerError(said(f"{name} line {number}", str(error)), _REMEDY) from error
         if entry.seq != number or entry.prev != prev:
-            what = f"{name} line {number} does not follow from the line before it"
-            raise LedgerError(what, _REMEDY)
+            raise LedgerError(f"{name} line {number} does not follow from the line before it", _REMEDY)
         prev = entry.hash
         entries.append(entry)
     return entries
-
-
-def _lines(content: bytes) -> Iterator[bytes]:
-    """Split at line feeds only, as the ledger does."""
-    start = 0
-    while start < len(content):
-        end = content.find(b"\n", start) + 1 or len(content)
-        yield content[start:end]
-        start = end

@@ -1,7 +1,7 @@
 """Moderation: events that organizers append after a run was graded, and the state that they give the run.
 
-`kernelmark` makes events, the ledger stores them among the verdicts, and the ranking applies them. Trusted: whoever may
-write the ledger may moderate. The ledger proves the order of events, not who wrote them.
+`kernelmark` makes events, the ledger stores them among the verdicts, and the ranking applies them. Trusted: anybody who
+can write the ledger can moderate. The ledger proves the order of events, not who wrote them.
 
 An event is about one run, about every run of one source by any author, or about every run of one author. The latter two
 also cover later runs. Of all events that concern a run, the last one that decides a state wins, by its place in the
@@ -9,8 +9,8 @@ ledger, not by its time: clocks of two machines may disagree, but a chain has on
 after its author was disqualified, and a later event about the author applies to this run again. An annotation decides
 nothing. An event can be undone by a later one, and this one, too: both stay in the ledger, and no longer count.
 
-An exemption says that a run does not count towards its author's limits a day; `standings.usage` reads it, and versions
-from before exemptions skip it.
+An exemption says that a run does not count towards its author's daily limits; `standings.usage` reads it, and older
+versions skip it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Moderation(Record):
 
     @property
     def about(self) -> tuple[Scope, str]:
-        """What it is about: the scope, and the run, the source's hash or the author."""
+        """The event's scope, and the run, the hash of the source or the author that it is about."""
         named = {"run": self.run, "source": self.sha256, "author": self.author}[self.scope]
         return self.scope, str(named)
 
@@ -78,7 +78,7 @@ class Moderation(Record):
 
     @property
     def subject(self) -> str:
-        """What the event is about, as the beginning of a sentence; empty if it is about a single run."""
+        """The event's subject, as the beginning of a sentence; empty if it is about a single run."""
         return "" if self.scope == "run" else f"every run of this {self.scope}: "
 
     def to_json(self) -> str:
@@ -98,7 +98,7 @@ class RecordedEvent(Record):
 
 
 class Exemption(Record):
-    """Says that an organizer asked for a run, which is recorded right after it; `created_at` is that of its verdict."""
+    """An organizer requested the run that is recorded right after this; `created_at` is that of its verdict."""
 
     run: Annotated[str, StringConstraints(pattern=RUN_ID)]
     created_at: AwareDatetime
@@ -156,7 +156,9 @@ def undone(events: Sequence[Moderation]) -> dict[str, Moderation]:
 def standing(events: Sequence[Moderation]) -> tuple[Moderation, ...]:
     """The events that are in force: without those that were undone, and without those that undo others."""
     gone = undone(events)
-    return tuple(event for event in events if event.undoes is None and not (gone and event.id in gone)) if events else ()
+    return (
+        tuple(event for event in events if event.undoes is None and not (gone and event.id in gone)) if events else ()
+    )
 
 
 def state(events: Sequence[Moderation]) -> State:

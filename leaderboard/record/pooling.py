@@ -2,12 +2,12 @@
 
 There is a `PooledSource` for each author's file in each table, and another for its gradings that were not timed as the
 table requires. The index keeps them, and the ranking and the site's records follow from them. Trusted; pure. Without
-pooling, authors could improve a row by submitting the same file again and again.
+pooling, authors could improve a row by submitting the same file repeatedly.
 
 `pool` combines the accepted gradings that no organizer set aside, whatever their effort; intervals weight them.
-After a change of the software (what `staleness` compares: driver, torch, image, ...), only gradings with the same
-software as the newest one count: `regrade` replaces outdated results instead of averaging them in. Likewise only those
-on the newest one's card count: so a source has the time of one card, and those graded on one can be compared exactly.
+After a change of the software (driver, torch, image and the others that `staleness` compares), only gradings with the
+same software as the newest one count: `regrade` replaces outdated results instead of averaging them in. Likewise, only
+gradings on the newest one's card count, so a source's time is of one card, and sources on one card compare exactly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.stats import Measured, pool
 from harness.verdict import Interval
 from leaderboard.record.fields import VerdictFields
 
-# What can change while a device keeps its name. The rest of an environment identifies the device and the sandbox.
+# The facts that can change while a device keeps its name. The rest of an environment identifies device and sandbox.
 SOFTWARE = ("driver", "cuda", "torch", "triton", "python", "image_digest", "power_limit_mw")
 WIDEST = 1.5  # maximum ratio of an interval's upper end to its lower end for a result to rank
 RowState = Literal["ranks", "too_wide", "not_replayed", "known_inputs", "disqualified", "late"]

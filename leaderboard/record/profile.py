@@ -1,10 +1,10 @@
-"""The profile of a recorded run: `<run>.profile.json` in the archive, beside the sources of its author.
+"""The profile of a recorded run: `<run>.profile.json` in the archive, next to the sources of its author.
 
 `submit --profile` writes it, `kernelmark verify` checks it, and the site shows it where it shows the run's source. The
-ledger does not mention it, so it changes neither a line nor a rank. Its sections are of a few kinds and named freely:
-a new part of a profile needs no change here. Trusted code over hostile text: all of it is the submission's own word,
-and the file may come with a stranger's pull request. What is read has this shape and at most `MAX_BYTES`; whoever shows
-it escapes it.
+ledger does not mention it, so it changes neither a line nor a rank. Its sections are of a few kinds and have any names:
+a new part of a profile needs no change here. Trusted code over hostile text: all of it comes from the submission, and
+the file may come with a stranger's pull request. A profile that is read has this shape and at most `MAX_BYTES`; the
+pages that show it escape it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUFFIX = ".profile.json"
 _NOTE_BYTES = 900  # more than a line about a part that was cut has, its name in escapes
 _REMEDY = "restore or remove that file"
 
-MEMORY_DEVICES = ("GPU", "CPU")  # on which PyTorch's memory is followed
+MEMORY_DEVICES = ("GPU", "CPU")  # on which PyTorch's memory is recorded
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 Line = Annotated[str, StringConstraints(max_length=400)]
@@ -37,7 +37,7 @@ Rows = tuple[tuple[Cell, ...], ...]
 
 
 class StoredProfile(Record):
-    """Where the time of one case of a run goes, by what its own process said; each section has a name to be shown."""
+    """Where the time of one case of a run goes, as its own process reported it; section names are shown as titles."""
 
     model_config = ConfigDict(strict=True)
 
@@ -130,7 +130,7 @@ def stored_profile(root: Path, slug: str, submission: SubmissionId, run: str) ->
 
 
 def memory_file(device: str) -> str:
-    """The name among the `files` of what PyTorch held on a device over time."""
+    """The name, among the `files`, of the memory that PyTorch held on a device over time."""
     return f"memory-{device}.csv"
 
 

@@ -5,8 +5,8 @@ parsed nor run: a regular expression splits a source into tokens, comments are d
 strings are made equal. The rest is compared as a set of token sequences (shingles; Broder 1997, "On the resemblance and
 containment of documents"), so renaming, reformatting and moving functions change little.
 
-High similarity is not proof: short kernels for one problem look alike. Starting code that all were given can be taken
-away first.
+High similarity is not proof: short kernels for one problem look alike. Starting code that all participants received
+can be excluded.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _C = re.compile(rf"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>{_TEXT})|{_RE
 
 
 Shingle = tuple[str, ...]
-_Person = tuple[str, str]  # the author, and the earlier course; empty for those of now
+_Person = tuple[str, str]  # the author, and the earlier course, empty for authors of today
 
 
 class GradedFile(Record):
-    """A submitted file with those beside it, by its author and its first run."""
+    """A submitted file with its other files, by its author and its first run."""
 
     author: str
     run: str
     """Empty if it is not on record."""
     name: str
     earlier: str = ""
-    """What earlier work it is from, with which the files of now are compared; empty for those."""
+    """The earlier course that it is from, for a file that new ones are compared with; empty for the new files."""
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.earlier, self.author, self.run, self.name)))

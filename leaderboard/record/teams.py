@@ -1,7 +1,7 @@
 """Teams: several authors who rank as one.
 
-The settings read them (`[teams]` in `kernelmark.toml`); the ranking, the limits a day and the hand-ins of a course ask
-them. Trusted; pure. The ledger knows authors alone, so teams can change at any time, and no line has to be rewritten.
+The setting `[teams]` in `kernelmark.toml` defines them; the ranking, the daily limits and courses use them. Trusted;
+pure. The ledger records authors only, so teams can change at any time without rewriting a line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Team(BaseModel):
 
 
 class Teams(RootModel[dict[str, tuple[str, ...]]]):
-    """All teams of a project: the members of each, by the team's name.
+    """All teams of a project: a team's members by its name.
 
     An author is in one team at most, and no team has the name of another team's member: its runs would be ambiguous.
     """
@@ -76,5 +76,5 @@ NO_TEAMS = Teams({})
 
 
 def shown(author: str, team: Team | None) -> str:
-    """How a row names its author: `ada`; with the team that she ranks for, `quickfix (ada)`."""
+    """An author's name in a row: `ada`, or `quickfix (ada)` if she ranks for a team of that name."""
     return author if team is None or team.name == author else f"{team.name} ({author})"

@@ -1,7 +1,7 @@
-"""What the record says about single gradings: every one of a ledger, accepted or not, and one run. Trusted; pure.
+"""Every recorded grading, accepted or not, and what the record says about one run. Trusted; pure.
 
-The ranking knows accepted ones alone; `kernelmark regrade` asks this module for the others, and `kernelmark show` for
-what it says of a run besides its verdict.
+The ranking has accepted gradings only; `kernelmark regrade` reads the others here, and `kernelmark show` the facts
+about a run that are not in its verdict.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def gradings(facts: Facts, current: Current) -> list[RecordedGrading]:
 
 
 def newest(of: Iterable[RecordedGrading]) -> list[RecordedGrading]:
-    """The newest grading of each author's source; none of a source of which a grading is disqualified."""
+    """The newest grading of each author's source, without sources that have a disqualified grading."""
     last: dict[tuple[str, str], RecordedGrading] = {}
     out: set[tuple[str, str]] = set()
     for grading in sorted(of, key=lambda grading: grading.verdict.created_at):

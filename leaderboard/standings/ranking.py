@@ -143,7 +143,7 @@ class Table(Record):
     @property
     def baseline_names(self) -> tuple[str, ...]:
         """The names of all baselines over which the table's rows have speedups: none in Triton's interpreter, whose
-        times say nothing beside a compiled baseline.
+        times cannot be compared with a compiled baseline's.
         """
         if self.key.interpreted:
             return ()
@@ -165,7 +165,7 @@ Recorded = JsonlLedger | Facts | Lines | Iterable[Entry]
 
 @dataclass
 class _Collected:
-    """What belongs in one table: sources, and verdicts that organizers set aside."""
+    """The contents of one table: sources, and verdicts that organizers set aside."""
 
     sources: list[PooledSource] = field(default_factory=list)
     aside: list[VerdictFields] = field(default_factory=list)
@@ -224,7 +224,7 @@ def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams) -> li
 
 def _collected(facts: Facts | Lines, events: Events) -> dict[TableKey, _Collected]:
     tables: dict[TableKey, _Collected] = {}
-    by_setting: dict[int, _Collected] = {}  # of which there are few
+    by_setting: dict[int, _Collected] = {}  # there are few settings, and their keys take long to hash
 
     def of(verdict: VerdictFields) -> _Collected:
         if (found := by_setting.get(id(verdict.setting))) is None:

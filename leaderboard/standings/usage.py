@@ -1,7 +1,7 @@
-"""What each author had graded in the last 24 hours, by the record, for the limits a day.
+"""The gradings of the last 24 hours that count towards each author's daily limits.
 
-`kernelmark.record.allowance` asks it before a grading. Trusted; pure. Every recorded grading counts, whatever its
-outcome, but for those that an organizer asked for (`record.moderation`).
+`kernelmark.record.allowance` calls it before a grading. Trusted; pure. Every recorded grading counts, whatever its
+outcome, except those that an organizer requested (`record.moderation`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ DAY = timedelta(hours=24)
 
 
 class Use(NamedTuple):
-    """One grading: whose, when it was recorded or received, and how long it took; a `check` only tests.
+    """One grading: its author, when it was recorded or received, and how long it took; a `check` only tests.
 
-    `reserved`: it has not ended, as far as is told, and `device_ns` is what it is expected to take.
+    `reserved`: it is not known to have ended, and `device_ns` is the time that it is expected to take.
     """
 
     author: str

@@ -28,6 +28,6 @@ class Rule(Schedule):
             return ""
         if self.closes is None:
             return "Sources are published after the deadline, and none is set."
-        if not self.closed(now):  # whoever may still submit late could copy them
+        if not self.closed(now):  # anybody who can still submit late could copy them
             return f"Sources are published when submissions close, {shown(self.closes)}."
         return ""

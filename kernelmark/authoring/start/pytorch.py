@@ -1,4 +1,4 @@
-"""A first submission in PyTorch: the definition, cut out of its file, with its results where they belong. Trusted."""
+"""A first submission in PyTorch: the definition, cut out of its file, and code that returns its results. Trusted."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _results(problem: Problem, definition: Definition, how: Calling) -> dict[str
 
 
 def _cast(problem: Problem, how: Calling, output: TensorSpec) -> str:
-    """To the dtype of the output, which the definition of a float may leave to the harness."""
+    """The conversion to an output's dtype; a definition may leave that to the harness for floating-point outputs."""
     if output.dtype in DTYPES:
         return f".to(torch.{output.dtype})" if DTYPES[output.dtype].family in ("float", "complex") else ""
     same = (tensor for tensor in problem.tensors if tensor.dtype == output.dtype and tensor.name in how.known)
@@ -107,7 +107,7 @@ class Definition:
     source: str
     """Its lines, comments included, without the docstring of the file."""
     names: frozenset[str]
-    """What it defines and imports."""
+    """The names that it defines and imports."""
     modules: frozenset[str]
     """The modules that it imports, without their submodules."""
     parameters: tuple[str, ...]
@@ -187,8 +187,8 @@ def _raises_not_implemented(node: ast.stmt) -> bool:
 
 
 def _runs_only_as_a_script(node: ast.stmt) -> bool:
-    asked = ast.walk(node.test) if isinstance(node, ast.If) else ()
-    return any(isinstance(name, ast.Name) and name.id == "__name__" for name in asked)
+    tested = ast.walk(node.test) if isinstance(node, ast.If) else ()
+    return any(isinstance(name, ast.Name) and name.id == "__name__" for name in tested)
 
 
 def _lines_of(source: str, kept: list[ast.stmt], statements: list[ast.stmt]) -> str:

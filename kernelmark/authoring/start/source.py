@@ -1,4 +1,4 @@
-"""What the templates of first submissions share: names, lines of code, and how a submission is called. Trusted."""
+"""Shared by the templates of first submissions: names, lines of code, and how a submission is called. Trusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def argument_names(problem: Problem) -> list[str]:
 
 
 def free(name: str, taken: Collection[str]) -> str:
-    """The name, with as many `_` behind it as make it differ from those that are taken."""
+    """The name, with as many `_` appended as are needed to differ from the taken ones."""
     while name in taken:
         name += "_"
     return name
@@ -45,12 +45,12 @@ class Calling:
     known: frozenset[str]
     """The tensors, scalars and parameters that are variables in the body."""
     result: str = ""
-    """What to return, as Python; empty if nothing."""
+    """The expression to return, in Python; empty if nothing is returned."""
     init: list[str] = field(default_factory=list)
     """The names of the arguments of a class."""
     init_unpacking: Sequence[str] = ()
     kept: Sequence[str] = ()
-    """What a class keeps of them for `forward`."""
+    """The values that a class stores for `forward`."""
 
 
 def calling(problem: Problem) -> Calling:
@@ -76,7 +76,7 @@ def calling(problem: Problem) -> Calling:
 
 
 def _arguments(given: Sequence[Form], other: str, taken: Collection[str]) -> tuple[list[str], list[str]]:
-    """The names of arguments, and the lines that take out what their values are made up of."""
+    """The names of arguments, and the lines that unpack their values."""
     arguments: list[str] = []
     lines: list[str] = []
     for number, form in enumerate(given):
@@ -95,7 +95,7 @@ def _arguments(given: Sequence[Form], other: str, taken: Collection[str]) -> tup
 
 
 def _only_tensors(form: Form, tensors: Collection[str]) -> Form:
-    """The form with None for everything that no one looks at."""
+    """The form with None in place of everything that is not a tensor."""
     match form:
         case str() if form in tensors:
             return form

@@ -22,7 +22,7 @@ _NAMED = 6  # parts of one thing that are named, not counted
 
 
 def examine(settings: Settings) -> Iterator[Diagnostic]:
-    """Every finding about this machine and this project, in the order in which one would put them right."""
+    """Every finding about this machine and this project, in the order in which they should be fixed."""
     yield packages.kernelmark()
     yield packages.python()
     probe = packages.probe_torch()
@@ -49,8 +49,8 @@ def can_grade(findings: list[Diagnostic]) -> bool:
 
 
 def lines(findings: list[Diagnostic], *, everything: bool = False) -> Iterator[str]:
-    """Whether this machine can grade, then the diagnostics as aligned text, one per line; unless everything is asked
-    for, parts of one thing that are all well share a line.
+    """Whether this machine can grade, then the diagnostics as aligned text, one per line. Unless `everything` is true,
+    the parts of a group that have no fault share a line.
     """
     yield Line(_summary(findings), "bold")
     shown = findings if everything else list(_gathered(findings))
@@ -70,7 +70,7 @@ def _summary(findings: list[Diagnostic]) -> str:
 
 
 def _gathered(findings: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """The findings; what is well and a part of one thing is one, in the place of the first."""
+    """The findings; those of one group without a fault become one, in the place of the first."""
     parts: dict[str, list[str]] = {}
     for f in findings:
         if f.status == "ok" and f.part_of:

@@ -12,7 +12,7 @@ Status = Literal["ok", "warn", "fail"]
 class Diagnostic:
     """The result of one check; `blocks` says that no grading can run while it fails.
 
-    What is well shares a line with the other parts of what it is `part_of`.
+    Diagnostics without a fault share a line with the others of the group that they are `part_of`.
     """
 
     status: Status

@@ -33,7 +33,7 @@ def compiler(name: str, suffix: str, *, needed: bool) -> Diagnostic:
 
 
 def calibration(settings: Settings, devices: list[str]) -> Diagnostic:
-    """Whether it is known what the device can do at most."""
+    """Whether the device has a calibration, which says how fast it can be at most."""
     device = devices[0] if devices else cpu_name()
     try:
         known = choose(stored(settings), device, None)

@@ -66,7 +66,7 @@ def python() -> Diagnostic:
 
 
 def probe_torch() -> dict[str, Any]:
-    """What a new process reports about torch, triton, cuda-bindings and the CUDA devices; `failure` if it fails."""
+    """A new process's report on torch, triton, cuda-bindings and the CUDA devices; with `failure` if it failed."""
     try:
         answer = subprocess.run(
             [sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, timeout=PROBE_S, check=False

@@ -1,4 +1,4 @@
-"""Says whether a resident worker waits for the next command, and what starts and ends it; and ends it."""
+"""Checks whether a resident worker waits for the next command, and ends it on request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelmark.project.settings import Settings
 
 
 def waits(settings: Settings) -> Diagnostic:
-    """Whether one waits in this project."""
+    """Whether a resident worker waits in this project."""
     on_gpu = settings.device != "cpu" and cuda_is_here()
     if why := off(settings, "cuda" if on_gpu else "cpu"):
         return Diagnostic("ok", "resident", f"off, because {why}")
@@ -27,7 +27,7 @@ def waits(settings: Settings) -> Diagnostic:
 
 
 def end_resident(settings: Settings) -> str:
-    """End the one that waits in this project, with its sandboxes; returns a line about it."""
+    """End the resident worker of this project, with its sandboxes; returns a line about it."""
     where = place.socket_of(settings.root)
     pid = place.waiting(where, end=True) if where is not None else None
     return "no resident worker waits here" if pid is None else f"the resident worker, process {pid}, has ended"

@@ -30,7 +30,7 @@ from leaderboard.record.profile import Rows, StoredProfile, archive_profile, fit
 
 @dataclass(frozen=True)
 class CaseProfile:
-    """A case's grading, and the profiles of the submission and its baselines."""
+    """The grading of one case, and the profiles of the submission and its baselines."""
 
     problem: str
     case: str
@@ -53,7 +53,7 @@ def profile(
 
     Args:
         files: the submission's own, then the other files.
-        parts: () for all that there are on the device.
+        parts: () for all parts that the device has.
         asked: what torch.profiler shall record; None: what it does by default.
 
     Raises:
@@ -72,7 +72,7 @@ def profile(
         return CaseProfile(found.slug, benchmark.name, verdict, ())
     provider = choose_provider(settings)
     kernels = [(given.submission, job.problem)]
-    kernels += [(each, job.problem.of_baseline(each.stem)) for each in find_baselines(settings, found, device)]
+    kernels += [(kernel, job.problem.of_baseline(kernel.stem)) for kernel in find_baselines(settings, found, device)]
     wanted = parts or parts_of(device)
     profiles = tuple(kernel_profile(*kernel, device, provider, wanted, on_progress, asked) for kernel in kernels)
     return CaseProfile(found.slug, benchmark.name, verdict, profiles)
@@ -101,7 +101,7 @@ def profile_recorded(job: PreparedJob, verdict: Verdict, on_progress: OnProgress
 
 
 def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfile:
-    """The sections as they are kept, under the names that pages show."""
+    """The sections to store, under the names that pages show."""
     sections, rows = list(profile.sections()), dict[str, Rows]()
     for section in sections:
         if section.rows:

@@ -32,7 +32,7 @@ def write(profile: CaseProfile, folder: Path, summary: Sequence[str]) -> list[Pa
 
 
 def _stem(name: str) -> str:
-    """A kernel's name as the beginning of a file's."""
+    """A kernel's name as the beginning of a file name."""
     return re.sub(r"[^\w-]+", "-", name)
 
 
@@ -51,7 +51,7 @@ def tensorboard(profile: CaseProfile, folder: Path) -> None:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write these files into the folder, which is made if need be; returns their paths.
+    """Write these files into the folder, making it if needed; returns their paths.
 
     Raises:
         UsageError: the folder cannot be written.

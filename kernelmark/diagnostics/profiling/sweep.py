@@ -1,7 +1,4 @@
-"""Times a kernel and its baselines at many sizes: a grading whose benchmarks differ in one parameter.
-
-Trusted.
-"""
+"""Times a kernel and its baselines at many sizes: a grading whose benchmarks differ in one parameter. Trusted."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from kernelmark.text import spreadsheet
 from leaderboard.publishing.site.charts.plot import linear, logarithmic
 
 _MOST = 32  # sizes
-_INTENSE = 20.0  # flops a byte from which arithmetic is what one wants to see
+_INTENSE = 20.0  # FLOP per byte from which the arithmetic rate is shown
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ def _point(kernel: str, size: int, time: Interval | None, median_ns: int, nbytes
 
 
 def rate(points: Sequence[SweepPoint]) -> tuple[str, dict[tuple[str, int], float]]:
-    """What limits these sizes, in its unit, by kernel and size: TFLOP/s where much is computed a byte, else GB/s."""
+    """A unit, and the rate by kernel and size: TFLOP/s if there is much arithmetic per byte, else GB/s."""
     intense = sum(p.flops_per_s for p in points) > _INTENSE * sum(p.bytes_per_s for p in points)
     if intense:
         return "TFLOP/s", {(p.kernel, p.size): p.flops_per_s / 1e12 for p in points}
@@ -126,7 +123,7 @@ def rate(points: Sequence[SweepPoint]) -> tuple[str, dict[tuple[str, int], float
 
 
 def as_csv(parameter: str, points: Sequence[SweepPoint]) -> str:
-    """A line a kernel and size."""
+    """A line for each kernel and size."""
     rows: list[Sequence[object]] = [(parameter, "kernel", "median_ns", "low_ns", "high_ns", "gb_per_s", "tflop_per_s")]
     for p in points:
         bounds = (p.time.low_ns, p.time.high_ns) if p.time else ("", "")
@@ -136,7 +133,7 @@ def as_csv(parameter: str, points: Sequence[SweepPoint]) -> str:
 
 
 def as_svg(title: str, parameter: str, points: Sequence[SweepPoint]) -> str:
-    """The rates against the size, a line a kernel, with a legend; stands alone."""
+    """The rates against the size, with a line for each kernel and a legend, as a standalone file."""
     unit, rates = rate(points)
     lines: dict[str, list[tuple[float, float]]] = {}
     for p in points:

@@ -1,7 +1,7 @@
-"""The views of a kernel's profile: how each is made, and what there is to see of it. Trusted.
+"""The views of a kernel's profile: makes them, and divides them into sections. Trusted.
 
-A view is made in a sandbox of its own. Its sections are shown on the page of `kernelmark profile`, and kept with the
-run by `submit --profile`. All texts in them are the submission's own word: whatever shows them escapes them. torch is
+Each view is made in its own sandbox. Its sections are shown on the page of `kernelmark profile`, and `submit --profile`
+stores them with the run. All texts in them come from the submission, and must be escaped where they are shown. torch is
 imported when a view is made.
 """
 
@@ -50,7 +50,7 @@ _TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
 
 @dataclass
 class ViewSection:
-    """What is shown below one heading."""
+    """The content below one heading."""
 
     title: str
     note: str = ""
@@ -63,13 +63,13 @@ class ViewSection:
     metrics: Sequence[tuple[str, Mapping[str, Sequence[tuple[str, str]]]]] = ()
     """Tables of names and values by their title, for each kernel by its name; on the page alone."""
     stacks: dict[str, Frame] = field(default_factory=dict)
-    """By what they measure and its unit; kept with a run."""
+    """By the measured quantity and its unit; stored with a run."""
     pictures: Sequence[str] = ()
     """SVG, with all texts escaped."""
     files: dict[str, bytes] = field(default_factory=dict)
-    """By the ends of their names, which begin with that of the kernel."""
+    """By the last part of their names, which begin with the kernel's name."""
     kept: dict[str, str] = field(default_factory=dict)
-    """Texts that are kept with a run; the others are large, and for programs."""
+    """Texts that are stored with a run; the other files are large, and for programs."""
 
 
 def _nsight_sections(profile: NsightProfile) -> Iterator[ViewSection]:
@@ -163,7 +163,7 @@ def _code_sections(code: CompiledCode) -> Iterator[ViewSection]:
 
 
 def parts(device: DeviceKind) -> tuple[Part, ...]:
-    """What there is to profile on a device."""
+    """The parts of a profile on a device."""
     everywhere: tuple[Part, ...] = ("torch", "stacks", "memory", "code")
     return ("ncu", "sanitize", *everywhere) if device == "cuda" else everywhere
 
@@ -179,15 +179,15 @@ class KernelProfile:
     sanitized: dict[str, ToolReport] = field(default_factory=dict)
     """By compute-sanitizer's check, such as memcheck."""
     missing: dict[str, str] = field(default_factory=dict)
-    """Why a view that was wanted is not there, in a line: its process did not survive it, or a tool is missing."""
+    """Why a requested view is missing, in one line: its process ended early, or a tool is not installed."""
 
     @property
     def unreadable(self) -> list[str]:
-        """What came and could not be read, one line each."""
+        """The results that could not be read, one line each."""
         return [line for part in (self.torch, self.code) if part is not None for line in part.unreadable]
 
     def sections(self) -> Iterator[ViewSection]:
-        """What there is to see, in the order in which it is shown."""
+        """All sections, in the order in which they are shown."""
         if self.nsight is not None:
             yield from _nsight_sections(self.nsight)
         yield from _sanitizer_sections(self.sanitized)

@@ -341,7 +341,7 @@ def attempt_all(
     Only the first of several GPUs is used: two differ by more than an attack may differ from its honest twin.
 
     Raises:
-        UsageError: several at a time were asked for on a CPU.
+        UsageError: several at a time were requested on a CPU.
         HarnessError: the GPU's worker did not start.
     """
     _, device, isolation = chosen[0]

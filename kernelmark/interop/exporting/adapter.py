@@ -1,6 +1,6 @@
-"""Writes a submission as Python that another project can call; `popcorn` and `kernelbench` add what each of them needs.
+"""Writes a submission as Python that another project can call; `popcorn` and `kernelbench` add the project's details.
 
-Python stays as it is. C++ and CUDA are embedded: torch's `load_inline`, which both projects expect, compiles them when
+Python is not changed. C++ and CUDA are embedded: torch's `load_inline`, which both projects expect, compiles them when
 the file is imported, and a function below makes the call. torch's headers are not included: they take half a minute to
 compile, and torch's flags for them remove the operators of `__half`. Trusted; no torch.
 """
@@ -33,7 +33,7 @@ def python_of(request: Request, given: Form, at: str, queue: str) -> str:
         queue: a Python expression for the stream, which CUDA gets as its last argument.
 
     Raises:
-        UsageError: the value of a parameter cannot be read off the arguments, or an argument has a reserved name.
+        UsageError: the value of a parameter cannot be derived from the arguments, or an argument has a reserved name.
     """
     problem, language = request.problem, request.submission.language
     if not request.compiled:
@@ -77,7 +77,7 @@ def _body(request: Request, given: Mapping[str, str], queue: str) -> list[str]:
 
 
 def _parameter(request: Request, name: str, given: Mapping[str, str]) -> str:
-    """An expression for a parameter: passed itself, or read off a tensor, or as in the chosen case.
+    """An expression for a parameter: an argument, a property of a tensor, or its value in the chosen case.
 
     Raises:
         UsageError: it is none of these.

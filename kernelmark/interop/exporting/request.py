@@ -1,4 +1,4 @@
-"""The submission that is exported, and a check of its text, which is parsed and never run. Trusted; no torch."""
+"""The submission to export, and a check of its text, which is parsed and never run. Trusted; no torch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _IMPORTS_ALL = re.compile(r"^\s*from\s+\S+\s+import\s+\*", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Request:
-    """A submission of an imported problem, on its way to the project that the problem is from."""
+    """A submission to an imported problem, to be exported to the project that the problem is from."""
 
     problem: Problem
     submission: Submission
     case: Case | None = None
-    """Gives the parameters that no input's shape determines."""
+    """Sets the parameters that no input's shape determines."""
     leaderboard: str | None = None
     gpus: tuple[str, ...] = ()
 
@@ -50,10 +50,10 @@ class Request:
         return FORMS[self.problem.foreign.form].submission
 
     def check_source(self) -> None:
-        """Refuse a submission that the problem's entry is not in.
+        """Check that the submission defines the problem's entry function.
 
         Raises:
-            UsageError: with the line, if it is one.
+            UsageError: it does not, or is not Python; the message names the line of a syntax error.
         """
         name, entry = self.submission.name, self.problem.entry
         if self.compiled:
@@ -75,7 +75,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Exported:
-    """The file to submit, and what its author should know before."""
+    """The file to submit, and warnings for its author."""
 
     text: str
     warnings: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class ExportFormat:
     """How another project takes submissions, as `--form` names it."""
 
     project: ForeignForm
-    """Whose problems it is for."""
+    """The project whose problems can be exported in this format."""
     style: Style
     """How that project calls submissions."""
     write: Callable[[Request], Exported]

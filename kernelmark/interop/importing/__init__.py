@@ -1,7 +1,7 @@
-"""Imports problems of other projects: writes ordinary folders that point to the files of a checkout. Trusted.
+"""Imports problems of other projects: writes ordinary problem folders that point to the files of a checkout. Trusted.
 
-`kernelmark import` calls it. The files of a checkout are read here, but run in a sandbox only
-(`harness.importer`), each problem in its own, so that none can spoil what is found out about another.
+`kernelmark import` calls it. A checkout's files are read here, but run only in a sandbox (`harness.importer`). Each
+problem gets a new one, so that no problem can affect the answer about another.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Imported:
     problem: Problem | None = None
     reason: str = ""
     remarks: tuple[str, ...] = ()
-    """What the problem lacks: baselines, though they were wanted, or inputs that cannot be known beforehand."""
+    """What the problem lacks: baselines although they were requested, or inputs that a submission cannot predict."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,16 @@ class Importer:
     device: DeviceKind
     into: Path
     project: Path
-    """A checkout below it is pointed to by paths relative to the problem, any other by the setting that names it."""
+    """Problems point to a checkout inside it by relative paths, and to any other by the setting that names it."""
     force: bool = False
     reference: Path | None = None
-    """Where the baselines are written, each problem's in a folder of its own; None: nowhere."""
+    """The folder in which each problem gets a folder of baselines; None: no baselines are written."""
     limit_s: float = LIMIT_S
 
     def all(self, form: ForeignForm, root: Path, names: Sequence[str], jobs: int) -> Iterator[Imported]:
-        """Import the problems with these names (all without names), `jobs` at a time, in their order; first those names
-        that no problem has, with that reason.
+        """Import the problems with these names, or all if there are no names, in order and `jobs` at a time.
+
+        Names that no problem has come first, with that reason.
 
         Raises:
             UsageError: there is no such checkout, or no problem in it.
@@ -72,7 +73,7 @@ class Importer:
             try:
                 for future in waiting:
                     yield future.result()
-            finally:  # the caller stops listening, or a sandbox failed: what has not begun does not begin
+            finally:  # the caller stops early, or a sandbox failed: imports that have not begun are cancelled
                 stop.set()
                 for future in waiting:
                     future.cancel()
@@ -93,7 +94,7 @@ class Importer:
         except KernelmarkError:
             raise
         except Exception as error:  # noqa: BLE001  # untrusted files and an untrusted answer, of one problem of many
-            why = f"its files, or what it answers, describe no problem ({type(error).__name__})"
+            why = f"its files, or its answers, describe no problem ({type(error).__name__})"
             return Imported(form, label, reason=why)
         lacking = baselines.write(problem, self.reference / problem.slug) if self.reference else ""
         remarks = (*_known(answer, form), *([f"no baseline: {lacking}"] if lacking else []))
@@ -101,7 +102,7 @@ class Importer:
 
 
 def _known(answer: Answer, form: ForeignForm) -> Iterator[str]:
-    """Why no result of a problem will have a rank: a submission can know all its inputs."""
+    """Why no result of a problem will have a rank: a submission can predict all its inputs."""
     if answer.fixed:
         yield "no rank: its inputs are the same with every seed"
     elif form == "gpu-mode" and not answer.seed_bits:

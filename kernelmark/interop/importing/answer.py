@@ -1,8 +1,8 @@
-"""Asks the importer about one problem, in a sandbox of its own that is used once, and checks what it answers. Trusted.
+"""Asks the importer about one problem, in a sandbox that is used once, and checks its answer. Trusted.
 
-The conversation is one packet with two descriptors: the question, to be read, and a pipe for the answer, which is read
-here until it ends, a limit is exceeded or the time is up. Untrusted code may have written the answer: only values
-within bounds are taken. Descriptions have the form that `harness.importer.values` gives.
+One packet is sent, with two descriptors: the question, and a pipe for the answer, which is read here until it ends, a
+limit is exceeded or the time is up. Untrusted code may have written the answer: only values within bounds are accepted.
+`harness.importer.values` defines the form of descriptions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedErr
 
 MAX_BYTES = 8 << 20
 _DEPTH = 16
-_NUMBER = 1e300  # beyond every float that a problem would state, and NaN is not between
+_NUMBER = 1e300  # larger than any float that a problem states; NaN fails the comparison
 
 
 def line(text: str) -> str:
@@ -52,7 +52,7 @@ class TensorFacts(_Part):
     shape: Annotated[tuple[Size, ...], Field(max_length=64)]
     strides: tuple[Size, ...]
     count: Size | None = None
-    """How many there are, of a folded entry of a dict."""
+    """The number of tensors in a folded entry of a dict."""
 
     @model_validator(mode="after")
     def _a_stride_for_each_dimension(self) -> Self:
@@ -63,7 +63,7 @@ class TensorFacts(_Part):
 
 @dataclass(frozen=True)
 class Description:
-    """A value: its kind, and what it holds.
+    """A value: its kind, and its content.
 
     `inside` is a `TensorFacts`, a number, a text, a list of nodes (list, tuple) or a table of nodes (dict, fields).
     """
@@ -111,21 +111,21 @@ class CaseAnswer(_Part):
 
 
 class Answer(_Part):
-    """Everything that was found out about a problem."""
+    """Everything that the importer found out about a problem."""
 
     cases: tuple[CaseAnswer, ...]
     names: tuple[Text, ...] = ()
     """The names of the members of the data in the code."""
     init: tuple[Described, ...] = ()
     filled: dict[Text, Line] = {}
-    """For tensors of the data that may be room for the result: "yes", "no", or why this is unknown."""
+    """For tensors of the data that the result may be written to: "yes", "no", or why this is unknown."""
     fixed: bool = False
     """Whether two seeds were seen to give the same inputs."""
     seed_bits: Annotated[int, Field(strict=True, ge=0, le=62)] = 0
     """How many bits the seeds of `generate_input` may have; 0 if only small ones will do, or this is unknown."""
     weight_bytes: Size = 0
     host_bytes: Size = 0
-    """The most host memory that the process held which found this out."""
+    """The most host memory that the importer's process held."""
 
 
 def check(raw: bytes, cases: int) -> Answer:
@@ -177,7 +177,7 @@ def ask(provider: Provider, device: DeviceKind, problem: ForeignProblem, limit_s
 
 
 def _question(problem: ForeignProblem, device: DeviceKind) -> bytes:
-    """A GPU is used as it is by code that names one; the sizes of a KernelBench problem need none."""
+    """The question as JSON. A problem of gpu-mode may need the GPU; the sizes of a KernelBench problem do not."""
     question = {
         "form": problem.form,
         "files": {file.name: file.content.decode("utf-8", "replace") for file in problem.files},
@@ -188,7 +188,7 @@ def _question(problem: ForeignProblem, device: DeviceKind) -> bytes:
 
 
 def _read(sandbox: Sandbox, reader: int, limit_s: float) -> bytes:
-    """Everything that comes before the pipe ends."""
+    """Read the pipe to its end."""
     deadline, answer = time.monotonic() + limit_s, bytearray()
     while True:
         if select.select([reader], [], [], _POLL_S)[0]:

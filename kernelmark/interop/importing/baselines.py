@@ -1,6 +1,6 @@
 """Writes the baselines of an imported problem: its own reference, plain and compiled, as submissions to it. Trusted.
 
-They hold untrusted code, which is parsed here, and run in a sandbox only, as every baseline is.
+They hold untrusted code, which is parsed here and, like every baseline, run only in a sandbox.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _FIRST = "# `kernelmark import` wrote this file, and replaces it unless it was c
 
 
 def write(problem: Problem, folder: Path) -> str:
-    """Write `eager.py` and `compiled.py` into a folder, but over no file that someone else wrote or changed.
+    """Write `eager.py` and `compiled.py` into a folder, without replacing a file that someone else wrote or changed.
 
-    Returns why there are none, in one line, or nothing.
+    Returns why there are none, in one line; empty if they were written.
     """
     try:
         for name, compiles in _NAMES.items():

@@ -38,7 +38,7 @@ class ForeignFile:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Where a problem is; reading one that cannot be imported fails without affecting the others."""
+    """A problem that was found; it is read later, so that an error in it does not affect the others."""
 
     form: ForeignForm
     name: str
@@ -113,14 +113,14 @@ def walked(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
 
 
 def slug_of(*parts: str) -> str:
-    """A slug of words that may hold anything, at most 64 characters long."""
+    """A slug, at most 64 characters long, from words with any characters."""
     words = re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower())
     return words[:64].strip("_")
 
 
 def chosen(candidates: list[Candidate], names: Sequence[str], where: Path) -> tuple[list[Candidate], dict[str, str]]:
-    """Those with the names, or in the groups that are named: `pmpp_v2`, `1`; all without names. Then the names that
-    nothing has, each with what is said about it.
+    """The candidates with these names or in these groups (`pmpp_v2`, `1`), or all if there are no names; and the names
+    that match nothing, with a message about each.
 
     Raises:
         UsageError: the checkout holds no problem.

@@ -1,4 +1,4 @@
-"""Makes the keys of a `problem.toml` of what a checkout states and what its code was seen to do. Trusted.
+"""Makes the keys of a `problem.toml` from a checkout's statements and the observed behaviour of its code. Trusted.
 
 A dimension that is the same in all cases becomes a number; one that follows a parameter of the problem becomes that
 parameter; any other becomes a new parameter, which cases set.
@@ -23,7 +23,7 @@ _GIB = 1 << 30
 
 
 def draft(problem: ForeignProblem, answer: Answer) -> dict[str, Any]:
-    """The keys of problem.toml, of `foreign` only those that the answer decides.
+    """The keys of problem.toml; of the table `foreign`, only the keys that the answer decides.
 
     Raises:
         NotImportedError: the problem cannot be stated.
@@ -54,7 +54,7 @@ def draft(problem: ForeignProblem, answer: Answer) -> dict[str, Any]:
 
 
 def _memory(answer: Answer) -> dict[str, int]:
-    """The limit of host memory, where the usual one may be too low."""
+    """The limit on host memory, if the default may be too low."""
     needed = _HOST_BYTES
     if answer.weight_bytes > _HOST_BYTES // 4:
         needed = -(-(4 * answer.weight_bytes + _HOST_BYTES) // _GIB) * _GIB
@@ -65,7 +65,7 @@ def _memory(answer: Answer) -> dict[str, int]:
 
 
 def _arguments_of_cases(state: ProblemDraft) -> None:
-    """Whole numbers that every case gives become parameters, anything else options."""
+    """Integers that every case has become parameters; any other argument becomes an option."""
     cases = state.problem.cases
     whole = [name for name in _argument_names(cases) if all(type(case.get(name)) is int for case in cases)]
     if unusable := next((name for name in whole if not valid(name)), None):
@@ -91,7 +91,7 @@ def _tensor(state: ProblemDraft, tensor: DraftedTensor) -> dict[str, Any]:
 
 
 def _row_major(tensor: TensorFacts) -> bool:
-    """Whether it can be stated without strides. Dimensions that repeat their elements are stored in full here."""
+    """Whether the tensor needs no strides in problem.toml. Repeated elements (stride 0) are stored in full here."""
     dimensions = [*zip(tensor.shape, tensor.strides, strict=False)]
     if any(stride == 0 and size > 1 for size, stride in dimensions):
         return True

@@ -1,6 +1,6 @@
-"""Writes the folder of an imported problem: whole or not at all, and only if it can be loaded. Trusted.
+"""Writes the folder of an imported problem: completely or not at all, and only if it can be loaded. Trusted.
 
-A checkout outside the project is named in the project's settings, where imported problems look for it.
+The project's settings name a checkout outside the project, and imported problems look for it there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def refuse_existing(folder: Path, *, force: bool) -> None:
     """Check that a problem may be written there.
 
     Raises:
-        NotImportedError: something is there, and either `force` is not given, or it was not imported.
+        NotImportedError: something is there, and either `force` is false or it was not imported.
     """
     if not os.path.lexists(folder):
         return
@@ -80,7 +80,7 @@ def write(
 
 
 def _try(problem: ForeignProblem, keys: Mapping[str, Any]) -> None:
-    """Load it from a scratch folder: what cannot be graded is never written."""
+    """Load the problem from a scratch folder, so that one that cannot be graded is never written."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / problem.candidate.slug
         folder.mkdir()
@@ -102,7 +102,7 @@ def _toml(problem: ForeignProblem, keys: Mapping[str, Any], path: Callable[[Path
 
 
 def together(folder: Path, checkout: Path, project: Path) -> bool:
-    """Whether both are in the project, so that they are moved together; else a setting says where the checkout is."""
+    """Whether both are in the project, and so move together; otherwise a setting says where the checkout is."""
     return all(real(path).is_relative_to(real(project)) for path in (checkout, folder))
 
 
@@ -131,7 +131,7 @@ def name_checkout(settings: Settings, form: ForeignForm, checkout: Path, into: P
     key = written({setting: os.path.relpath(here, real(settings.root))})
     try:
         text = outside.text(file) if file.exists() else ""
-        file.write_text(key + text, encoding="utf-8")  # a key at the beginning is in no table
+        file.write_text(key + text, encoding="utf-8")  # at the beginning, a key belongs to no table
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(str(file), f"cannot be changed ({why})", f"set {variable}={here}") from None

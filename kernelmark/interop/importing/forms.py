@@ -44,7 +44,7 @@ class ProblemDraft:
     """The tensors by their id in the answer."""
 
     def parameter(self, values: Sequence[int | str], stem: str) -> str:
-        """The parameter that has these values, which is made if there is none."""
+        """The parameter with these values in the cases; it is made if there is none."""
         for name, known in self.parameters.items():
             if known == tuple(values):
                 return name
@@ -53,7 +53,7 @@ class ProblemDraft:
         return name
 
     def tensor(self, over_cases: Sequence[TensorFacts], name: str, role: str) -> DraftedTensor:
-        """The tensor with these facts, which is made with a name like the given one if its id was not met before.
+        """The tensor with these facts; if its id is new, the tensor is made, with `name` or a name like it.
 
         Raises:
             NotImportedError: the format has no such tensor.
@@ -72,7 +72,7 @@ class ProblemDraft:
         return self.tensors[key]
 
     def unused(self, wanted: str, *, numbered: bool = False) -> str:
-        """A valid name that nothing has, like the wanted one."""
+        """A valid and unused name: the wanted one, or one like it."""
         taken = {*self.parameters, *(tensor.name for tensor in self.tensors.values())}
         taken |= {name for options in self.options for name in options}
         stem = re.sub(r"[^A-Za-z0-9_]+", "_", wanted).lstrip("_0123456789")[:56] or "x"
@@ -94,7 +94,7 @@ Facts = Sequence[TensorFacts]
 
 
 def data_form(state: ProblemDraft) -> Form:
-    """The form of the data; notes every tensor in it as an input, or as an output if it is room for a result.
+    """The form of the data. Adds every tensor in it as an input, or as an output if a result is written to it.
 
     Raises:
         NotImportedError: the format has no such form.
@@ -113,7 +113,7 @@ def data_form(state: ProblemDraft) -> Form:
 
 
 def result_form(state: ProblemDraft) -> Form:
-    """The form of the result; notes the outputs that are no tensors of the data, whose form was made before.
+    """The form of the result, to be made after that of the data. Adds the outputs that are not tensors of the data.
 
     Raises:
         NotImportedError: the format has no such form.
@@ -133,7 +133,7 @@ def result_form(state: ProblemDraft) -> Form:
             free.remove(room[0])
             names[key] = state.tensors[room[0]].name
             return names[key]
-        # A kernel's result may be laid out in memory as it likes: the reference's strides are not asked for.
+        # A kernel's result may have any memory layout, so the reference's strides are dropped.
         moved = [case.model_copy(update={"id": f"result of {key}", "strides": ()}) for case in facts]
         names[key] = state.tensor(moved, f"out{len(names)}" if several else "out", "output").name
         return names[key]
@@ -166,7 +166,7 @@ class _Maker:
     tensor: Callable[[Facts, str], Form]
     """Gives the form of a tensor at a place in the value."""
     state: ProblemDraft | None = None
-    """Where parameters are noted; None: the value may hold tensors only."""
+    """Where parameters are added; None: the value may hold only tensors."""
 
     def form(self, nodes: Sequence[Description], place: str, names: Sequence[str] = ()) -> Form:
         """The form; `place` is the name of the value itself, and `names` are those of the members of a list."""
@@ -208,7 +208,7 @@ class _Maker:
 
 
 def _room_for_results(state: ProblemDraft) -> list[str]:
-    """The tensors of the data that are the outputs: those that results are, or have the size of, one for each result.
+    """The tensors of the data that are outputs: for each result, the tensor that it is, or one of its size.
 
     Raises:
         NotImportedError: a tensor of the data is returned, and it is unknown whether it is read as well.
@@ -226,7 +226,7 @@ def _room_for_results(state: ProblemDraft) -> list[str]:
     for facts in results:
         if facts[0].id not in state.tensors:
             free = [key for key in state.tensors if state.answer.filled.get(key) == "yes" and key not in room]
-            # Room of [1] for a sum, which is []: the call may write there, and what it returns is copied from there.
+            # A tensor of shape [1] may take a sum, whose shape is []: the result is copied from it.
             single = [key for key in free if _one_element(state.tensors[key].over_cases) and _one_element(facts)]
             room += (_alike(state, free, facts) or single)[:1]
     return room
@@ -237,9 +237,9 @@ def _one_element(facts: Facts) -> bool:
 
 
 def _alike(state: ProblemDraft, keys: Sequence[str], result: Facts) -> list[str]:
-    """Those of the data's tensors that have the result's shape; first the ones of its dtype.
+    """The tensors of the data that have the result's shape, those of its dtype first.
 
-    A reference may compute in more digits than the tensor has that a kernel is to fill.
+    A reference may compute with more precision than the tensor has that a kernel fills.
     """
     over = {key: state.tensors[key].over_cases for key in keys}
     shaped = [key for key in keys if [case.shape for case in over[key]] == [case.shape for case in result]]

@@ -1,6 +1,6 @@
-"""Finds the problems of a checkout of gpu-mode's reference-kernels, and reads what their files state.
+"""Finds the problems in a checkout of gpu-mode's reference-kernels, and reads their files.
 
-Trusted, over untrusted files: of a `task.yml` only plain values within bounds are read.
+Trusted code over untrusted files: a `task.yml` may hold only plain values within bounds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read(root: Path, candidate: Candidate) -> ForeignProblem:
     """The problem as its files state it.
 
     Raises:
-        NotImportedError: they state what cannot be graded here.
+        NotImportedError: it cannot be graded here.
     """
     task = parse_task(read_file(root, candidate.file, "task.yml")[1])
     if (language := task.get("lang", "py")) != "py":
@@ -81,7 +81,7 @@ def _listed(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Fore
 
 
 def _needed(listed: Mapping[str, ForeignFile]) -> tuple[ForeignFile, ...]:
-    """The reference and what it imports, in this order. The program that grades there, eval.py, is not needed."""
+    """The reference, then the files that it imports. The project's grader, eval.py, is not needed."""
     needed, waiting = set[str](), {_REFERENCE, *_SHOWN} & listed.keys()
     while waiting:
         needed.add(name := min(waiting))
@@ -103,7 +103,7 @@ def _imported(file: ForeignFile) -> set[str]:
 
 
 def _cases(task: Mapping[str, Any], key: str) -> tuple[Mapping[str, Any], ...]:
-    """The arguments of each case, without the seed: ours is secret."""
+    """The arguments of each case, without its seed: kernelmark draws a secret one."""
     entries = task.get(key)
     if not isinstance(entries, list) or not entries:
         raise NotImportedError(f"its task.yml has no {key}")
@@ -120,8 +120,8 @@ def _cases(task: Mapping[str, Any], key: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _limits(task: Mapping[str, Any]) -> dict[str, float]:
-    """Their time for all tests together is what a build, which may compile, gets here; that for all benchmarks is what
-    the timing of each gets.
+    """Their limit for all tests together becomes the limit of a build here, since a build may compile; their limit for
+    all benchmarks becomes that of timing each one.
     """
     limits = {}
     for key, ours, most_s in (("test_timeout", "build_s", _MOST_S), ("benchmark_timeout", "time_s", _MOST_TIMED_S)):
@@ -160,7 +160,7 @@ def parse_task(raw: bytes) -> dict[str, Any]:
 
 
 def _refuse_what_is_not_plain(text: str) -> None:
-    """Events come one by one and nothing is made of them, so that a bomb is refused before it goes off."""
+    """Read YAML events without building values from them, so that a document that would expand is refused before."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         if number > _EVENTS:

@@ -27,7 +27,7 @@ from pygments.util import ClassNotFound
 from harness.languages import LANGUAGES
 from harness.problem import schedule
 from leaderboard.publishing.site import paths
-from leaderboard.publishing.site.boards import speedup
+from leaderboard.publishing.site.boards import paired, speedup
 from leaderboard.publishing.site.charts.tiny import bar, spark
 from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.ranking import ACROSS_CARDS
@@ -148,11 +148,12 @@ def templates(compiled: Path, **shared: Any) -> Environment:
     )
     environment.filters.update(
         ns=duration,
-        median=lambda score: interval(score).partition(" [")[0],
-        bounds=lambda score: "[" + interval(score).partition(" [")[2],
-        ratio=ratio,
-        ratio_median=lambda value: ratio(value).partition(" [")[0],
-        ratio_bounds=lambda value: "[" + ratio(value).partition(" [")[2],
+        interval=lambda score: _halves(interval(score)),
+        median=lambda score: _halves(interval(score))[0],
+        bounds=lambda score: _halves(interval(score))[1],
+        ratio=lambda value: _halves(ratio(value)),
+        ratio_median=lambda value: _halves(ratio(value))[0],
+        ratio_bounds=lambda value: _halves(ratio(value))[1],
         date=date,
         moment=_moment,
         deadline=schedule.shown,
@@ -172,6 +173,7 @@ def templates(compiled: Path, **shared: Any) -> Environment:
         bar=bar,
         counted=counted,
         spark=spark,
+        paired_baseline=paired,
         speedup=speedup,
         **shared,
     )
@@ -188,6 +190,12 @@ def _shown(value: Any) -> Any:
 def code(text: str) -> Markup:
     """Untrusted text in one line, escaped, in which what stands between two backticks is shown as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_shown(text)))))
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """The median and the interval of a text such as `57.3 µs [57.1, 57.6]`, which pages show apart."""
+    median, _, bounds = text.partition(" [")
+    return median, f"[{bounds}"
 
 
 def _moment(moment: datetime) -> str:

@@ -114,8 +114,8 @@ class _Frame:
     def path(self, points: Iterable[Point]) -> str:
         """The points as the coordinates of an SVG path: `x y x y`."""
         column, row = self.column, self.row
-        places = " ".join([f"{column(x):.1f} {row(y):.1f}" for x, y in points])
-        return f"{places} ".replace(".0 ", " ").rstrip()
+        places = "".join([f"{column(x):.1f} {row(y):.1f} " for x, y in points])
+        return places.replace(".0 ", " ").rstrip()
 
 
 def plot(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -19,7 +18,8 @@ from leaderboard.publishing.site.charts import trace
 from leaderboard.publishing.site.document import RunDocument
 from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Kind, Site
-from leaderboard.record.archive import beside, location, present
+from leaderboard.record.archive import paths as archived
+from leaderboard.record.archive import present
 from leaderboard.record.fields import how_timed
 from leaderboard.standings.ranking import Row
 from leaderboard.text import kernels as kernel_table
@@ -91,6 +91,8 @@ def _page(site: Site, book: Book, run: str, placed: Placed | None, stand: Stand 
             **_instead(stand),
         )
         kernels, comparable = list(launched(verdict)), without_speedups(verdict)
+        tests = [(case, [output for output in case.outputs if output.max_error]) for case in verdict.tests]
+        outputs = [output for _, found in tests for output in found]
         return document, {
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
@@ -106,7 +108,9 @@ def _page(site: Site, book: Book, run: str, placed: Placed | None, stand: Stand 
             ],
             "environment": list(_environment(verdict)),
             "profiled": profiled,
-            "outputs": [output for case in verdict.tests for output in case.outputs if output.max_error],
+            "tests": tests,
+            "largest": bool(outputs),
+            "rms": any(output.rms_error for output in outputs),
             "right": sum(case.outcome is Outcome.ACCEPTED for case in verdict.tests),
             "share": line.share,
             "limits": " and ".join(sorted({b.roofline.limit for b in verdict.benchmarks if b.roofline})),
@@ -148,12 +152,11 @@ def command(site: Site, verdict: Verdict) -> str:
     slug = verdict.problem.slug
     kernel = site.kernel(slug, submission.sha256)
     try:
-        source = location(archive, slug, submission.author, submission.sha256, submission.name)
-        there = [path.relative_to(archive) for path in (source, *beside(archive, slug, submission))]
-        file, *others = [(Path(site.material.archive_name) / path).as_posix() for path in there]
+        found = archived(archive, slug, submission)
+        file, *others = (f"{site.material.archive_name}/{path.relative_to(archive)}" for path in found)
     except HarnessError:  # its slug or author is not a valid archive path
         file, others = "FILE", list(submission.beside or ())
-    if kernel is not None and not present(site.material.archive, slug, submission):
+    if kernel is not None and not present(archive, slug, submission):
         file, others = f"{site.material.reference_name}/{slug}/{kernel.name}", []
     words = ["submit", slug, file]
     for other in others:
