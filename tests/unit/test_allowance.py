@@ -160,11 +160,11 @@ def test_files_above_limits_are_skipped(recording: bool, competition: Path, comm
         )
         for each in ElementTree.parse(competition / "junit.xml").iter("testcase")
     }
-    told = {path.removeprefix("submissions/double/"): why for path, why in cases.items()}
-    assert (told["ada/a.py"], told["eve/c.py"]) == (None, None)
-    assert str(told["ada/b.py"]).startswith("quickfix (ada) has used 2 of 2 gradings in 24 hours")
+    reasons = {path.removeprefix("submissions/double/"): why for path, why in cases.items()}
+    assert (reasons["ada/a.py"], reasons["eve/c.py"]) == (None, None)
+    assert str(reasons["ada/b.py"]).startswith("quickfix (ada) has used 2 of 2 gradings in 24 hours")
     team = "is in a folder with the name of a team, quickfix; use a folder of your own; members: ada, bob"
-    assert str(told["quickfix/d.py"]).endswith(team)
+    assert str(reasons["quickfix/d.py"]).endswith(team)
     summary = (competition / "summary.md").read_text()
     assert "has used 2 of 2 gradings" in summary
     assert ("0 of 2 gradings" in summary) == recording

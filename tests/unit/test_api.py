@@ -49,9 +49,9 @@ def test_a_str_is_source_and_a_str_that_names_a_file_is_refused_with_a_hint(judg
         warnings.simplefilter("error")
         for source in [*sources, Path("kernel.py")]:
             kernelmark.grade("double", source)
-    with pytest.warns(UserWarning, match=r"pass Path\('kernel.py'\) to grade that file") as told:
+    with pytest.warns(UserWarning, match=r"pass Path\('kernel.py'\) to grade that file") as warned:
         kernelmark.grade("double", "kernel.py")
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     graded = [submission.source for _, submission, *_ in fake.asked if isinstance(submission, Submission)]
     assert graded == [*(each.encode() for each in sources), (project / "kernel.py").read_bytes(), b"kernel.py"]
 

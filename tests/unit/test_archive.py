@@ -40,14 +40,14 @@ def test_a_source_is_stored_byte_for_byte_under_its_hash_and_storing_again_chang
 
 def test_a_stored_source_is_found_and_a_changed_one_is_not(tmp_path):
     handed_in = submission("../<kernel>\u202e\0.py")
-    told = SubmissionId.of(handed_in)
-    assert not present(tmp_path, "softmax", told)
+    identity = SubmissionId.of(handed_in)
+    assert not present(tmp_path, "softmax", identity)
     path = archive(tmp_path, "softmax", handed_in)
-    assert present(tmp_path, "softmax", told)
-    assert stored(tmp_path, "softmax", told) == handed_in
+    assert present(tmp_path, "softmax", identity)
+    assert stored(tmp_path, "softmax", identity) == handed_in
     path.write_bytes(b"tampered")
     with pytest.raises(HarnessError, match="is not what was graded"):
-        stored(tmp_path, "softmax", told)
+        stored(tmp_path, "softmax", identity)
     with pytest.raises(HarnessError, match="holds something other than what was submitted"):
         archive(tmp_path, "softmax", handed_in)
     assert path.read_bytes() == b"tampered", "other content is never overwritten"
@@ -62,9 +62,9 @@ def test_a_source_that_an_earlier_version_stored_is_found_and_not_moved(tmp_path
     (new.parent / handed_in.sha256).rename(new.parent / handed_in.sha256[:16])
     before = files(tmp_path)
     assert archive(tmp_path, "softmax", handed_in) == earlier
-    told = SubmissionId.of(handed_in)
-    assert stored(tmp_path, "softmax", told) == handed_in
-    assert present(tmp_path, "softmax", told)
+    identity = SubmissionId.of(handed_in)
+    assert stored(tmp_path, "softmax", identity) == handed_in
+    assert present(tmp_path, "softmax", identity)
     names = listing(tmp_path, "softmax", "ada")
     assert listed(names, handed_in.sha256, "kernel.py")
     assert not listed(names, "0" * 64, "kernel.py")
@@ -85,10 +85,10 @@ def test_sources_whose_hashes_begin_alike_are_both_stored(tmp_path, monkeypatch)
 def test_a_name_that_cannot_stand_in_a_path_is_not_there(tmp_path, author):
     path = archive(tmp_path, "softmax", submission())
     assert path.is_file()
-    told = SubmissionId.of(submission()).model_copy(update={"author": author})
-    assert not present(tmp_path, "softmax", told)
+    identity = SubmissionId.of(submission()).model_copy(update={"author": author})
+    assert not present(tmp_path, "softmax", identity)
     with pytest.raises(HarnessError, match="cannot be the name of a directory"):
-        stored(tmp_path, "softmax", told)
+        stored(tmp_path, "softmax", identity)
 
 
 def test_many_at_once_store_it_once(tmp_path):

@@ -1,4 +1,4 @@
-"""What a batch of calls notices: writes beside the outputs, and into those of calls that were not made."""
+"""Checks of a batch of calls: writes next to the outputs, and into those of calls that were not made."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_write_into_a_call_that_was_not_made_is_found(batch: Batch, name: str)
 
 
 @pytest.mark.parametrize(
-    ("name", "written", "told"),
+    ("name", "written", "message"),
     [
         ("state", [-1], "wrote 1 byte outside its outputs, the first before `state`"),
         ("y", [401], "wrote beyond the end of `y`: 1 element (4 bytes), right behind it"),
@@ -71,13 +71,13 @@ def test_a_write_into_a_call_that_was_not_made_is_found(batch: Batch, name: str)
         ),
     ],
 )
-def test_a_write_next_to_an_output_is_found(batch: Batch, name: str, written: Sequence[int], told: str) -> None:
+def test_a_write_next_to_an_output_is_found(batch: Batch, name: str, written: Sequence[int], message: str) -> None:
     for byte in written:
         write(batch, name, call=2, byte=byte)
     batch.snapshot()
     out_of_bounds = batch.out_of_bounds(range(SETS))
     assert out_of_bounds is not None
-    assert (out_of_bounds.set, out_of_bounds.text) == (2, told)
+    assert (out_of_bounds.set, out_of_bounds.text) == (2, message)
 
 
 def test_arenas_are_given_back_where_memory_ends_after_the_first(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:

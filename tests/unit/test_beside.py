@@ -1,4 +1,4 @@
-"""Files beside a submission's own: their names, their limits, the hash over all, and where they are kept."""
+"""Additional files of a submission: their names and limits, the hash over all of them, and where they are stored."""
 
 from __future__ import annotations
 

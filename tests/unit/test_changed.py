@@ -1,4 +1,4 @@
-"""What a branch hands in: exactly its own files, by the folder's author, read from git and not from the checkout."""
+"""`grade --changed`: exactly the branch's own files, by the folder's author, read from git instead of the checkout."""
 
 from __future__ import annotations
 
@@ -131,11 +131,11 @@ def test_an_invalid_submission_does_not_stop_the_others(branch: Branch, path: st
     said = branch.grade("--format", "json")
     assert said.code == 2
     assert [each.author for each in branch.graded] == ["zoe"]
-    results = {each["path"]: each for each in items(said.out)}
+    results = {item["path"]: item for item in items(said.out)}
     refused = results.pop(path)
     assert (refused["exit_code"], refused["verdict"]) == (2, None)
     assert why in refused["message"]
-    assert [each["exit_code"] for each in results.values()] == [0]
+    assert [result["exit_code"] for result in results.values()] == [0]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_folder_with_a_file_of_its_name_is_one_submission(branch: Branch) -> N
     assert branch.grade().code == 0
     after = branch.commit({f"{folder}/common.h": "// 2\n", f"{folder}/fast.h": None}, "only headers")
     said = branch._replace(base=before).grade("--format", "json")
-    assert [(each["path"], each["exit_code"]) for each in items(said.out)] == [(f"{folder}/fast.cpp", 0)]
+    assert [(item["path"], item["exit_code"]) for item in items(said.out)] == [(f"{folder}/fast.cpp", 0)]
     beside = [(("common.h", b"// 1\n"), ("fast.h", b"// own\n")), (("common.h", b"// 2\n"),)]
     assert [(each.author, each.name, each.source, each.beside) for each in branch.graded] == [
         ("ada", "fast.cpp", files["fast.cpp"].encode(), each) for each in beside
@@ -225,7 +225,7 @@ def test_after_an_interruption_the_reports_still_name_every_submission(branch: B
     branch.hands_in(ada=RIGHT, bob="# interrupted\n", eve=RIGHT)
     said = branch.grade("--format", "json", "--junit", "j.xml")
     assert [each.author for each in branch.graded] == ["ada", "bob"]
-    assert [each["exit_code"] for each in items(said.out)] == [0, 130, 130]
+    assert [item["exit_code"] for item in items(said.out)] == [0, 130, 130]
     assert branch.counts() == ["3", "0", "2"]
 
 
@@ -283,7 +283,7 @@ def test_results_are_printed_without_a_writable_summary(branch: Branch, monkeypa
     branch.hands_in(zoe=RIGHT)
     said = branch.grade("--format", "json", "--summary", "kernelmark.toml/summary.md")
     assert (said.code, "kernelmark.toml/summary.md cannot be written (" in said.err) == (2, True)
-    assert [each["path"] for each in items(said.out)] == ["submissions/double/zoe/kernel.py"]
+    assert [item["path"] for item in items(said.out)] == ["submissions/double/zoe/kernel.py"]
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,13 @@ def test_a_case_at_its_limit_is_drawn_on_the_roof_of_its_dtype(calibrated: bool)
         run("ada", *(timed(name, calibration, dtype, limits[name], 1.0) for name, dtype in dtypes.items())),
         run("bob", timed("half", calibration, "float16", "arithmetic", 0.5)),
     ]
-    told = figure.roofline(runs, "NVIDIA H200", calibration if calibrated else None, dtypes, PALETTE, "../")
-    assert told is not None
+    chart = figure.roofline(runs, "NVIDIA H200", calibration if calibrated else None, dtypes, PALETTE, "../")
+    assert chart is not None
     since = "calibrated 2026-01-01" if calibrated else "as its verdicts say"
-    assert told.caption == (f"Roofline of NVIDIA H200, {since}: memory 100 GB/s; float16 8 TFLOP/s; float32 1 TFLOP/s.")
-    root = fromstring(told.picture)
+    assert chart.caption == (
+        f"Roofline of NVIDIA H200, {since}: memory 100 GB/s; float16 8 TFLOP/s; float32 1 TFLOP/s."
+    )
+    root = fromstring(chart.picture)
     memory, half, single = (places(each) for each in root.iter(f"{SVG}g") if each.get("class") == "s-roof")
     level_half, level_single = half[1], single[1]
     marks = {mark.findtext(f"{SVG}title", ""): mark for mark in root.iter(f"{SVG}a")}
@@ -123,20 +125,22 @@ def test_bars_of_a_case_begin_at_zero_and_are_as_long_as_their_times() -> None:
 
 
 def test_the_overview_has_each_case_as_multiples_of_its_fastest() -> None:
-    told = cases.overview(["half", "single"], [row("ada", 1000, 300), row("bob", 1500, 200)], PALETTE, "")
-    assert told is not None
-    titles = [mark.findtext(f"{SVG}title", "").rpartition(", ")[2] for mark in fromstring(told.picture).iter(f"{SVG}a")]
+    chart = cases.overview(["half", "single"], [row("ada", 1000, 300), row("bob", 1500, 200)], PALETTE, "")
+    assert chart is not None
+    titles = [
+        mark.findtext(f"{SVG}title", "").rpartition(", ")[2] for mark in fromstring(chart.picture).iter(f"{SVG}a")
+    ]
     assert titles == ["1.000 × the fastest", "1.500 × the fastest", "1.500 × the fastest", "1.000 × the fastest"]
     assert cases.overview(["half"], [row("ada", 1000), row("eager", 500, baseline=True)], PALETTE, "") is None
 
 
 def test_a_teams_kernel_has_the_colour_of_who_wrote_it() -> None:
     rows = [row("quickfix", 1000, author="bob"), row("ada", 2000)]
-    told = cases.overview(["half"], rows, PALETTE, "")
-    assert told is not None
-    for picture in (told.picture, cases.case(0, "half", rows, PALETTE, "")):
+    chart = cases.overview(["half"], rows, PALETTE, "")
+    assert chart is not None
+    for picture in (chart.picture, cases.case(0, "half", rows, PALETTE, "")):
         marks = fromstring(picture).iter(f"{SVG}a")
-        assert [each.get("class", "").split()[-1] for each in marks] == ["by2", "by1"]
+        assert [mark.get("class", "").split()[-1] for mark in marks] == ["by2", "by1"]
 
 
 @pytest.mark.parametrize(

@@ -116,14 +116,14 @@ def test_paths_select_a_project(run: Command, judge: Answering, project: Path, m
 
 
 @pytest.mark.parametrize(
-    ("test", "told"),
+    ("test", "message"),
     [("smal", "test 'smal' is not one of double; did you mean `small`?"), ("secret", "known: `small`")],
 )
-def test_unknown_and_hidden_tests_cannot_be_run_alone(run: Command, judge: Answering, test: str, told: str) -> None:
+def test_unknown_and_hidden_tests_cannot_be_run_alone(run: Command, judge: Answering, test: str, message: str) -> None:
     fake = judge(accepted())
     ended = run("check", "double", "kernel.py", "--only", "small", "--only", test)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert told in ended.err
+    assert message in ended.err
     assert not fake.asked
 
 
@@ -165,7 +165,7 @@ def test_a_harness_failure_is_retried_once(
 
 
 @pytest.mark.parametrize(
-    ("errors", "code", "told"),
+    ("errors", "code", "message"),
     [
         ((HarnessError("first"), HarnessError("second", "call us")), 7, "second; call us"),
         ((UsageError("reference.py:3", "returns nothing"),), 2, "reference.py:3: returns nothing"),
@@ -173,12 +173,12 @@ def test_a_harness_failure_is_retried_once(
     ids=["ours, twice", "the user's, once"],
 )
 def test_a_failed_command_records_nothing(
-    run: Command, judge: Answering, project: Path, errors: tuple[Exception, ...], code: int, told: str
+    run: Command, judge: Answering, project: Path, errors: tuple[Exception, ...], code: int, message: str
 ) -> None:
     fake = judge(*errors, accepted())
     ended = run("submit", "double", "kernel.py")
     assert (ended.code, ended.out, len(fake.asked)) == (code, "", len(errors))
-    assert ended.err.endswith(f"kernelmark: error: {told}\n")
+    assert ended.err.endswith(f"kernelmark: error: {message}\n")
     assert recorded(project) == []
 
 

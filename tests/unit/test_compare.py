@@ -1,4 +1,4 @@
-"""`kernelmark compare`: what is graded beside what, with a judge that gives prepared answers."""
+"""`kernelmark compare`: which source is graded against which, with a judge that gives prepared answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def beside(low: float, median: float, high: float) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("interval", "told"),
+    ("interval", "pattern"),
     [
         ((1.1, 1.2, 1.3), "faster"),
         ((0.7, 0.8, 0.9), "slower"),
@@ -28,7 +28,7 @@ def beside(low: float, median: float, high: float) -> Verdict:
     ],
 )
 def test_one_file_is_graded_against_another(
-    project: Path, run: Command, judge: Answering, interval: tuple[float, float, float], told: str
+    project: Path, run: Command, judge: Answering, interval: tuple[float, float, float], pattern: str
 ) -> None:
     (project / "other.py").write_text("def twice(x, y): y.copy_(x + x)\n")
     asked = judge(beside(*interval))
@@ -37,7 +37,7 @@ def test_one_file_is_graded_against_another(
     assert [other.name for other in asked.setup.baselines] == ["other.py"]
     assert asked.setup.effort == "quick"
     assert "against     other.py by ada" in said.out
-    assert re.match(rf"{told}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\.py\n", said.out)
+    assert re.match(rf"{pattern}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\.py\n", said.out)
     assert not (project / "leaderboard").exists(), "nothing is recorded"
 
 

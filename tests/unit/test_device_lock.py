@@ -1,4 +1,4 @@
-"""Gradings on one GPU take turns, and those on the CPU; on another GPU nobody waits."""
+"""Gradings on one device take turns; gradings on different devices do not wait for each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of a device: who used it up, when it is released, what of it is new, and what the judge plans with it."""
+"""A device's memory: who used it up, when it is released, what is new in it, and how the judge plans with it."""
 
 from __future__ import annotations
 

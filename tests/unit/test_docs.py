@@ -1,4 +1,4 @@
-"""What the documents say exists: links, commands, modules, and no path of whoever wrote them."""
+"""What the documents mention exists: links, commands and modules; and they hold no path of their author's machine."""
 
 from __future__ import annotations
 

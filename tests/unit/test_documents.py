@@ -87,7 +87,7 @@ def test_an_error_is_a_document_with_the_same_status(
     assert (said.code, error["code"]) == (status, code)
     assert error["message"].startswith(message)
     assert remedy in error["remedy"]
-    assert (plain.code, plain.err, plain.out) == (said.code, said.err, ""), "people are told the same"
+    assert (plain.code, plain.err, plain.out) == (said.code, said.err, ""), "people read the same"
 
 
 def test_an_unrecorded_result_is_one_document(run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,10 +127,10 @@ def test_the_commands_of_a_record_follow_their_schemas(run: Command, judge: Answ
     assert valid(run("show", "abd", "--format", "json").out)["run"] == second.run
     moderated = run("moderate", "annotate", "abc", "--actor", "grace", "--reason", "see", "--format", "json")
     assert valid(moderated.out)["action"] == "annotate"
-    assert [each["directory"] for each in items(run("problems", "list", "--format", "json").out)] == [
+    assert [item["directory"] for item in items(run("problems", "list", "--format", "json").out)] == [
         "problems/closed", "problems/double",
     ]  # fmt: skip
-    assert [each["path"] for each in items(run("verify", "--format", "json").out)] == [
+    assert [item["path"] for item in items(run("verify", "--format", "json").out)] == [
         "leaderboard/results/double.jsonl"
     ]
     assert valid(run("export", "--out", "record", "--format", "json").out)["verdicts"] == 2
@@ -152,7 +152,7 @@ def test_audit_documents_follow_their_schemas(run: Command, monkeypatch: pytest.
     monkeypatch.setattr(selftest, "choose", lambda *_: [])
     monkeypatch.setattr(selftest, "attempt_all", lambda *_: trials)
     said = run("audit", "--self-test", "--format", "json")
-    assert (said.code, [each["ending"] for each in valid(said.out)["trials"]]) == (7, ["accepted", "rejected"])
+    assert (said.code, [trial["ending"] for trial in valid(said.out)["trials"]]) == (7, ["accepted", "rejected"])
 
 
 def test_every_outcome_doubt_and_term_is_explained(run: Command) -> None:
@@ -176,9 +176,9 @@ def test_every_outcome_doubt_and_term_is_explained(run: Command) -> None:
     ],
 )
 def test_a_word_is_found_however_it_is_spelled(asked: list[str], status: int, said: str, run: Command) -> None:
-    told = run("explain", *asked)
-    assert told.code == status
-    assert said in (told.err if status else told.out)
+    answer = run("explain", *asked)
+    assert answer.code == status
+    assert said in (answer.err if status else answer.out)
 
 
 def test_paths_are_those_of_the_project_or_of_the_home(

@@ -1,4 +1,4 @@
-"""Element types that torch barely computes with: as numbers and back, rounded, compared and hidden from nobody."""
+"""Element types that torch hardly computes with: conversion, rounding, comparison and display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exported tables: the same rows in both formats, by the schema that stands beside them, ranked as the board is."""
+"""The exported tables: the same rows in both formats, by the published schema, ranked like the board."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def test_a_replayed_case_has_nulls_for_what_only_rounds_have(exported: Path) -> 
     rounds = dict.fromkeys("abcde", ("calls", "calls"))
     assert timing == {**rounds, "f": ("replayed", "replayed"), "9": ("calls", "replayed")}
     rows = [row for row in pq.read_table(exported / "cases.parquet").to_pylist() if row["stage"] == "benchmark"]
-    told = ("mode", "median_ns", "rounds", "stop_reason")
+    columns = ("mode", "median_ns", "rounds", "stop_reason")
     clocks = ("overhead_ns", "overhead_error_ns")
     replayed = [row for row in rows if row["run"] == "f" * 16]
-    assert [[row[name] for name in told] for row in replayed] == [["replayed", 700, 40, "converged"]] * 4
+    assert [[row[name] for name in columns] for row in replayed] == [["replayed", 700, 40, "converged"]] * 4
     assert {row[name] for row in replayed for name in clocks} == {None}
     assert None not in {row[name] for row in rows if row["run"] != "f" * 16 for name in clocks}
 

@@ -1,4 +1,4 @@
-"""A fleet of several machines without any: what does not need ray, and the plan whose workers come and go."""
+"""A fleet of several machines: what works without Ray, and a pool whose workers come and go."""
 
 from __future__ import annotations
 

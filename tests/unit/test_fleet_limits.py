@@ -1,4 +1,4 @@
-"""The limits a day of a fleet that records: jobs in flight count, and what is not recorded is given back."""
+"""Daily limits in a fleet that records: jobs in flight count, and unrecorded ones are given back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's process, from the dispatcher's side, with a program in its place that says and does what a test wants."""
+"""A worker's process as the dispatcher sees it, played by a program that does what the test says."""
 
 from __future__ import annotations
 

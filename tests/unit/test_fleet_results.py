@@ -1,4 +1,4 @@
-"""What a fleet's results are: copies for duplicates, verdicts that are recorded once, and those of an earlier try."""
+"""A fleet's results: copies for duplicates, verdicts that are recorded once, and those of an earlier run."""
 
 from __future__ import annotations
 

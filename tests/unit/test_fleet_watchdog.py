@@ -1,4 +1,4 @@
-"""A worker that hangs is ended, with the stacks of its threads; one that moves on is not."""
+"""A worker that hangs is ended and shows the stacks of its threads; one that makes progress is not."""
 
 from __future__ import annotations
 

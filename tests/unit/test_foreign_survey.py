@@ -94,5 +94,5 @@ def test_a_row_says_whether_the_interval_holds_one() -> None:
     assert (row["holds_one"], row["speedup"], row["doubts"]) == (False, [1.02, 1.01, 1.05], ["drift"])
     ratio["low"] = 0.99
     assert foreign_survey._row(json.dumps({**verdict, "doubts": []}), "", 0)["holds_one"]
-    told = foreign_survey._row("", "a\nkernelmark: error: what", 7)
-    assert told == {"outcome": "error", "message": "kernelmark: error: what"}
+    failure = foreign_survey._row("", "a\nkernelmark: error: what", 7)
+    assert failure == {"outcome": "error", "message": "kernelmark: error: what"}

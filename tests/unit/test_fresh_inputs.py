@@ -1,4 +1,4 @@
-"""Inputs for one replayed call after the other, on the CPU: where they lie, and what is there before a call."""
+"""Inputs of replayed calls, on the CPU: their places in memory, and what is there before each call."""
 
 from __future__ import annotations
 

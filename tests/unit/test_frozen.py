@@ -72,9 +72,9 @@ def shown(project: Path, said: str) -> bool:
     written = [file for name in ("leaderboard/BOARD.md", "marks.csv") for file in project.glob(name)]
     folders = ("leaderboard/boards", "site", "feedback", "exported")
     written += [file for folder in folders for file in (project / folder).rglob("*") if file.is_file()]
-    told = said + "".join(file.read_bytes().decode(errors="replace") for file in written)
-    told = told.replace(f"run {HIDDEN}: was graded after its board was frozen", "").replace(f"run {HIDDEN[:6]}", "")
-    return any(word in told for word in (HIDDEN, "41.2 µs", "41234"))
+    text = said + "".join(file.read_bytes().decode(errors="replace") for file in written)
+    text = text.replace(f"run {HIDDEN}: was graded after its board was frozen", "").replace(f"run {HIDDEN[:6]}", "")
+    return any(word in text for word in (HIDDEN, "41.2 µs", "41234"))
 
 
 @pytest.mark.parametrize("given", EVERY, ids=" ".join)

@@ -1,4 +1,4 @@
-"""Inputs made by a problem's `generate`: what it may return, what the judge keeps of it, what the lint says of it."""
+"""Inputs made by a problem's `generate`: what it may return, what the judge copies, and what the lint reports."""
 
 from __future__ import annotations
 
@@ -284,5 +284,5 @@ def said(problem: Problem) -> list[LintFinding]:
 def test_the_lint_says_what_does_not_follow_from_the_seed(tmp_path: Path, generate: str, level: str, what: str) -> None:
     finding, *notes = sorted(said(written(tmp_path, generate)), key=lambda each: each.level == "note")
     assert (finding.level, what in finding.what) == (level, True)
-    assert {each.level for each in notes} <= {"note"}
+    assert {note.level for note in notes} <= {"note"}
     assert level != "note" or finding.cases == ("empty",)

@@ -1,4 +1,4 @@
-"""`kernelmark grade-many`: each line has one result, also after a kill, whatever it holds."""
+"""`kernelmark grade-many`: each line gets one result, whatever it holds and even after a kill."""
 
 from __future__ import annotations
 

@@ -366,9 +366,9 @@ def test_the_time_of_submission_counts_not_the_time_of_grading(closed: Path, cou
 def test_a_table_of_moments_names_authors_in_any_of_their_forms(closed: Path, course: Course) -> None:
     kims, others = ("Kim Lee_1", "Kim Lee_2", "Kim Lee_3"), ("李雷_20109", "Иван_20110", "王芳_20111", "20110_5")
     place = folder(course.folder, {f"more/{name}{MOODLE}/k.py": KERNEL for name in (*kims, *others)}) / "more"
-    told = (f"Kim Lee_1{MOODLE}", "Kim-Lee-2", "李雷", "20110", f"王芳_20111{MOODLE}")
+    names = (f"Kim Lee_1{MOODLE}", "Kim-Lee-2", "李雷", "20110", f"王芳_20111{MOODLE}")
     late = (DEADLINE + timedelta(hours=30)).isoformat()
-    course.handed_in([*((name, late) for name in told), ("Kim Lee", DEADLINE.isoformat())])
+    course.handed_in([*((name, late) for name in names), ("Kim Lee", DEADLINE.isoformat())])
     course.judge(*(accepted(run=str(number) * 16) for number in range(5)))
     course.grade(place, "--handed-in", "in.csv", "--no-record")
     assert {row["author"]: row["late_days"] for row in course.marks()} == {

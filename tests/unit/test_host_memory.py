@@ -1,4 +1,4 @@
-"""Inputs in the host's memory: their arena, what the driver is asked for it, and what of timing they change."""
+"""Inputs in host memory: their arena, the calls to the driver, and their effect on timing."""
 
 from __future__ import annotations
 

@@ -75,20 +75,10 @@ def test_the_first_number_of_a_key_whose_entries_are_alike_counts() -> None:
         ((X, 1), [X, 1]),
     ],
     ids=[
-        "a gap",
-        "from 1",
-        "none in one case",
-        "other shapes",
-        "other dtypes",
-        "other strides",
-        "one tensor twice",
-        "numbers",
-        "leading zeros",
-        "a key that means something else",
-        "a list",
-        "another kind",
+        "a gap", "from 1", "none in one case", "other shapes", "other dtypes", "other strides", "one tensor twice",
+        "numbers", "leading zeros", "a key that means something else", "a list", "another kind",
     ],
-)
+)  # fmt: skip
 def test_entries_with_different_numbering_are_not_folded(one: Any, other: Any) -> None:
     assert not same_structure(one, other)
 

@@ -1,4 +1,4 @@
-"""The index of a ledger: the ledger is believed, whatever happened to the index."""
+"""The index of a ledger: whatever happens to the index, the ledger decides."""
 
 from __future__ import annotations
 

@@ -39,11 +39,11 @@ def ledger(competition: Path) -> JsonlLedger:
 
 
 def test_an_honest_ledger_has_no_fault_and_every_entry_is_accounted_for(ledger: JsonlLedger, command: Command) -> None:
-    told = "3 verdicts on the current problem, 1 on earlier versions of it"
-    assert command("verify")[:2] == (0, f"double.jsonl: 4 entries, {told}\n")
+    counts = "3 verdicts on the current problem, 1 on earlier versions of it"
+    assert command("verify")[:2] == (0, f"double.jsonl: 4 entries, {counts}\n")
     run = next(ledger.read()).verdict.run
     assert command("moderate", "annotate", run, "--actor", "grace", "--reason", "why").code == 0
-    assert command("verify").out == f"double.jsonl: 5 entries, {told}, 1 other\n"
+    assert command("verify").out == f"double.jsonl: 5 entries, {counts}, 1 other\n"
 
 
 def test_a_place_without_a_ledger_is_named(command: Command, competition: Path) -> None:

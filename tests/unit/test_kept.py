@@ -1,4 +1,4 @@
-"""The folder of kept files: least recently used ones go first, and whatever is wrong with it costs time alone."""
+"""The cache folder: the least recently used files go first, and a fault in it only costs time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers of one device share the times of baselines: each is measured once, whoever is killed meanwhile."""
+"""Workers of one device share the times of baselines: each is measured once, even if a worker is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large copy becomes parts that cover it, one after the other, between what came before it and what waits for it."""
+"""A large copy is split into parts in a row, between what came before the copy and what waited for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launch in Triton's interpreter is given up if it would not be done in the time of its call."""
+"""A launch in Triton's interpreter is given up if it cannot be done in the time of its call."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def ran(launches: _Launches, clock: SimpleNamespace, programs: int, seconds: flo
         try:
             launches.next_program()
         except TooSlow as error:
-            told = f"{done} of the {programs} programs of a launch ran in the time that is left"
-            return done if str(error) == told else -1
+            message = f"{done} of the {programs} programs of a launch ran in the time that is left"
+            return done if str(error) == message else -1
         clock.now += seconds
     return programs
 

@@ -39,8 +39,8 @@ def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: i
     resolved = problem.resolve(problem.benchmarks[case])
     *declared, bind = Layout(resolved).commands(resolved, problem.parameters, sets=2, seed=7)
     assert len(declared) == frames
-    told = [argument for each in declared for argument in each.arguments]
-    assert [argument.name for argument in told] == [tensor.name for tensor in resolved.tensors]
+    sent = [argument for each in declared for argument in each.arguments]
+    assert [argument.name for argument in sent] == [tensor.name for tensor in resolved.tensors]
     for command in (*declared, bind):
         assert frame.decode(frame.encode(1, command), commands.COMMANDS) == (1, command)
 

@@ -1,4 +1,4 @@
-"""Folders and archives as platforms lay them out: whose a submission is, and what is refused."""
+"""Folders and archives as learning platforms make them: the author of each submission, and what is refused."""
 
 from __future__ import annotations
 

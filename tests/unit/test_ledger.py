@@ -1,4 +1,4 @@
-"""The ledger: what a line is, what survives damage, and what is said about it."""
+"""The ledger: the format of a line, what survives damage, and what is reported about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of gradings count as left behind."""
+"""What counts as left behind by the tests of gradings."""
 
 from __future__ import annotations
 

@@ -252,11 +252,11 @@ def test_unexamined_cases_and_missing_hidden_tests_are_reported(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("elements", "told"), [("200_000_000", False), ("300_000_000", True), ("3_000_000_000", False)]
+    ("elements", "noted"), [("200_000_000", False), ("300_000_000", True), ("3_000_000_000", False)]
 )
-def test_tensors_so_large_that_offsets_may_soon_overflow_are_noted(tmp_path: Path, elements: str, told: bool) -> None:
+def test_tensors_so_large_that_offsets_may_soon_overflow_are_noted(tmp_path: Path, elements: str, noted: bool) -> None:
     notes = [finding.what for finding in found(tmp_path / "p", [("8192", elements)]) if finding.level == "note"]
-    assert any("offsets of 32 bits are never seen to overflow" in what for what in notes) is told
+    assert any("offsets of 32 bits are never seen to overflow" in what for what in notes) is noted
 
 
 def test_tf32_rounds_to_ten_bits_to_nearest_even_and_keeps_what_is_not_finite() -> None:

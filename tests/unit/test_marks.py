@@ -29,12 +29,12 @@ KERNEL = "def twice(x, y): y.copy_(2 * x)\n"
 
 
 def recorded(
-    author: str, make: Callable[..., Verdict] = accepted, text: str = "", problem: str = "", **told: object
+    author: str, make: Callable[..., Verdict] = accepted, text: str = "", problem: str = "", **changes: object
 ) -> str:
     """Record a verdict on the problem as it is, or was; returns its run."""
     submission = Submission.of(KERNEL + text, "py", author=author, name="kernel.py")
     of = {"problem": "double", "problem_sha256": problem or load(Path("problems/double")).sha256}
-    verdict = make(submission=submission, protocol=PROTOCOL, **of, **told)
+    verdict = make(submission=submission, protocol=PROTOCOL, **of, **changes)
     recording.record(Settings.load(), submission, verdict)
     return verdict.run
 
@@ -128,7 +128,7 @@ def test_a_team_has_one_mark_for_all_its_members(competition: Path, command: Com
 
 
 @pytest.mark.parametrize(
-    ("action", "reason", "told"),
+    ("action", "reason", "expected"),
     [
         ("late", "2 days late, factor 0.8: handed in 2026-12-02 01:30 UTC+01:00, deadline 2026-11-30 23:59 UTC+01:00",
          ("2026-12-02T01:30:00+01:00", "2", "0.8")),
@@ -140,7 +140,7 @@ def test_a_team_has_one_mark_for_all_its_members(competition: Path, command: Com
     ],
 )  # fmt: skip
 def test_the_recorded_remark_says_how_late_a_submission_was(
-    competition: Path, command: Command, action: str, reason: str, told: tuple[str, ...]
+    competition: Path, command: Command, action: str, reason: str, expected: tuple[str, ...]
 ) -> None:
     at = datetime(2026, 11, 1, 10, tzinfo=UTC)
     if action == "annotate":  # a late one would be no match for an earlier one, which ranks
@@ -149,7 +149,7 @@ def test_the_recorded_remark_says_how_late_a_submission_was(
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
     ledger.moderate(Moderation(run=run, action=action, actor="late policy", reason=reason, created_at=at))
     row = marks(command)["ada"]
-    assert (row["handed_in"], row["late_days"], row["factor"]) == told
+    assert (row["handed_in"], row["late_days"], row["factor"]) == expected
 
 
 RULE = """
@@ -181,8 +181,8 @@ def test_points_follow_from_the_rule_of_the_project_or_of_the_problem(competitio
     found = {author: row["points"] for author, row in marks(command).items()}
     assert found == {"ada": "12", "bob": "5", "cyd": "13.5", "dan": "0", "eve": "", "fay": "10", "gil": "10"}
     assert command("marks", "double", "--feedback", "feedback").code == 0
-    told = "points      13.5 of 15.5 (tests 8 of 10, speedup from 1 × 2 of 2, speedup from 1.5 × 3.5 of 3.5)\n"
-    assert told in (competition / "feedback/cyd.txt").read_text()
+    expected = "points      13.5 of 15.5 (tests 8 of 10, speedup from 1 × 2 of 2, speedup from 1.5 × 3.5 of 3.5)\n"
+    assert expected in (competition / "feedback/cyd.txt").read_text()
     assert "points" not in (competition / "feedback/eve.txt").read_text()
 
     toml = competition / "problems/double/problem.toml"
@@ -235,18 +235,18 @@ def test_a_factor_of_0_leaves_no_points_even_for_the_least_speedup(project: Path
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "expected"),
     [
         ("[marks]\ntest = 3\n", "key `marks.test`: unknown key; did you mean `tests`"),
         ("[marks]\ntests = 'all'\n", "key `marks.tests`"),
         ("[marks]\ntests = 1\nspeedup = [{ from = 1, points = 2 }]\n", "key `marks.speedup.0.from`: unknown key"),
     ],
 )
-def test_an_invalid_marking_rule_is_named(competition: Path, command: Command, rule: str, told: str) -> None:
+def test_an_invalid_marking_rule_is_named(competition: Path, command: Command, rule: str, expected: str) -> None:
     configured(competition, rule)
     said = command("marks", "double")
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert told in said.err
+    assert expected in said.err
 
 
 def test_a_problem_without_a_record_has_no_marks(command: Command) -> None:

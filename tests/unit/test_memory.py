@@ -1,4 +1,4 @@
-"""How much memory the judge takes beside the tensors that it compares and times, counted on the CPU."""
+"""How much memory the judge needs besides the tensors that it compares and times, counted on the CPU."""
 
 from __future__ import annotations
 

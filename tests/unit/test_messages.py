@@ -25,19 +25,9 @@ _OTHERS = (
     "harness/sandbox/bwrap.py",
 )
 FOREIGN = {
-    "--cached",
-    "--default-stream",
-    "--force-reinstall",
-    "--index-url",
-    "--privileged",
-    "--quiet",
-    "--resources",
-    "--seccomp",
-    "--to",
-    "--unshallow",
-    "--unshare-all",
-    "--upgrade",
-}
+    "--cached", "--default-stream", "--force-reinstall", "--index-url", "--privileged", "--quiet", "--resources",
+    "--seccomp", "--to", "--unshallow", "--unshare-all", "--upgrade",
+}  # fmt: skip
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*\b")
 _COMMAND = re.compile(r"`((?:kernelmark|submit) [^`]*)`")
 _PLACEHOLDER = re.compile(r"\b(FILE|PROBLEM|SLUG)\b")
@@ -57,7 +47,7 @@ def texts() -> Iterator[tuple[str, str]]:
 def _texts(module: ast.Module) -> Iterator[tuple[int, str]]:
     for node in (inner for statement in module.body[1:] for inner in ast.walk(statement)):  # without its docstring
         if isinstance(node, ast.JoinedStr):
-            parts = (str(each.value) if isinstance(each, ast.Constant) else "x" for each in node.values)
+            parts = (str(value.value) if isinstance(value, ast.Constant) else "x" for value in node.values)
             yield node.lineno, "".join(parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
@@ -85,7 +75,7 @@ def test_every_command_that_a_text_mentions_exists_with_its_options() -> None:
             command: click.Command = submit if name == "submit" else main
             while isinstance(command, click.Group) and words and words[0] in command.commands:
                 command = command.commands[words.pop(0)]
-            flags = {each.partition("=")[0] for each in words if each.startswith("--")}
+            flags = {word.partition("=")[0] for word in words if word.startswith("--")}
             if flags - options(command) or (command is main and words and not words[0].startswith(("-", "x", "{"))):
                 wrong.append((at, line))
     assert wrong == []
@@ -100,15 +90,15 @@ def test_no_message_names_a_file_by_a_placeholder() -> None:
 
 
 @pytest.mark.parametrize("reason", ["budget", "unstable"])
-def test_a_profile_recommends_no_option_that_it_lacks(reason: str) -> None:
+def test_a_profile_recommends_only_its_own_options(reason: str) -> None:
     own = next(options(command) for path, command in commands(main) if path == "profile")
     result = accepted(modes=["calls"], effort="quick")
-    cases = tuple(each.model_copy(update={"stop_reason": reason}) for each in result.benchmarks)
+    cases = tuple(benchmark.model_copy(update={"stop_reason": reason}) for benchmark in result.benchmarks)
     score = result.score and result.score.model_copy(update={"confidence": 0.5})
     result = result.model_copy(update={"benchmarks": cases, "score": score})
     cut = failed(message="no").model_copy(update={"log": "a line\n" * 1000})
-    for told in (profiles.measured(result), show.verdict(cut, record=False, profiled=True)):
-        lines = "\n".join(told)
+    for shown in (profiles.measured(result), show.verdict(cut, record=False, profiled=True)):
+        lines = "\n".join(shown)
         assert "`kernelmark bench" in lines or "kernelmark bench --format json" in lines
         assert set(_OPTION.findall(re.sub(r"kernelmark bench [^`\n]*", "", lines))) <= own
 

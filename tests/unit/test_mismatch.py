@@ -1,4 +1,4 @@
-"""What a wrong output's record says; every hint is tested with cases that show it and cases that do not."""
+"""The record of a wrong output; each hint is tested with errors that show it and with errors that do not."""
 
 from __future__ import annotations
 

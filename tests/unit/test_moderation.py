@@ -1,4 +1,4 @@
-"""Moderation: what events do to the standings, that the last one wins, and that nothing is ever rewritten."""
+"""Moderation: the effect of events on the standings; the last one wins, and nothing is rewritten."""
 
 from __future__ import annotations
 
@@ -356,16 +356,16 @@ def test_an_event_is_listed_and_undone_by_its_id(ledger: JsonlLedger, command: C
 
 
 @pytest.mark.parametrize(
-    ("event", "told"),
+    ("event", "message"),
     [("ffff", "event 'ffff' was never recorded here"), ("", "event '' was never"), ("late", "says how late a run was")],
 )
-def test_impossible_undo_gets_one_line(ledger: JsonlLedger, command: Command, event: str, told: str) -> None:
+def test_impossible_undo_gets_one_line(ledger: JsonlLedger, command: Command, event: str, message: str) -> None:
     late = accepted(run="f" * 16, author="eve")
     remark = Moderation(run=late.run, action="late", actor="x", reason="1 day late", created_at=EPOCH)
     ledger.append(late, remark)
     said = command("moderate", "undo", remark.id if event == "late" else event, *SAID)
     assert (said.code, said.err.count("\n"), ledger.verify()) == (2, 1, 6)
-    assert told in said.err
+    assert message in said.err
 
 
 def test_annotating_says_where_the_annotation_is_shown(ledger: JsonlLedger, command: Command) -> None:

@@ -77,8 +77,8 @@ def test_every_line_is_read_and_follows_from_the_one_before(old: Path) -> None:
         assert kinds[VERDICT] + kinds[MODERATION] + kinds[EXEMPT] == len(lines)
         for line, entry in zip(lines, ledger.read(), strict=True):
             if entry.kind == VERDICT:
-                told = json.loads(line)["verdict"]
-                assert (entry.verdict.run, entry.verdict.outcome) == (told["run"], told["outcome"])
+                document = json.loads(line)["verdict"]
+                assert (entry.verdict.run, entry.verdict.outcome) == (document["run"], document["outcome"])
 
 
 def test_nothing_is_wrong_with_the_record(old: Path, invoke: Command) -> None:
@@ -107,8 +107,8 @@ def test_problems_that_moved_are_the_same_problems(old: Path, invoke: Command, m
         Path(each["path"]).stem: (each["known"], each["stale"], each["unknown"]) for each in printed(invoke, "verify")
     }
     by_slug: dict[str, list[ProblemId]] = {}
-    for each in verdicts(old):
-        by_slug.setdefault(each.problem.slug, []).append(each.problem)
+    for verdict in verdicts(old):
+        by_slug.setdefault(verdict.problem.slug, []).append(verdict.problem)
     for slug, of in by_slug.items():
         newest = sum(each == of[-1] for each in of)
         assert checked[slug] == ((0, 0, len(of)) if slug == GONE else (newest, len(of) - newest, 0))
@@ -142,8 +142,8 @@ def test_the_site_has_the_same_ranks_and_a_page_for_each_row(old: Path, invoke: 
     assert invoke("site", "build", "--out", "public").code == 0
     public = old / "public"
     for table in standings():
-        told = json.loads((public / "problems" / f"{table['problem']}.json").read_bytes())
-        [board] = [each for each in told["boards"] if _same(each["key"], table)]
+        document = json.loads((public / "problems" / f"{table['problem']}.json").read_bytes())
+        [board] = [each for each in document["boards"] if _same(each["key"], table)]
         assert [(row["run"], row.get("rank")) for row in board["rows"]] == [
             (row["run"], row["rank"]) for row in table["rows"]
         ]
@@ -172,7 +172,7 @@ def test_every_run_is_shown(old: Path, invoke: Command) -> None:
 
 
 def test_every_run_is_listed_and_exported(old: Path, invoke: Command) -> None:
-    found = {each.run: each for each in verdicts(old)}
+    found = {verdict.run: verdict for verdict in verdicts(old)}
     listed = printed(invoke, "runs", "--last", "1000")
     assert {each["run"]: each["outcome"] for each in listed} == {run: each.outcome for run, each in found.items()}
     assert invoke("export", "--out", "record").code == 0
@@ -187,8 +187,8 @@ def test_every_run_is_listed_and_exported(old: Path, invoke: Command) -> None:
 def test_the_sources_are_compared(old: Path, invoke: Command) -> None:
     pairs = [{pair["one"]["author"], pair["other"]["author"]} for pair in printed(invoke, "similar", "twice")]
     assert {"lena", "mallory"} in pairs
-    [slow] = [each.run for each in verdicts(old) if each.submission.name == "slow.py"]
-    quick = next(each.run for each in verdicts(old) if each.submission.name == "torch_mul.py")
+    [slow] = [verdict.run for verdict in verdicts(old) if verdict.submission.name == "slow.py"]
+    quick = next(verdict.run for verdict in verdicts(old) if verdict.submission.name == "torch_mul.py")
     said = invoke("show", quick, slow, "--diff")
     assert said.code == 0, said.err
     assert "+    torch.mul(x, 2, out=y)" in said.out

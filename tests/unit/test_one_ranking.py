@@ -74,7 +74,7 @@ def with_torch(verdict: Verdict, version: str) -> Verdict:
     return verdict.model_copy(update={"environment": verdict.environment.model_copy(update={"torch": version})})
 
 
-def told(row: Row) -> list[Stale]:
+def stale_marks(row: Row) -> list[Stale]:
     return [(row.run, row.stale.reason, row.stale.again or "")] if row.stale else []
 
 
@@ -141,7 +141,7 @@ def test_all_outputs_show_the_same_ranks_and_times(competition: Path, command: C
     now = records.current(settings)
     tables = [table for each in records.ledgers(settings) for table in rank(each.read(), now)]
     expected = [(row.rank or 0, row.run, interval(row.score)) for table in tables for row in table.rows]
-    stale = [mark for table in tables for row in table.rows for mark in told(row)]
+    stale = [mark for table in tables for row in table.rows for mark in stale_marks(row)]
     assert len(expected) > 40
     assert len({place for place, *_ in expected}) > 5
     assert len(expected) > 2 * len({place for place, *_ in expected}), "many ranks are shared"

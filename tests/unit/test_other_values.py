@@ -1,4 +1,4 @@
-"""What the tests of a problem hold, at the sizes of its benchmarks."""
+"""Timed calls on other values: those of a problem's tests, at the sizes of its benchmarks."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_other_values_are_dealt_once_and_differ_between_cases() -> None:
     had = [each.name for each in deal(2)]
     assert len(set(had)) == 2
     assert not {each.name for each in other(3)} & set(had)
-    assert {each.name for each in deal(9)} == {each.name for each in first.other_values} - set(had)
+    assert {each.name for each in deal(9)} == {other_value.name for other_value in first.other_values} - set(had)
     assert deal(1) == []
 
 

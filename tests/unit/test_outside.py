@@ -1,4 +1,4 @@
-"""Opening what others made: nothing but a regular file is opened, and nothing waits or has no end."""
+"""Opening files of others: only regular files are opened, and reading neither waits nor goes on without end."""
 
 from __future__ import annotations
 

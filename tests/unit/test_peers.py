@@ -1,4 +1,4 @@
-"""The benchmark of other evaluators: what its page says of the times that were told, and how a run goes on."""
+"""The benchmark of other evaluators: what its page says of the times that they reported, and how a run resumes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.peers.evaluators import EVALUATORS, SIZES
 from benchmarks.peers.kernels import REPORTED, SOURCES
 
 
-def told(
+def entry(
     long: float, error: float | None = None, ratio: list[float] | None = None, right: bool = True
 ) -> dict[str, Any]:
     errors = {} if error is None else {"short": error, "long": error}
@@ -34,12 +34,15 @@ def peer(*runs: tuple[dict[str, Any], dict[str, Any]], **cheats: dict[str, Any])
     ("one", "row"),
     [
         # 1.96 × √(1 + 1) = 2.77
-        (peer((told(100, 1.0), told(102, 1.0)), (told(103, 1.0), told(107, 1.0))), ["1 of 1", "1 of 2"]),
-        (peer((told(100), told(99)), (told(103), told(107))), ["no error", "no error"]),
+        (
+            peer((entry(100, 1.0), entry(102, 1.0)), (entry(103, 1.0), entry(107, 1.0))),
+            ["1 of 1", "1 of 2"],
+        ),
+        (peer((entry(100), entry(99)), (entry(103), entry(107))), ["no error", "no error"]),
         (
             peer(
-                (told(100, ratio=[0.99, 1.01]), told(101, ratio=[0.98, 0.995])),
-                (told(100, ratio=[1.001, 1.01]), told(101, ratio=[0.98, 1.005])),
+                (entry(100, ratio=[0.99, 1.01]), entry(101, ratio=[0.98, 0.995])),
+                (entry(100, ratio=[1.001, 1.01]), entry(101, ratio=[0.98, 1.005])),
             ),
             ["1 of 2", "1 of 2"],
         ),
@@ -50,12 +53,12 @@ def test_pairs_are_told_apart_by_what_the_evaluator_says(one: dict[str, Any], ro
 
 
 def test_the_slower_one_is_counted_whatever_the_error() -> None:
-    one = peer((told(100), told(99)), (told(103), told(107)), (told(103), told(107)))
+    one = peer((entry(100), entry(99)), (entry(103), entry(107)), (entry(103), entry(107)))
     assert table.pairs(one)[2:] == ["1.46 %", "2 of 3"]  # 2.91 and 0.00 % apart
 
 
 def test_bias_and_spread_are_of_all_processes() -> None:
-    one = peer((told(100), told(101)), (told(104), told(101)), (told(103), told(101)))
+    one = peer((entry(100), entry(101)), (entry(104), entry(101)), (entry(103), entry(101)))
     truth = {
         "dirty": {"short": [1.0, 3.0, 1.5], "long": [100.0, 101.0, 99.0]},
         "clean": {"short": [2.0], "long": [90.0]},
@@ -71,14 +74,14 @@ def test_bias_and_spread_are_of_all_processes() -> None:
 @pytest.mark.parametrize(
     ("row", "mark"),
     [
-        (told(40), "**40%**"),
-        (told(60), "no gain"),
-        (told(40, right=False), "–"),
+        (entry(40), "**40%**"),
+        (entry(60), "no gain"),
+        (entry(40, right=False), "–"),
         ({"right": False, "us": {}, "said": "status 1"}, "–"),
     ],
 )
 def test_a_cheat_is_believed_if_it_is_right_and_gains(row: dict[str, Any], mark: str) -> None:
-    one = peer((told(100), told(101)), stale_output=row)
+    one = peer((entry(100), entry(101)), stale_output=row)
     assert table.mark(one, "stale_output") == mark
     assert table.believed(one, "stale_output") == (mark == "**40%**")
     assert table.mark(one, "by_shape") == "not run"
@@ -93,8 +96,8 @@ def test_refusals_count_only_where_the_honest_kernel_is_taken(bench: peers.Bench
 
 
 def test_a_narrower_result_is_believed_if_it_is_called_right() -> None:
-    assert table.believed(peer((told(100), told(101)), downcast=told(95)), "downcast")
-    assert not table.believed(peer((told(100), told(101)), downcast=told(50, right=False)), "downcast")
+    assert table.believed(peer((entry(100), entry(101)), downcast=entry(95)), "downcast")
+    assert not table.believed(peer((entry(100), entry(101)), downcast=entry(50, right=False)), "downcast")
 
 
 @pytest.fixture

@@ -144,8 +144,8 @@ def test_announcements_are_told_from_their_moment_on_where_they_belong(competiti
         for said, at, slug in lines
     )
     (competition / "kernelmark.toml").write_text(HEAD + text)
-    told = command("problems", "list").out
-    assert told.index("double: even n only") < told.index("everyone: <b>new</b> rules")
+    listed = command("problems", "list").out
+    assert listed.index("double: even n only") < listed.index("everyone: <b>new</b> rules")
     assert "even n only" in (shown := command("problems", "show", "double").out)
     assert "everyone" not in shown
     assert command("site", "build").code == 0
@@ -156,4 +156,4 @@ def test_announcements_are_told_from_their_moment_on_where_they_belong(competiti
         "even n only",
         "everyone: <b>new</b> rules",
     ]
-    assert all("not yet" not in said for said in (told, front, shown))
+    assert all("not yet" not in said for said in (listed, front, shown))

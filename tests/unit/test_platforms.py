@@ -142,18 +142,20 @@ def test_the_ledger_fills_a_sheet_by_names(handed_in: Path, command: Command) ->
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--column", "A kernel"), "--column goes with --gradebook"),
         (("--gradebook", "in.csv"), "in.csv is no sheet of Moodle or Canvas with a column for points"),
         (("--gradebook", "gradebook.csv", "--column", "C"), "say which with --column NAME"),
     ],
 )
-def test_an_unusable_sheet_is_refused(handed_in: Path, command: Command, options: tuple[str, ...], told: str) -> None:
+def test_an_unusable_sheet_is_refused(
+    handed_in: Path, command: Command, options: tuple[str, ...], message: str
+) -> None:
     Path("in.csv").write_text("name,points\nAda,\n")
     said = graded(command, *options)
     assert (said.code, said.err.count("\n"), said.out) == (2, 1, "")
-    assert told in said.err
+    assert message in said.err
     assert not Path("leaderboard").exists()
 
 

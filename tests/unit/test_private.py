@@ -1,4 +1,4 @@
-"""Private cases: read from a folder outside the project, part of the problem's identity, told by their number alone."""
+"""Private cases: read from a folder outside the project, part of the problem's hash, and shown only as a number."""
 
 from __future__ import annotations
 
@@ -204,17 +204,17 @@ def test_without_the_private_cases_results_are_not_stale(
     problem: Problem, competition: Path, private: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = recorded(competition, problem)
-    told = "double.jsonl: 1 entry, 1 verdict on the current problem, 0 on earlier versions of it\n"
+    expected = "double.jsonl: 1 entry, 1 verdict on the current problem, 0 on earlier versions of it\n"
 
     def marks() -> list[str]:
         [table] = tables(Settings.load())
         return [row.stale.reason for row in table.rows if row.stale]
 
-    assert (marks(), command("verify").out) == ([], told)
+    assert (marks(), command("verify").out) == ([], expected)
     (private / "double.toml").write_text(PRIVATE.replace("4711", "4712"))
     assert marks()[0].startswith("the problem changed, ")
     monkeypatch.delenv("KERNELMARK_PRIVATE_CASES")
-    assert (marks(), command("verify").out) == ([], told)
+    assert (marks(), command("verify").out) == ([], expected)
     toml = competition / "problems/double/problem.toml"
     toml.write_text(toml.read_text() + "# changed\n")
     assert marks()[0].startswith("the problem changed, ")
@@ -308,8 +308,8 @@ def test_final_tests_are_not_revealed_before_the_deadline(final: Path, competiti
     open_ = find_problem(Settings.load(), "double", CLOSES)
     recorded(competition, open_)
     assert command("board", "--write").code == command("site", "build", "--out", "site").code == 0
-    pages = [each.read_text() for each in competition.rglob("site/**/*.*") if each.suffix in (".html", ".json")]
-    pages += [each.read_text() for each in competition.glob("leaderboard/**/*.md")]
+    pages = [path.read_text() for path in competition.rglob("site/**/*.*") if path.suffix in (".html", ".json")]
+    pages += [path.read_text() for path in competition.glob("leaderboard/**/*.md")]
     shown = [command("problems", "show", "double", "--format", form).out for form in ("table", "json")]
     assert not any(secret in page for secret in ("at last", "9973", SALT[::-1]) for page in (*pages, *shown))
     assert '"private_tests": 2' in shown[1]
@@ -338,10 +338,10 @@ def test_the_board_of_the_final_tests_is_the_current_one_everywhere(
             for table in tables(Settings.load())
         ]
 
-    told = [(2, []), (others, [("ada", newer.run), ("eve", None)])]
-    assert seen() == told
+    expected = [(2, []), (others, [("ada", newer.run), ("eve", None)])]
+    assert seen() == expected
     monkeypatch.delenv("KERNELMARK_PRIVATE_CASES")
-    assert seen() == told, "the newest private cases count where they are not known"
+    assert seen() == expected, "the newest private cases count where they are not known"
     assert command("site", "build", "--out", "site").code == 0
     boards = json.loads((competition / "site/problems/double.json").read_text())["boards"]
     assert [board["current"] for board in boards] == [True, False]

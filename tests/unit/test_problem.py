@@ -1,4 +1,4 @@
-"""Loading a problem: what a good file means, and the one line that every bad one gets."""
+"""Loading a problem: the meaning of a valid file, and the one line that every invalid one gets."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_a_case_draws_its_sizes(tmp_path: Path) -> None:
     fixed = 'params = { rows = 3, cols = 5, dtype = "float32" }'
     problem = load(_write(tmp_path / "drawn", GOOD.replace(fixed, given)))
     case, other = problem.tests
-    assert [each.params["cols"] for each in case.extremes()] == [8, 32]
+    assert [extreme.params["cols"] for extreme in case.extremes()] == [8, 32]
     seen = {problem.resolve(case.drawn(random.SystemRandom())).params["cols"] for _ in range(300)}
     assert seen == {8, 16, 24, 32}
     assert case.drawn(random.Random(1)).params.keys() == {"rows", "cols", "dtype"}

@@ -1,4 +1,4 @@
-"""A problem's own page: the same ranks as the board, every case, baselines, and sources only where they may stand."""
+"""A problem's own page: the ranks of the board, every case, baselines, and only sources that may be shown."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_bars_by_kind_of_terminal(variable: str, value: str, bar: bool, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("usual_s", "built_s", "now_s", "told"),
+    ("usual_s", "built_s", "now_s", "shown_text"),
     [
         (None, 100, 165, "1:05 test"),
         (90, 100, 130, "0:30, about 1:00 left test"),
@@ -82,7 +82,7 @@ def test_bars_by_kind_of_terminal(variable: str, value: str, bar: bool, monkeypa
     ],
 )
 def test_what_is_left_is_counted_from_the_build_as_it_usually_is(
-    usual_s: float | None, built_s: float, now_s: float, told: str, monkeypatch: pytest.MonkeyPatch
+    usual_s: float | None, built_s: float, now_s: float, shown_text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     now = 100.0
@@ -94,7 +94,7 @@ def test_what_is_left_is_counted_from_the_build_as_it_usually_is(
         reporter.report(step(Stage.BUILD, 0, 1, "a.py"))
         now = now_s
         reporter.report(step(Stage.TEST, 0, 2))
-    assert told in stream.getvalue()
+    assert shown_text in stream.getvalue()
 
 
 def test_the_usual_duration_is_not_looked_up_without_a_terminal() -> None:

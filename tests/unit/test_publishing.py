@@ -1,4 +1,4 @@
-"""Boards are published apart from recording: by a command at its end, by a fleet now and then."""
+"""Boards are published separately from recording: at the end of a command, and from time to time by a fleet."""
 
 from __future__ import annotations
 

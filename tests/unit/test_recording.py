@@ -166,13 +166,13 @@ def test_a_file_whose_name_is_no_text_is_recorded(run: Command, judge: Answering
     assert fake.asked[0][1].name == "k\\xff.py"
 
 
-Told = Callable[[Any], list[str]]
+ProfilingGives = Callable[[Any], list[str]]
 DEAD = KernelProfile("kernel.py", missing={"torch.profiler": "died", "its code": "late"})
 SEEN = KernelProfile("kernel.py", TorchProfile(3, stacks={"cpu stacks": parse(b"twice;add 7\n")}), code=CompiledCode())
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def profiling_gives(monkeypatch: pytest.MonkeyPatch) -> ProfilingGives:
     """Makes profiling give this answer, or raise it; returns the case that it was asked for, each time."""
 
     def install(answer: Any) -> list[str]:
@@ -190,8 +190,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     return install
 
 
-def test_a_profile_is_stored_next_to_the_source(run: Command, judge: Answering, told: Told, project: Path) -> None:
-    verdict, asked = accepted(), told(SEEN)
+def test_a_profile_is_stored_next_to_the_source(
+    run: Command, judge: Answering, profiling_gives: ProfilingGives, project: Path
+) -> None:
+    verdict, asked = accepted(), profiling_gives(SEEN)
     judge(verdict)
     ended = run("double", "kernel.py", "--profile", command=submit)
     assert (ended.code, asked) == (0, ["large"])
@@ -213,10 +215,10 @@ def test_a_profile_is_stored_next_to_the_source(run: Command, judge: Answering, 
     ids=["ours", "a bug", "it died", "garbage"],
 )
 def test_a_profile_that_fails_costs_one_line_and_nothing_else(
-    run: Command, judge: Answering, told: Told, project: Path, answer: Any, line: str
+    run: Command, judge: Answering, profiling_gives: ProfilingGives, project: Path, answer: Any, line: str
 ) -> None:
     verdict = accepted()
-    told(answer)
+    profiling_gives(answer)
     judge(verdict, verdict.model_copy(update={"run": "f" * 16}))
     ended = run("submit", "double", "kernel.py", "--profile")
     assert ended.code == 0
@@ -227,8 +229,10 @@ def test_a_profile_that_fails_costs_one_line_and_nothing_else(
     assert not list(project.glob("leaderboard/archive/*/*/*.json"))
 
 
-def test_the_ledger_has_the_same_line_with_a_profile(run: Command, judge: Answering, told: Told, project: Path) -> None:
-    told(SEEN)
+def test_the_ledger_has_the_same_line_with_a_profile(
+    run: Command, judge: Answering, profiling_gives: ProfilingGives, project: Path
+) -> None:
+    profiling_gives(SEEN)
     ledger, verdict, said = project / "leaderboard/results/double.jsonl", accepted(), []
     for option in ([], ["--profile"]):
         judge(verdict)
@@ -237,8 +241,10 @@ def test_the_ledger_has_the_same_line_with_a_profile(run: Command, judge: Answer
     assert said[0] == said[1]
 
 
-def test_only_accepted_and_recorded_results_are_profiled(run: Command, judge: Answering, told: Told) -> None:
-    asked = told(SEEN)
+def test_only_accepted_and_recorded_results_are_profiled(
+    run: Command, judge: Answering, profiling_gives: ProfilingGives
+) -> None:
+    asked = profiling_gives(SEEN)
     judge(failed())
     assert run("submit", "double", "kernel.py", "--profile").code == 1
     fake = judge(accepted(), accepted())

@@ -349,8 +349,8 @@ def test_references_in_several_threads_all_compute_without_tf32(fast: tuple[obje
             raise ValueError("a reference that fails leaves, too")
 
     threads = [threading.Thread(target=compute, args=(number,)) for number in range(2)]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     begun.wait(10)
     assert precision()[:2] == ("highest", False)
     leave[0].set()

@@ -28,7 +28,7 @@ from tests.verdicts import EPOCH, accepted, failed
 
 
 def here(**changes: object) -> Environment:
-    told: dict[str, object] = {
+    facts: dict[str, object] = {
         "device_kind": "cpu",
         "device_name": cpu_name(),
         "sandbox": "process",
@@ -36,7 +36,7 @@ def here(**changes: object) -> Environment:
         "python": platform.python_version(),
         "torch": metadata.version("torch"),
     }
-    return Environment.model_validate(told | changes)
+    return Environment.model_validate(facts | changes)
 
 
 def source(author: str, text: str = "") -> Submission:
@@ -195,7 +195,7 @@ def listed(command: Command, *options: str) -> tuple[list[str], str]:
     """Whom a dry run would grade again, and what it leaves out."""
     said = command("regrade", "--dry-run", "--format", "json", *options)
     assert said.code == 0, said.err
-    return [each["author"] for each in items(said.out)], said.err
+    return [item["author"] for item in items(said.out)], said.err
 
 
 def test_failures_caused_by_fixed_faults_are_regraded_on_request(judged: list[str], command: Command) -> None:

@@ -1,4 +1,4 @@
-"""How many calls the replay stage makes, and what they come to, with a launcher that does as it is told."""
+"""How many calls the replay stage makes and which time follows from them, with a scripted launcher."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def calls(device_ns: int, event_ns: int, span_ns: int, count: int = 40) -> list[
 )  # fmt: skip
 def test_the_time_that_counts_for_a_call(made: Any, apart: replies.Loaded, counted_ns: list[float], doubt: str) -> None:
     found = Clocks.of(made, apart, nodes=1)
-    assert found.counted_ns == [pytest.approx(each) for each in counted_ns]
+    assert found.counted_ns == [pytest.approx(ns) for ns in counted_ns]
     assert doubt in found.doubt
     assert bool(found.doubt) == bool(doubt)
 

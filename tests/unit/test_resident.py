@@ -1,4 +1,4 @@
-"""The resident worker without a grading: where it listens, whom it takes, what its key covers, where none waits."""
+"""The resident worker without a grading: where it listens, whom it accepts, its key, and where none stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kernelmark show --diff`: which run a source is shown beside, with which times, and whose sources are shown."""
+"""`kernelmark show --diff`: which run is shown next to which, with which times, and whose sources are shown."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def record(project: Path) -> Record:
     """Appends a verdict with this source to the project's ledger and archive; returns its run."""
 
     def record(verdict: Verdict, source: str) -> str:
-        told = verdict.submission
-        submission = Submission.of(source, "py", author=told.author, name=told.name)
+        message = verdict.submission
+        submission = Submission.of(source, "py", author=message.author, name=message.name)
         problem = verdict.problem.model_copy(update={"slug": "double"})
         verdict = verdict.model_copy(update={"submission": SubmissionId.of(submission), "problem": problem})
         archive(project / "leaderboard/archive", "double", submission)
@@ -90,11 +90,11 @@ def test_a_source_is_shown_to_its_author_and_where_the_problem_publishes_it(
 
 def test_what_cannot_be_compared_is_told_in_one_line(run: Command, record: Record) -> None:
     first = record(accepted(), "one\n")
-    for args, told in (
+    for args, message in (
         ((first, "--diff"), "is ada's first source on double: there is none to compare; name another run as well"),
         ((first, first), "OTHER is for --diff; add --diff, or leave it out"),
         ((first, "fff", "--diff"), "run fff was never recorded here"),
     ):
         said = run("show", *args)
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-        assert told in said.err
+        assert message in said.err

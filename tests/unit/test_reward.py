@@ -1,4 +1,4 @@
-"""What a grading earns, and that what a training program passes between its processes survives it."""
+"""What a grading earns, and that its objects survive being passed between processes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ ERRORS = [
 ]
 
 
-def timed(speedup: float | None = None, **told: float) -> Verdict:
+def timed(speedup: float | None = None, **changes: float) -> Verdict:
     """A verdict whose time counts, with these speedups; without a name it is over `eager`."""
-    return accepted(modes=REPLAYED, speedups=({} if speedup is None else {"eager": speedup}) | told)
+    return accepted(modes=REPLAYED, speedups=({} if speedup is None else {"eager": speedup}) | changes)
 
 
 def ended(outcome: Outcome, passed: int, wrong: int, not_run: int) -> Verdict:
@@ -93,8 +93,8 @@ def test_the_baseline_is_the_first_or_the_one_that_is_named() -> None:
     assert reward(both, "absent") == ACCEPTED, "an earlier version did not say what was asked for"
 
 
-def asked(verdict: Verdict, *names: str, **told: object) -> Verdict:
-    return verdict.model_copy(update={"requested_baselines": names, **told})
+def asked(verdict: Verdict, *names: str, **changes: object) -> Verdict:
+    return verdict.model_copy(update={"requested_baselines": names, **changes})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a device can do at most: no honest kernel beats it, and a kernel that does is refused with both numbers."""
+"""The limits of a device: no honest kernel beats them, and a kernel that does is refused with both numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many calls a round has, how many rounds a case gets, and what they come to, on a clock that does as told."""
+"""How many calls a round has, how many rounds a case gets, and which time follows, on a scripted clock."""
 
 from __future__ import annotations
 

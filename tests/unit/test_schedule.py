@@ -1,4 +1,4 @@
-"""Until when a problem takes submissions: deadline, grace, late days, and what all of them leave of a mark."""
+"""Until when a problem accepts submissions: deadline, grace, late days, and their effect on a mark."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def test_without_a_deadline_it_is_always_open_and_no_mark_is_below_nothing() -> 
 
 
 def test_the_schedule_in_words() -> None:
-    told = Schedule.model_validate(
+    rules = Schedule.model_validate(
         {"deadline": DEADLINE, "grace": "30m", "late": {"days": 2, "penalty_per_day": 0.125}}
     )
     late = "late until 2027-02-02 23:59 UTC+01:00, 12.5 % off for each day begun"
-    assert told.schedule == f"until 2027-01-31 23:59 UTC+01:00 with 30m of grace; {late}"
+    assert rules.schedule == f"until 2027-01-31 23:59 UTC+01:00 with 30m of grace; {late}"
     assert (
-        told.schedule_at(DEADLINE + S) == "until 2027-01-31 23:59 UTC+01:00, in grace until 2027-02-01 00:29 UTC+01:00"
+        rules.schedule_at(DEADLINE + S) == "until 2027-01-31 23:59 UTC+01:00, in grace until 2027-02-01 00:29 UTC+01:00"
     )
-    assert told.schedule_at(DEADLINE + D) == late
-    assert Schedule.model_validate_json(told.model_dump_json()).schedule == told.schedule, "the site keeps it as JSON"
+    assert rules.schedule_at(DEADLINE + D) == late
+    assert Schedule.model_validate_json(rules.model_dump_json()).schedule == rules.schedule, "the site keeps it as JSON"
     free = Schedule.model_validate({"deadline": DEADLINE.astimezone(UTC), "late": {"days": 1, "penalty_per_day": 0}})
     assert free.schedule == "until 2027-01-31 22:59 UTC; late until 2027-02-01 22:59 UTC, at no cost"
 

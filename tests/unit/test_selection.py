@@ -1,4 +1,4 @@
-"""The final selection: authors say which of their sources count once a problem is closed, and nobody says it later."""
+"""The final selection: authors choose, before a problem closes, which of their sources count."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def test_in_this_process_the_order_is_that_of_the_files(
 def test_where_the_fleet_fails_the_rest_is_our_fault(base: str, fakes: type[FakeFleet], command: Command) -> None:
     submitted(ada=RIGHT, bob="# lost\n", eve=RIGHT)
     said = command("grade", "--changed", base, "--jobs", "2", "--format", "json")
-    assert [(each["exit_code"], each["verdict"] is None) for each in items(said.out)] == [
+    assert [(item["exit_code"], item["verdict"] is None) for item in items(said.out)] == [
         (7, True), (7, True), (0, False),
     ]  # fmt: skip
     assert items(said.out)[0]["message"] == "a worker of the fleet did not start"
@@ -257,7 +257,7 @@ def test_a_report_held_back_by_an_earlier_one_is_printed_at_the_end(capsys: pyte
 
 def test_a_parallel_self_test_makes_the_same_requests(fakes: type[FakeFleet], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case as often as it wants, a twin once, under the author and the name that may be the attack."""
-    cases = [each for each in attacks() if "cuda" in each.devices and each.twin == "torch_mul"]
+    cases = [attack for attack in attacks() if "cuda" in attack.devices and attack.twin == "torch_mul"]
     twin = next(each for each in honest() if each.label == "torch_mul")
 
     class OnGpu(FakeFleet):
@@ -277,10 +277,10 @@ def test_a_parallel_self_test_makes_the_same_requests(fakes: type[FakeFleet], mo
     asked: list[Job] = []
     monkeypatch.setattr(one_by_one, "Fleet", OnGpu)
     monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider("docker")])
-    told: list[Trial] = []
-    trials = attempt_all(Settings(), [(each, "cuda", "docker") for each in (*cases, twin)], None, told.append)
+    reported: list[Trial] = []
+    trials = attempt_all(Settings(), [(each, "cuda", "docker") for each in (*cases, twin)], None, reported.append)
     assert [trial.case for trial in trials] == [*cases, twin]
-    assert sorted(trial.case.label for trial in told) == sorted(trial.case.label for trial in trials)
+    assert sorted(trial.case.label for trial in reported) == sorted(trial.case.label for trial in trials)
     assert fakes.made == [{"device": "cuda", "sandbox": "docker", "slots": None, "devices": 1}]
     attempts = SelfTest(lambda *_: Alone(Settings()))
     assert trials == [attempts.attempt(each, "cuda", "docker") for each in (*cases, twin)]
@@ -314,7 +314,7 @@ def test_an_interrupted_self_test_waits_for_no_verdict(monkeypatch: pytest.Monke
     cases = [each for each in honest() if "cuda" in each.devices]
     tried: list[Trial] = []
     with pytest.raises(KeyboardInterrupt):
-        attempt_all(Settings(), [(each, "cuda", "docker") for each in cases], 4, tried.append)
+        attempt_all(Settings(), [(case, "cuda", "docker") for case in cases], 4, tried.append)
     assert len(tried) < len(cases), "those that had not begun did not begin"
 
 

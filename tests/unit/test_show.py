@@ -1,4 +1,4 @@
-"""What a terminal shows of a result: every number that decides, every reason, and nothing that a terminal obeys."""
+"""What a terminal shows of a result: every number that decides, every reason, and no control characters."""
 
 from __future__ import annotations
 
@@ -409,18 +409,18 @@ def test_a_problem_shows_its_statement_fills_and_baselines_in_80_columns() -> No
     assert lines[:4] == ["softmax: Row-wise softmax", "", "  Of each row\\x1b[2J by itself.", ""]
     assert max(map(len, lines)) <= 80
     shown = " ".join(text(lines).split())
-    for told in (
+    for expected in (
         ".cu void softmax(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream)",
         "input x [rows, cols] float32: normal, mean 0, standard deviation 1 output",
         "(cpu, cuda); x: uniform from 500.0 to 600.0 test",
         "x: normal, mean 0, standard deviation 1; 30 % are -inf",
         "baseline eager: 43.6 µs on NVIDIA H200, the geometric mean of run 81def73e01bf34b1",
     ):
-        assert told in shown, told
+        assert expected in shown, expected
 
 
 @pytest.mark.parametrize(
-    ("left", "rules", "told"),
+    ("left", "rules", "expected"),
     [
         (timedelta(days=3, hours=5), {}, "until 2026-03-04 05:00 UTC, 3 days left"),
         (timedelta(hours=1, minutes=59), {"grace": "1d"}, "until 2026-03-01 01:59 UTC, 1 hour left"),
@@ -435,7 +435,7 @@ def test_a_problem_shows_its_statement_fills_and_baselines_in_80_columns() -> No
         (timedelta(days=-2, minutes=-1), {"late": LATE}, "closed since 2026-02-28 23:59 UTC"),
     ],
 )
-def test_problems_are_listed_with_deadline_and_places(left: timedelta, rules: dict[str, object], told: str) -> None:
+def test_problems_are_listed_with_deadline_and_places(left: timedelta, rules: dict[str, object], expected: str) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)
     softmax = load(PROBLEMS / "softmax")
     closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left, "tags": (), **rules})
@@ -444,9 +444,9 @@ def test_problems_are_listed_with_deadline_and_places(left: timedelta, rules: di
         "         reduction",
         "         you are 2 of 7 on \\x1b[2JH200",
         "closing  Row-wise softmax",
-        f"         {told}",
+        f"         {expected}",
     ]
-    assert f" now {told} " in " ".join(" ".join(problem.lines(closing, now=now)).split())
+    assert f" now {expected} " in " ".join(" ".join(problem.lines(closing, now=now)).split())
 
 
 TOML = """
@@ -469,7 +469,7 @@ BUDGET = "4 ulps of the output's dtype (64 of float32) for the largest error, a 
 
 
 @pytest.mark.parametrize(
-    ("toml", "reference", "decider", "told"),
+    ("toml", "reference", "decider", "expected"),
     [
         ("", "", "budget", f"4 × the reference's own error, at least {BUDGET}"),
         (ALLCLOSE, "", "allclose", "1e-08 + 1e-05 × |expected| for each element"),
@@ -481,29 +481,29 @@ BUDGET = "4 ulps of the output's dtype (64 of float32) for the largest error, a 
         (ALLCLOSE + FOREIGN.format("kernelbench"), "", "allclose", "1e-08 + 1e-05 × |expected| for each element"),
     ],
 )
-def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, told: str, tmp_path: Path) -> None:
+def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").touch()
     found = written(tmp_path, TOML + toml, reference)
     whole = text(problem.lines(found)).replace("\n" + " " * 14, " ").split("\n")
-    assert lines_of(whole, "tolerance") == [f"tolerance   {told}"]
+    assert lines_of(whole, "tolerance") == [f"tolerance   {expected}"]
     assert problem.document(found)["decided_by"] == decider
 
 
 @pytest.mark.parametrize(
-    ("dtypes", "told"),
+    ("dtypes", "expected"),
     [
         (("int32", "bool"), "`y`, `z` must be equal"),
         (("float16", "int64"), f"4 × the reference's own error, at least {BUDGET}; `z` must be equal"),
     ],
 )
-def test_outputs_that_must_be_equal_are_named(dtypes: tuple[str, str], told: str, tmp_path: Path) -> None:
+def test_outputs_that_must_be_equal_are_named(dtypes: tuple[str, str], expected: str, tmp_path: Path) -> None:
     outputs = [
         f'{{ name = "{n}", role = "output", shape = ["n"], dtype = "{d}" }},' for n, d in zip("yz", dtypes, strict=True)
     ]
     [y] = [line for line in TOML.splitlines() if '"output"' in line]
     found = written(tmp_path, TOML.replace(y, "\n".join(outputs)), "")
     whole = text(problem.lines(found)).replace("\n" + " " * 14, " ").split("\n")
-    assert lines_of(whole, "tolerance") == [f"tolerance   {told}"]
+    assert lines_of(whole, "tolerance") == [f"tolerance   {expected}"]
 
 
 @pytest.mark.parametrize(
@@ -631,31 +631,31 @@ def test_a_doubt_is_shown_once_for_all_its_cases() -> None:
     )
     result = result.model_copy(update={"benchmarks": cases, "doubts": (gone,)})
     steadier = "rely on the speedup, which is the steadier number"
-    told = [
+    expected = [
         "doubt       no_baseline: baseline eager: it \\x1b[2J crashed",
         "doubt       every case: warm_cache: it fits",
         f"doubt       4096 square, 8192 square: drift: by 3 %; {steadier}",
     ]
-    assert lines_of(show.verdict(result), "doubt") == told
+    assert lines_of(show.verdict(result), "doubt") == expected
     assert len(lines_of(show.run(result), "doubt")) == 6, "in full, each stands where it belongs"
     other = cases[2].model_copy(update={"doubts": (warm, Doubt(code="drift", text="by 4 %"))})
-    told[2] = f"doubt       4096 square, and 1 more case like it: drift: by 3 %; {steadier}"
+    expected[2] = f"doubt       4096 square, and 1 more case like it: drift: by 3 %; {steadier}"
     result = result.model_copy(update={"benchmarks": (*cases[:2], other)})
-    assert lines_of(show.verdict(result), "doubt") == told
+    assert lines_of(show.verdict(result), "doubt") == expected
 
 
 @pytest.mark.parametrize(
-    ("reached", "effort", "told"),
+    ("reached", "effort", "expected"),
     [(0.75, "quick", "75 % confidence, not 95 %, as too few rounds were measured; grade again without --quick"),
      (0.75, "default", "; grade again with --thorough"), (0.9375, "quick", None), (0.969, "default", None)],
 )  # fmt: skip
-def test_a_confidence_far_from_95_percent_is_a_doubt(reached: float, effort: Effort, told: str | None) -> None:
+def test_a_confidence_far_from_95_percent_is_a_doubt(reached: float, effort: Effort, expected: str | None) -> None:
     result = accepted(effort=effort)
     result = result.model_copy(update={"score": result.score.model_copy(update={"confidence": reached})})
     assert "95 % interval" in text(show.verdict(result))
     doubts = lines_of(show.verdict(result), "doubt")
-    assert len(doubts) == (told is not None)
-    assert all(line.startswith("doubt       few_rounds: ") and line.endswith(str(told)) for line in doubts)
+    assert len(doubts) == (expected is not None)
+    assert all(line.startswith("doubt       few_rounds: ") and line.endswith(str(expected)) for line in doubts)
 
 
 def test_a_board_has_a_column_for_every_baseline_of_its_rows() -> None:
@@ -719,7 +719,7 @@ def test_two_devices_of_one_name_share_a_rank_within_4_percent() -> None:
     assert [line.strip() for line in standings.board([table])].count(note) == 1
     assert not any("devices of this name" in line for line in standings.board(tables(ada)))
     source = Submission.of("def twice(x, y): ...", "py", author="ada", name="kernel.py")
-    for score_ns, card, told in (
+    for score_ns, card, expected in (
         (1030, "other", "no difference was measured, since two devices of this name can differ by 4 %"),
         (1030, "one", "0.971 times as fast"),
         (1100, "other", "0.909 times as fast"),
@@ -727,7 +727,7 @@ def test_two_devices_of_one_name_share_a_rank_within_4_percent() -> None:
     ):
         after = difference.Sourced(accepted(score_ns=score_ns, card=card), source)
         first, *_ = difference.lines(difference.Sourced(ada, source), after)
-        assert first.endswith(f": {told}")
+        assert first.endswith(f": {expected}")
 
 
 def test_a_time_of_the_interpreter_is_not_compared() -> None:

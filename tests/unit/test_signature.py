@@ -86,7 +86,7 @@ def test_a_form_is_written_as_python() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         ('style = "return"', "key `call.style`: should be 'writes', 'returns', 'module' or 'tree'; it is 'return'"),
         ('style = "tree"', "key `call`: style 'tree' needs `data`"),
@@ -113,10 +113,10 @@ def test_a_form_is_written_as_python() -> None:
          "bytes in tests[0], as JSON; its forms may take 32,768"),
     ],
 )  # fmt: skip
-def test_a_call_that_cannot_be_is_one_line(call: str, told: str, tmp_path: Path) -> None:
+def test_an_invalid_call_gets_one_line(call: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ProblemError) as refused:
         made(tmp_path, call)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -128,8 +128,8 @@ def test_a_key_with_index_names_a_list_that_every_case_has(present: str, tmp_pat
         with pytest.raises(ProblemError, match=r"has the key 'x\{index\}', but 'x' has `present`"):
             made(tmp_path, call, toml)
     else:
-        told = "scale((state, {**{f'x{index}': each for index, each in enumerate(x)}})) -> (y, order)"
-        assert made(tmp_path, call, toml).signature == told
+        expected = "scale((state, {**{f'x{index}': each for index, each in enumerate(x)}})) -> (y, order)"
+        assert made(tmp_path, call, toml).signature == expected
 
 
 def test_a_foreign_file_is_not_called_as_the_submission(tmp_path: Path) -> None:

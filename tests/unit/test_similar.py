@@ -1,4 +1,4 @@
-"""Near-duplicates: what a copyist changes counts for little, what an author writes counts, and nothing is done."""
+"""Near-duplicates: superficial changes count for little, an author's own code counts, and nothing else is done."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_a_record_is_a_new_source_with_an_interval_below_the_last(
     site.add(run_of(author, median, "b", low_ns=low, high_ns=high, created_at=later), source)
     site.build()
     front = site.json("index.json")
-    assert [each["step"]["run"] for each in front["records"]] == (["b" * 16] if is_one else [])
+    assert [record["step"]["run"] for record in front["records"]] == (["b" * 16] if is_one else [])
     records = site.json("problems/softmax.json")["boards"][0]["records"]
     assert [step["run"] for step in records] == ["a" * 16, *(["b" * 16] if is_one else [])]
 
@@ -307,7 +307,7 @@ def test_sensor_readings_are_drawn_where_their_blocks_ended() -> None:
     steps = [after - before for before, after in pairwise(places)]
     assert len(places) == 16
     assert max(steps) - min(steps) < 0.3, "in either case eight blocks of five calls"
-    assert sensors([each.model_copy(update={"telemetry": ()}) for each in cases]) == []
+    assert sensors([case.model_copy(update={"telemetry": ()}) for case in cases]) == []
 
 
 def test_many_calls_and_kernels_do_not_make_a_page_large(site: SiteProject) -> None:
@@ -424,7 +424,7 @@ def test_a_comparison_says_first_who_is_faster_and_what_both_launch(site: SitePr
 
 def test_devices_have_their_peaks_and_the_first_of_each_board(project: SiteProject) -> None:
     document, said = project.json("devices.json"), project.text("devices.html")
-    firsts = {(each["leader"]["key"]["device_name"], each["problem"]): each for each in document["firsts"]}
+    firsts = {(first["leader"]["key"]["device_name"], first["problem"]): first for first in document["firsts"]}
     assert firsts["NVIDIA H200", "softmax"]["leader"]["row"]["run"] == "b" * 16
     assert firsts["NVIDIA H200", "softmax"]["rows"] == 3
     assert "float32 51.1 TFLOP/s" in said
@@ -439,12 +439,12 @@ def test_previews_of_links_have_a_picture_where_the_address_is_known(project: Si
     project.url = url
     project.build()
     for page in pages(project):
-        told = dict(re.findall(r'<meta (?:property|name)="([^"]+)" content="([^"]*)"', page.read_text()))
-        assert told["og:title"], page
-        assert told["og:description"] == told["description"] != "", page
+        meta = dict(re.findall(r'<meta (?:property|name)="([^"]+)" content="([^"]*)"', page.read_text()))
+        assert meta["og:title"], page
+        assert meta["og:description"] == meta["description"] != "", page
         path = page.relative_to(project.out).as_posix()
-        assert told.get("og:url") == (url + path if url else None)
-        assert told.get("og:image") == (f"{url}static/social.png" if url else None)
+        assert meta.get("og:url") == (url + path if url else None)
+        assert meta.get("og:image") == (f"{url}static/social.png" if url else None)
     assert "50.0 µs [49.8, 50.2] on NVIDIA H200" in project.html(f"runs/{'b' * 16}.html").partition("</head>")[0]
     assert (project.out / "static/social.png").read_bytes().startswith(b"\x89PNG")
 
@@ -457,7 +457,7 @@ def test_failed_runs_stand_with_their_report_on_their_authors_page(project: Site
     assert b"SECRET" not in b"".join(path.read_bytes() for path in project.out.rglob("*") if path.is_file())
 
 
-def test_a_disqualified_run_has_no_rank_and_no_record_and_the_reason_is_told(project: SiteProject) -> None:
+def test_a_disqualified_run_has_no_rank_but_a_reason(project: SiteProject) -> None:
     project.build()
     before = project.json("problems/softmax.json")["boards"][0]
     first = before["rows"][0]
@@ -503,12 +503,12 @@ def test_an_embargoed_source_is_in_no_file(tmp_path: Path, site: SiteProject, ru
     error = failed(Outcome.COMPILE_ERROR, author="eve", message="line 3: TRADESECRET is no name")
     site.add(error, "# TRADESECRET\n")
     site.build()
-    told = [
+    leaks = [
         str(path)
         for path in tmp_path.joinpath("site").rglob("*")
         if path.is_file() and b"TRADESECRET" in path.read_bytes()
     ]
-    assert bool(told) == shown, told
+    assert bool(leaks) == shown, leaks
     assert ("publish" in site.text(f"runs/{'a' * 16}.html")) != shown
 
 
@@ -526,8 +526,8 @@ def test_sources_are_also_found_by_hash_among_the_organizers_kernels(site: SiteP
         b.model_copy(update={"baselines": (b.baselines[0].model_copy(update={"sha256": eager}),)})
         for b in verdict.benchmarks
     ]
-    told = verdict.submission.model_copy(update={"sha256": triton})
-    verdict = verdict.model_copy(update={"submission": told, "benchmarks": tuple(paired)})
+    identity = verdict.submission.model_copy(update={"sha256": triton})
+    verdict = verdict.model_copy(update={"submission": identity, "benchmarks": tuple(paired)})
     JsonlLedger(site.root / "results" / "softmax.jsonl").append(verdict)
     site.build()
     html = site.html(f"runs/{'a' * 16}.html")
@@ -682,7 +682,7 @@ def test_the_record_is_drawn_over_whole_days(project: SiteProject) -> None:
 
 def test_results_that_were_not_replayed_are_shown_without_a_rank(site: SiteProject) -> None:
     """Bob has only that; cyd has a replayed grading of the same source too; dan's problem has nothing else."""
-    why, told = NO_RANK["not_replayed"], {"roofline": MEMORY, "ranked_timing": "replayed"}
+    why, common = NO_RANK["not_replayed"], {"roofline": MEMORY, "ranked_timing": "replayed"}
     for author, ns, run, modes, problem in (
         ("ada", 50_000, "1", REPLAYED, "softmax"), ("bob", 40_000, "2", ("calls",) * 4, "softmax"),
         ("cyd", 60_000, "3", REPLAYED, "softmax"), ("cyd", 30_000, "4", ("calls",) * 4, "softmax"),
@@ -692,7 +692,7 @@ def test_results_that_were_not_replayed_are_shown_without_a_rank(site: SiteProje
             EPOCH + timedelta(days=int(run)),
             {"eager": 1.5} | ({"compiled": 2.0} if author == "bob" else {}),
         )
-        made = run_of(author, ns, run, modes=modes, problem=problem, created_at=day, speedups=speedups, **told)
+        made = run_of(author, ns, run, modes=modes, problem=problem, created_at=day, speedups=speedups, **common)
         site.add(made, f"# {author}\n")
     site.build()
     [board] = site.json("problems/softmax.json")["boards"]
@@ -848,8 +848,8 @@ def test_whole_numbers_have_no_columns_for_errors_and_backticks_are_code(site: S
         case.model_copy(
             update={
                 "outputs": tuple(
-                    each.model_copy(update={"dtype": "int64", "max_error": None, "rms_error": None})
-                    for each in case.outputs
+                    output.model_copy(update={"dtype": "int64", "max_error": None, "rms_error": None})
+                    for output in case.outputs
                 )
             }
         )

@@ -1,4 +1,4 @@
-"""Nothing that a ledger says becomes anything but text on the site: names, messages, sources and logs are hostile."""
+"""Whatever a ledger holds is only text on the site: hostile names, messages, sources and logs."""
 
 from __future__ import annotations
 

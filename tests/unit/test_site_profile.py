@@ -147,7 +147,7 @@ TIMELINE = "us,bytes\n" + "".join(f"{at}.0,{(at % 50) << 20}\n" for at in range(
 
 
 @pytest.mark.parametrize(
-    ("told", "title"),
+    ("content", "title"),
     [
         (TIMELINE, "49 MiB at most"),
         ("us,bytes\n9.0,0\n0.0,1536\n", "1.5 KiB at most"),
@@ -161,8 +161,8 @@ TIMELINE = "us,bytes\n" + "".join(f"{at}.0,{(at % 50) << 20}\n" for at in range(
         ("us,bytes\n<svg/onload=x>,1\n", ""),
     ],
 )
-def test_memory_over_time_is_drawn_if_it_can_be_read(told: str, title: str, site: SiteProject) -> None:
-    site.profile(site.add(run_of("ada", 50_000, "a")), **sections(files={"memory-GPU.csv": told}))
+def test_memory_over_time_is_drawn_if_it_can_be_read(content: str, title: str, site: SiteProject) -> None:
+    site.profile(site.add(run_of("ada", 50_000, "a")), **sections(files={"memory-GPU.csv": content}))
     site.build()
     page = site.html(f"profiles/{A}.html")
     drawn = re.findall(r"<title>Memory that PyTorch held on the GPU, as reported: ([^<]*)</title>", page)

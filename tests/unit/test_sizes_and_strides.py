@@ -1,4 +1,4 @@
-"""Tensors of one number, of none, and with strides: what a problem may say, and where the judge puts them."""
+"""Tensors of one element, of none, and with strides: what a problem may state, and their place in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens beside what while a grading starts."""
+"""What happens at the same time while a grading starts."""
 
 from __future__ import annotations
 
@@ -99,16 +99,16 @@ CASES = {
 }
 
 
-def _told(
+def _sent_after_build(
     problem: Problem, source: str, language: Literal["py", "cu"], device: DeviceKind, *, built: bool = False
 ) -> list[Any]:
-    """What a runner is told once it has built a submission to a problem with all of the cases."""
+    """What a runner is sent once it has built a submission to a problem with all of the cases."""
     tests = tuple(case for name, case in CASES.items() if name != "timed")
     problem = problem.model_copy(update={"tests": tests, "benchmarks": (CASES["timed"],)})
-    told: list[Any] = []
+    sent: list[Any] = []
 
     def ask(command: Any, *_: Any, **__: Any) -> replies.Done:
-        told.append(command)
+        sent.append(command)
         return replies.Done()
 
     grading: Any = SimpleNamespace(
@@ -124,19 +124,19 @@ def _told(
     )
     session: Any = SimpleNamespace(ask=ask, hand_over=lambda *_: replies.Built(log="", interpreted=False))
     Grading._build(grading, session)
-    return told
+    return sent
 
 
 def test_helpers_learn_the_sizes_that_everyone_may_know() -> None:
-    told = _told(load(PROBLEMS / "double"), "import triton", "py", "cuda")
-    assert [type(command) for command in told] == [commands.Declare, commands.Ahead] * 2
-    shapes = {argument.shape for declare in told[::2] for argument in declare.arguments}
+    sent = _sent_after_build(load(PROBLEMS / "double"), "import triton", "py", "cuda")
+    assert [type(command) for command in sent] == [commands.Declare, commands.Ahead] * 2
+    shapes = {argument.shape for declare in sent[::2] for argument in declare.arguments}
     assert shapes == {(102,), (106,)}, "neither the first, which the runner compiles, nor drawn or hidden ones"
-    assert all(1 <= command.at_most <= 16 for command in told[1::2])
+    assert all(1 <= command.at_most <= 16 for command in sent[1::2])
 
 
 def test_helpers_have_nothing_to_do_after_a_separate_build() -> None:
-    assert _told(load(PROBLEMS / "double"), "import triton", "py", "cuda", built=True) == []
+    assert _sent_after_build(load(PROBLEMS / "double"), "import triton", "py", "cuda", built=True) == []
 
 
 @pytest.mark.parametrize(
@@ -144,4 +144,4 @@ def test_helpers_have_nothing_to_do_after_a_separate_build() -> None:
     [("import torch", "py", "cuda"), ("triton", "cu", "cuda"), ("triton", "py", "cpu")],
 )
 def test_helpers_are_for_triton_on_a_gpu(source: str, language: Literal["py", "cu"], device: DeviceKind) -> None:
-    assert _told(load(PROBLEMS / "double"), source, language, device) == []
+    assert _sent_after_build(load(PROBLEMS / "double"), source, language, device) == []

@@ -1,4 +1,4 @@
-"""Tolerances in steps of an output's dtype: what is accepted, and what is said of the rest."""
+"""Tolerances in steps of an output's dtype: what is accepted, and how a wrong output is explained."""
 
 from __future__ import annotations
 

@@ -194,9 +194,9 @@ def test_verify_checks_the_profiles(competition: Path, command: Command) -> None
     path.write_bytes(b"\x1b[31m")
     said = command("verify")
     assert said.code == 7
-    told = [line for line in said.out.splitlines() if "profile" in line]
+    lines = [line for line in said.out.splitlines() if "profile" in line]
     what = "is not a profile (the file: Invalid JSON: expected value at line 1 column 1)"
-    assert told == [
+    assert lines == [
         f"{ledger.path}:1: run {verdict.run}: {path} {what}",
         *(f"{each}:1 is a profile of no run of this author in the ledger" for each in stray),
     ]

@@ -1,4 +1,4 @@
-"""`kernelmark grade --changed --only AUTHOR`: a branch brings its author's own files, and nothing beside them."""
+"""`kernelmark grade --changed --only AUTHOR`: a branch may bring its author's own files and nothing else."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ONLY = ("grade", "--changed", "main", "--head", "theirs", "--only", "ada", "--no
 
 def test_a_forged_record_is_refused_an_honest_one_not(main: Path, command: Command, graded: list[Submission]) -> None:
     said = command(*ONLY)
-    assert (said.code, [each["path"] for each in items(said.out)]) == (0, [OWN])
+    assert (said.code, [item["path"] for item in items(said.out)]) == (0, [OWN])
     graded.clear()
     _append(main, "ada", ns=1_000)
     commit(main, message="forge")

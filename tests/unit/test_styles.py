@@ -1,4 +1,4 @@
-"""How a Python submission is called in each style, and what becomes of what it returns."""
+"""How a Python submission is called in each style, and what happens to what it returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep over sizes: what may be asked for, and what is written."""
+"""A sweep over sizes: which sizes may be requested, and what is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a sandbox: what cannot be ended or removed is named, and everything else is released all the same."""
+"""The end of a sandbox: what cannot be removed is named, and everything else is still released."""
 
 from __future__ import annotations
 

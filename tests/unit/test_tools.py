@@ -1,4 +1,4 @@
-"""What NVIDIA's tools print, read: Nsight Compute 2025.3 of a softmax on an H100, and compute-sanitizer 2025."""
+"""Reading the output of NVIDIA's tools: Nsight Compute 2025.3 of a softmax on an H100, and compute-sanitizer 2025."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each reader of what others made, with something else where a file is expected: one clear line, and nothing waits."""
+"""Every reader of files of others, with something else in place of a file: one clear line, and no waiting."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def test_damaged_streams_affect_one_author(method: str, competition: Path, comma
 
 
 @pytest.mark.parametrize("method", COMPRESSED)
-def test_an_archive_damaged_anywhere_is_told(method: str, tmp_path: Path) -> None:
+def test_an_archive_damaged_anywhere_is_refused(method: str, tmp_path: Path) -> None:
     whole = zipped(tmp_path / "whole.zip", COMPRESSED[method]).read_bytes()
-    drawn, damaged, told = random.Random(method), tmp_path / "damaged.zip", 0
+    drawn, damaged, refusals = random.Random(method), tmp_path / "damaged.zip", 0
     for _ in range(150):
         content = bytearray(whole)
         for _ in range(drawn.randrange(1, 6)):
@@ -110,10 +110,10 @@ def test_an_archive_damaged_anywhere_is_told(method: str, tmp_path: Path) -> Non
                 try:
                     each.submission()
                 except SubmissionError:
-                    told += 1
+                    refusals += 1
         except UsageError:
-            told += 1
-    assert told > 20
+            refusals += 1
+    assert refusals > 20
 
 
 @pytest.mark.parametrize("trap", [each for each in TRAPS if each != "folder"])
@@ -135,7 +135,7 @@ def test_deep_folders_of_a_hand_in_are_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_an_archived_source_that_is_no_file_is_told_with_its_run(
+def test_an_archived_source_that_is_no_file_is_reported_with_its_run(
     trap: str,
     ledger: object,  # noqa: F811
     competition: Path,
@@ -158,8 +158,8 @@ def test_an_archived_source_that_is_no_file_is_told_with_its_run(
 @pytest.mark.parametrize("trap", TRAPS)
 def test_nothing_is_archived_in_place_of_a_trap(trap: str, tmp_path: Path) -> None:
     submission, _ = graded("ada")
-    told = SubmissionId.of(submission)
-    path = archive.location(tmp_path, "double", "ada", told.sha256, told.name)
+    identity = SubmissionId.of(submission)
+    path = archive.location(tmp_path, "double", "ada", identity.sha256, identity.name)
     path.parent.mkdir(parents=True)
     TRAPS[trap](path)
     with ends(), pytest.raises(HarnessError, match=r"cannot be archived|something other than what was submitted"):
@@ -167,7 +167,7 @@ def test_nothing_is_archived_in_place_of_a_trap(trap: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_a_ledger_that_is_no_file_is_told(
+def test_a_ledger_that_is_no_file_is_reported(
     trap: str,
     ledger: JsonlLedger,  # noqa: F811
     command: Command,
@@ -191,14 +191,14 @@ def test_a_ledger_that_is_no_file_is_told(
 @pytest.mark.parametrize("file", ["task.yml", "reference.py"])
 def test_a_trap_in_a_checkout_of_gpu_mode_concerns_its_problem_alone(trap: str, file: str, tmp_path: Path) -> None:
     shutil.copytree(SETS, checkout := tmp_path / "checkout")
-    whole = [each for each in gpu_mode.candidates(checkout) if _reads(checkout, each)]
+    whole = [candidate for candidate in gpu_mode.candidates(checkout) if _reads(checkout, candidate)]
     spoilt, *others = [each for each in whole if (each.file.parent / file).is_file()]
     assert others
     (spoilt.file.parent / file).unlink()
     TRAPS[trap](spoilt.file.parent / file)
     with ends(), deep(checkout):
         found = gpu_mode.candidates(checkout)
-        assert all(each in found and _reads(checkout, each) for each in others)
+        assert all(other in found and _reads(checkout, other) for other in others)
         assert not _reads(checkout, spoilt)
 
 

@@ -1,4 +1,4 @@
-"""How long a grading usually takes: by the newest accepted ones that are like it."""
+"""How long a grading usually takes, by the newest accepted ones like it."""
 
 from __future__ import annotations
 

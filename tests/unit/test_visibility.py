@@ -108,9 +108,9 @@ def test_in_the_grace_period_it_ranks_and_after_it_the_late_policy_lets_it_in(
     set_rules(competition, f'deadline = {deadline}\ngrace = "1h"\nlate = {{ days = 2, penalty_per_day = 0.25 }}\n')
     (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
     judge(accepted(problem="double"))
-    told = command("submit", "double", "kernel.py")
-    assert told.code == 0, told.err
-    assert ("standing    none: it is late, and does not rank" in told.out) == bool(state)
+    ended = command("submit", "double", "kernel.py")
+    assert ended.code == 0, ended.err
+    assert ("standing    none: it is late, and does not rank" in ended.out) == bool(state)
     board = (competition / "leaderboard/BOARD.md").read_text().replace("\\", "")
     assert said in board
     assert ("| late | ada |" in board) == bool(state)

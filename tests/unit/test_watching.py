@@ -1,4 +1,4 @@
-"""`kernelmark check --watch`: again whenever the file is saved, in whatever way an editor does that."""
+"""`kernelmark check --watch`: runs again whenever the file is saved, however an editor does that."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ def test_the_last_status_counts_and_a_later_error_is_told_in_a_line(
 ) -> None:
     error = UsageError("kernel.py", "is not UTF-8", "save it as UTF-8")
     assert watch(file, monkeypatch, [saved], [0, error]) == (2, 2)
-    told = capsys.readouterr().err.splitlines()
-    assert [line for line in told if "error" in line] == [f"kernelmark: error: {error}"]
-    assert sum(line.startswith("──── ") for line in told) == 1
+    printed = capsys.readouterr().err.splitlines()
+    assert [line for line in printed if "error" in line] == [f"kernelmark: error: {error}"]
+    assert sum(line.startswith("──── ") for line in printed) == 1
     assert watch(file, monkeypatch, [saved, saved], [1, error, 0]) == (0, 3)
 
 

@@ -1,4 +1,4 @@
-"""The frame decoder against everything that bytes can be."""
+"""The frame decoder against arbitrary bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflows that ship: what a stranger's pull request may never get, and the script that commits a record."""
+"""The shipped workflows: what a stranger's pull request may never get, and the script that commits a record."""
 
 from __future__ import annotations
 
@@ -84,8 +84,10 @@ def test_an_annotation_is_one_command_whatever_a_stranger_writes(tmp_path: Path)
     hostile = "a%0A\n::error::b\r\n::set-output name=x::y,z:"
     results = [GradingResult(f"submissions/d/a/{hostile}.py", 1, hostile), GradingResult("submissions/d/b/k.py", 0, "")]
     (tmp_path / "junit.xml").write_bytes(junit(results))
-    told = subprocess.run([ROOT / "tools/annotate", tmp_path / "junit.xml"], capture_output=True, text=True, check=True)
-    first, second = told.stdout.splitlines()
+    annotated = subprocess.run(
+        [ROOT / "tools/annotate", tmp_path / "junit.xml"], capture_output=True, text=True, check=True
+    )
+    first, second = annotated.stdout.splitlines()
     assert second == "::notice file=submissions/d/b/k.py,title=accepted::accepted"
     found = re.fullmatch(r"::error file=([^,:\n\r]*),title=our fault::([^\n\r]*)", first)
     assert found is not None
