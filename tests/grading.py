@@ -11,12 +11,17 @@ from harness.submission import Submission
 from harness.verdict import Check, SandboxName, Verdict
 
 
-def written(folder: Path, toml: str, reference: str) -> Problem:
-    """A problem of these files, in a folder that is made if it is not there; the folder's name is the slug."""
+def problem_folder(folder: Path, toml: str, reference: str) -> Path:
+    """Write the files of a problem into a folder, which is made if it is not there, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "problem.toml").write_text(toml)
     (folder / "reference.py").write_text(reference)
-    return load(folder)
+    return folder
+
+
+def written(folder: Path, toml: str, reference: str) -> Problem:
+    """A problem of these files; the folder's name is the slug."""
+    return load(problem_folder(folder, toml, reference))
 
 
 def submission(source: str, language: str = "py") -> Submission:

@@ -24,6 +24,7 @@ from kernelmark.commands.cli import main
 from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from tests.documents import valid
+from tests.grading import problem_folder
 from tests.sites import SiteProject
 from tests.verdicts import accepted, as_check, failed
 
@@ -101,10 +102,7 @@ def command(competition: Path, invoke: Command) -> Command:
 def project(tmp_path: Path, no_settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A participant's project: a problem that is open and one that is closed, and a kernel."""
     for slug, extra in (("double", ""), ("closed", "deadline = 2020-01-01T00:00:00Z\n")):
-        directory = tmp_path / "problems" / slug
-        directory.mkdir(parents=True)
-        (directory / "problem.toml").write_text(extra + PROBLEM)
-        (directory / "reference.py").write_text("def reference(x):\n    return 2 * x\n")
+        problem_folder(tmp_path / "problems" / slug, extra + PROBLEM, "def reference(x):\n    return 2 * x\n")
     (tmp_path / "kernelmark.toml").write_text('author = "ada"\ndevice = "cpu"\nsandbox = "process"\n')
     (tmp_path / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
     monkeypatch.chdir(tmp_path)

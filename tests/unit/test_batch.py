@@ -11,7 +11,7 @@ import torch
 from harness.judge.correctness.arenas import arenas
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.layout import Layout
-from harness.problem import load
+from tests.grading import written
 
 PROBLEM = """
 title = "A step in place"
@@ -31,9 +31,7 @@ SETS = 4
 
 @pytest.fixture
 def batch(tmp_path: Path) -> Iterator[Batch]:
-    (tmp_path / "problem.toml").write_text(PROBLEM)
-    (tmp_path / "reference.py").write_text("def reference(x, state):\n    return state + x, x\n")
-    problem = load(tmp_path)
+    problem = written(tmp_path, PROBLEM, "def reference(x, state):\n    return state + x, x\n")
     made = Batch(Layout(problem.resolve(problem.benchmarks[0])), "cpu", SETS)
     yield made
     made.close_arenas()

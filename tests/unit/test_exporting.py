@@ -16,6 +16,7 @@ from harness.problem import Problem, load
 from harness.submission import Submission
 from kernelmark.interop.exporting import FORMATS, export
 from kernelmark.interop.exporting.adapter import literal, python
+from tests.grading import written
 
 TOML = """
 title = "Everything that the call of an imported problem can have"
@@ -56,13 +57,9 @@ WORD = "kernelbot refuses each file that has the word 'stream'; use the default 
 
 
 def problem(folder: Path, form: str, entry: str | None = None, **more: str) -> Problem:
-    directory = folder / "mix"
-    directory.mkdir(parents=True)
     keys = {"call": CALLS[form], "project": PROJECTS[form], "entry": entry or ENTRIES[form]} | more
     keys["sha256"] = hashlib.sha256(REFERENCE.encode()).hexdigest()
-    (directory / "problem.toml").write_text(TOML.format(**keys))
-    (directory / "reference.py").write_text(REFERENCE)
-    return load(directory)
+    return written(folder / "mix", TOML.format(**keys), REFERENCE)
 
 
 def kernel(source: str, language: str = "py") -> Submission:

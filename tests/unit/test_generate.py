@@ -18,6 +18,7 @@ from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.problem_lint.examine import examine
 from harness.problem_lint.finding import LintFinding
+from tests import grading
 
 TOML = """
 title = "Sums of segments, in place"
@@ -55,11 +56,7 @@ SETS = 3
 
 
 def written(tmp_path: Path, generate: str = OFFSETS, toml: str = TOML) -> Problem:
-    directory = tmp_path / "sums"
-    directory.mkdir()
-    (directory / "problem.toml").write_text(toml)
-    (directory / "reference.py").write_text(generate + REFERENCE)
-    return load(directory)
+    return grading.written(tmp_path / "sums", toml, generate + REFERENCE)
 
 
 def returning(tmp_path: Path, value: str, toml: str = TOML) -> Problem:

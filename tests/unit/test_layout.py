@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from harness.judge.correctness.layout import Layout
-from harness.problem import Problem, load
 from harness.runner.kernel import Practice
 from harness.shared.call import Forms
 from harness.wire import commands, frame
+from tests.grading import written
 
 PROBLEM = """
 title = "Twice a list"
@@ -25,17 +25,12 @@ cost = { bytes = "8 * count", flops = "0" }
 tests = [{ name = "test", params = { count = 1 } }]
 benchmarks = [{ name = "few", params = { count = 10 } }, { name = "many", params = { count = 4096 } }]
 """
-
-
-def written(folder: Path, toml: str) -> Problem:
-    (folder / "problem.toml").write_text(toml)
-    (folder / "reference.py").write_text("def reference(xs):\n    return [2 * x for x in xs]\n")
-    return load(folder)
+REFERENCE = "def reference(xs):\n    return [2 * x for x in xs]\n"
 
 
 @pytest.mark.parametrize(("case", "frames"), [(0, 1), (1, 64)])
 def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: int, tmp_path: Path) -> None:
-    problem = written(tmp_path, PROBLEM)
+    problem = written(tmp_path, PROBLEM, REFERENCE)
     resolved = problem.resolve(problem.benchmarks[case])
     *declared, bind = Layout(resolved).commands(resolved, problem.parameters, sets=2, seed=7)
     assert len(declared) == frames
@@ -46,7 +41,7 @@ def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: i
 
 
 def test_an_absent_list_has_a_place_and_no_memory(tmp_path: Path) -> None:
-    problem = written(tmp_path, PROBLEM.replace('role = "input"', 'role = "input", present = "count - 1"'))
+    problem = written(tmp_path, PROBLEM.replace('"input"', '"input", present = "count - 1"'), REFERENCE)
     resolved = problem.resolve(problem.tests[0])
     layout = Layout(resolved)
     declare, bind = layout.commands(resolved, problem.parameters, sets=2, seed=7)

@@ -23,6 +23,7 @@ from kernelmark.authoring.samples import as_submission, read_samples
 from kernelmark.project.settings import Settings
 from kernelmark.text.progress import BatchReporter
 from tests.documents import items
+from tests.grading import problem_folder
 from tests.unit.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,10 +91,7 @@ def made(directory: Path, changes: Sequence[Change]) -> Path:
     for old, new in changes:
         assert old in toml + reference, old
         toml, reference = toml.replace(old, new), reference.replace(old, new)
-    directory.mkdir(parents=True)
-    (directory / "problem.toml").write_text(toml)
-    (directory / "reference.py").write_text(reference)
-    return directory
+    return problem_folder(directory, toml, reference)
 
 
 def found(directory: Path, changes: Sequence[Change] = ()) -> list[LintFinding]:

@@ -21,6 +21,7 @@ from harness.problem import Case, Problem, load
 from harness.problem.load import identify
 from harness.problem.resolve import costs_of_data
 from harness.problem.spec import json_schema, schema_document
+from tests.grading import problem_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,10 +97,7 @@ params = { rows = 200, cols = 50, dtype = "bfloat16" }
 
 
 def _write(directory: Path, toml: str, reference: str = "def reference(x, ids, parts, alpha, total): ...\n") -> Path:
-    directory.mkdir()
-    (directory / "problem.toml").write_text(toml)
-    (directory / "reference.py").write_text(reference)
-    return directory
+    return problem_folder(directory, toml, reference)
 
 
 @pytest.fixture
@@ -611,9 +609,7 @@ def test_files_found_by_fuzzing_get_one_line(tmp_path: Path, old: str, new: str,
     ),
 )
 def test_a_file_with_a_piece_replaced_loads_or_gets_one_line(tmp_path: Path, place: int, cut: int, put: str) -> None:
-    folder = tmp_path / "made"
-    folder.mkdir(exist_ok=True)
-    (folder / "reference.py").write_text("def reference(): ...\n")
+    folder = problem_folder(tmp_path / "made", "", "def reference(): ...\n")
     (folder / "problem.toml").write_bytes((GOOD[:place] + put + GOOD[place + cut :]).encode("utf-8", "surrogatepass"))
     try:
         problem = load(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from harness.problem.elements import same_bits
 from harness.problem.reference import Reference
 from harness.problem_lint.examine import examine
 from harness.shared.carrier import carrier
+from tests.grading import problem_folder
 
 PROBLEM = """
 title = "Copy"
@@ -56,9 +56,8 @@ def write(
 ) -> Path:  # fmt: skip
     fill = FILLS.get(DTYPES[dtype].family, "{ kind = 'integers', low = 0, high = 1 }")
     names = {"shape": shape, "strides": strides, "dtype": dtype, "fill": fill}
-    (folder / "problem.toml").write_text(PROBLEM.format(**names, rows=rows, cols=cols, pitch=pitch))
-    (folder / "reference.py").write_text(textwrap.dedent(REFERENCE).replace("COLS", str(cols)))
-    return folder
+    toml = PROBLEM.format(**names, rows=rows, cols=cols, pitch=pitch)
+    return problem_folder(folder, toml, REFERENCE.replace("COLS", str(cols)))
 
 
 def layout_of(problem: Problem) -> Layout:
