@@ -22,7 +22,7 @@ class InvitationAcceptance(ServiceDocument):
 
 
 class Me(ServiceDocument):
-    """Whose a token is. `GET /api/v1/me`."""
+    """The account of a token. `GET /api/v1/me`."""
 
     name: str
     role: Role

@@ -44,7 +44,7 @@ class ServiceDocument(BaseModel):
 
 
 class SourceFile(ServiceDocument):
-    """A file beside a submission."""
+    """An additional file of a submission."""
 
     name: BesideName
     content: Base64Bytes

@@ -1,1 +1,1 @@
-"""The queue: what is admitted, in which order it is graded, and who grades it until when."""
+"""The queue: admission, order, leases of workers, and limits."""

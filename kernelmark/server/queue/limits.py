@@ -32,37 +32,47 @@ _QUEUE_RETRY_S = 30
 _RESERVED_RETRY_S = 60
 
 _since = gradings.c.queued_ns > bindparam("since")
-_shown = (gradings.c.visible_ns <= bindparam("now")) & gradings.c.device_ns.is_not(None)
-_took_ns = case((_shown, gradings.c.device_ns), else_=gradings.c.expected_ns)
-_counts = gradings.c.charged | gradings.c.state.in_(("queued", "leased"))
+_is_shown = (gradings.c.visible_ns <= bindparam("now")) & gradings.c.device_ns.is_not(None)
+_counted_ns = case((_is_shown, gradings.c.device_ns), else_=gradings.c.expected_ns)
+_is_counted = gradings.c.charged | gradings.c.state.in_(("queued", "leased"))
 _is_check = gradings.c.mode == "check"
-_began = (gradings.c.tries > 0) | (gradings.c.workers_failed != "[]") | gradings.c.progress.is_not(None)
-_failed = (gradings.c.state == "failed") & ~gradings.c.charged & (_began | (gradings.c.error_class != SPENT_ERROR))
-_of_both = (
+_has_begun = (gradings.c.tries > 0) | (gradings.c.workers_failed != "[]") | gradings.c.progress.is_not(None)
+_is_failure = (
+    (gradings.c.state == "failed") & ~gradings.c.charged & (_has_begun | (gradings.c.error_class != SPENT_ERROR))
+)
+_of_account_and_team = (
     ((gradings.c.owner == bindparam("owner")) & _since)
     | (gradings.c.account.in_(bindparam("members", expanding=True)) & _since),
     gradings.c.job_class != "regrade",
 )
 _TOTAL = select(
-    func.count(case((_counts & ~_is_check, 1))),
-    func.count(case((_counts & _is_check, 1))),
-    func.coalesce(func.sum(case((_counts & _shown, gradings.c.device_ns))), 0),
-    func.coalesce(func.sum(case((_counts & case((_shown, False), else_=True), gradings.c.expected_ns))), 0),
-    func.count(case((_failed, 1))),
-).where(*_of_both)
-_USED = select(
-    *(gradings.c.run, gradings.c.queued_ns, _is_check.label("check"), _took_ns.label("took_ns")),
-    case((_shown, False), else_=True).label("reserved"),
+    func.count(case((_is_counted & ~_is_check, 1))),
+    func.count(case((_is_counted & _is_check, 1))),
+    func.coalesce(func.sum(case((_is_counted & _is_shown, gradings.c.device_ns))), 0),
+    func.coalesce(func.sum(case((_is_counted & case((_is_shown, False), else_=True), gradings.c.expected_ns))), 0),
+    func.count(case((_is_failure, 1))),
+).where(*_of_account_and_team)
+_USES = (
+    select(
+        *(gradings.c.run, gradings.c.queued_ns, _is_check.label("check"), _counted_ns.label("counted_ns")),
+        case((_is_shown, False), else_=True).label("reserved"),
+    )
+    .where(*_of_account_and_team, _is_counted)
+    .order_by(gradings.c.queued_ns)
 )
-_USED = _USED.where(*_of_both, _counts).order_by(gradings.c.queued_ns)
-_FAILED = select(gradings.c.queued_ns).where(*_of_both, _failed).order_by(gradings.c.queued_ns.desc())
-_FAILED = _FAILED.offset(_MOST_FAILED - 1).limit(1)
+_LIMITING_FAILURE = (
+    select(gradings.c.queued_ns)
+    .where(*_of_account_and_team, _is_failure)
+    .order_by(gradings.c.queued_ns.desc())
+    .offset(_MOST_FAILED - 1)
+    .limit(1)
+)
 _OPEN = (
     select(func.count())
     .select_from(gradings)
     .where(gradings.c.owner == bindparam("owner"), gradings.c.state.in_(("queued", "leased")))
 )
-_UNSEEN = select(gradings.c.owner).where(gradings.c.visible_ns > bindparam("now"))
+_HIDDEN_ENDS = select(gradings.c.owner).where(gradings.c.visible_ns > bindparam("now"))
 
 
 def limits_at(settings: Settings, now_ns: int) -> DailyLimits:
@@ -141,14 +151,14 @@ class _Uses:
     def read(self) -> list[Use]:
         """All uses, oldest first."""
         here = [
-            Use(self._author, moment(row.queued_ns), row.took_ns, row.check, row.run, bool(row.reserved))
-            for row in self._connection.execute(_USED, self._values)
+            Use(self._author, moment(row.queued_ns), row.counted_ns, row.check, row.run, bool(row.reserved))
+            for row in self._connection.execute(_USES, self._values)
         ]
         return sorted([*here, *self._elsewhere], key=lambda use: use.at)
 
     def possible_again(self) -> datetime:
         """When enough failures are more than a day old, if too many gradings have failed."""
-        return moment(self._connection.execute(_FAILED, self._values).scalar_one() + DAY_NS)
+        return moment(self._connection.execute(_LIMITING_FAILURE, self._values).scalar_one() + DAY_NS)
 
 
 def _members(connection: Connection, team: str, since_ns: int) -> list[tuple[int, str]]:
@@ -167,7 +177,7 @@ def _refuse_full_queue(connection: Connection, limits: DailyLimits, owner: str, 
     if limits.queued_at_once is None:
         return
     number = (connection.scalar(_OPEN, {"owner": owner}) or 0) + (
-        connection.scalars(_UNSEEN, {"now": now_ns}).all().count(owner)
+        connection.scalars(_HIDDEN_ENDS, {"now": now_ns}).all().count(owner)
     )
     if number >= limits.queued_at_once:
         what = f"has {number} of {limits.queued_at_once} submissions in the queue"

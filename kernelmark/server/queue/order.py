@@ -28,7 +28,7 @@ class FlowHead(NamedTuple):
     position: int
 
 
-class Job(NamedTuple):
+class QueuedJob(NamedTuple):
     """A queued grading."""
 
     job_class: JobClass
@@ -102,7 +102,7 @@ def charge(times: VirtualTimes, head: FlowHead, expected_ns: int, waiting: Itera
     of_class.owners[head.share] = start + expected_ns
 
 
-def predicted_order(times: VirtualTimes, jobs: Iterable[Job]) -> Iterator[Job]:
+def predicted_order(times: VirtualTimes, jobs: Iterable[QueuedJob]) -> Iterator[QueuedJob]:
     """All jobs, in the order in which they will be chosen if no other job comes."""
     queues = {name: iter(queue) for name, queue in _within_classes(times, jobs).items()}
     ahead = VirtualTimes(times.present_ns, times.people_next)
@@ -120,12 +120,12 @@ def predicted_order(times: VirtualTimes, jobs: Iterable[Job]) -> Iterator[Job]:
             heads[turn] = following
 
 
-def _within_classes(times: VirtualTimes, jobs: Iterable[Job]) -> dict[JobClass, list[Job]]:
+def _within_classes(times: VirtualTimes, jobs: Iterable[QueuedJob]) -> dict[JobClass, list[QueuedJob]]:
     """The jobs of each class in order: each starts, in virtual time, where its owner's job before it has ended."""
-    owned: defaultdict[tuple[JobClass, str], list[Job]] = defaultdict(list)
+    owned: defaultdict[tuple[JobClass, str], list[QueuedJob]] = defaultdict(list)
     for job in jobs:
         owned[job.job_class, job.share].append(job)
-    starts: defaultdict[JobClass, list[tuple[int, int, Job]]] = defaultdict(list)
+    starts: defaultdict[JobClass, list[tuple[int, int, QueuedJob]]] = defaultdict(list)
     for (job_class, share), mine in owned.items():
         start = times.of_class(job_class).start_of(share)
         for job in sorted(mine, key=lambda job: job.position):

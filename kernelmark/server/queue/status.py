@@ -17,7 +17,7 @@ from kernelmark.server.database.tables import accounts, gradings, submissions
 from kernelmark.server.queue import endings, leases, limits, virtual_times, workers
 from kernelmark.server.queue.durations import reserved_ns
 from kernelmark.server.queue.forecast import Forecast
-from kernelmark.server.queue.order import Job, finish_times, predicted_order
+from kernelmark.server.queue.order import QueuedJob, finish_times, predicted_order
 from kernelmark.server.queue.workers import Version
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
@@ -189,7 +189,7 @@ def _forecast(connection: Connection, service: Service, pool: str, devices: int)
     columns = gradings.c
     waiting = select(columns.job_class, columns.share, columns.position, columns.run, columns.expected_ns)
     waiting = waiting.where(columns.state == "queued", columns.pool == pool)
-    jobs = [Job(*row) for row in connection.execute(waiting)]
+    jobs = [QueuedJob(*row) for row in connection.execute(waiting)]
     order = [*predicted_order(virtual_times.load(connection, pool), jobs)]
     leased = select(columns.started_ns, columns.expected_ns).where(columns.state == "leased", columns.pool == pool)
     leased = leased.order_by(columns.started_ns.is_(None), columns.granted_ns)

@@ -22,7 +22,7 @@ from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import pins, sources, workers
 from kernelmark.server.queue import endings
 from kernelmark.server.record import comparing
-from kernelmark.server.record.comparing import Expected
+from kernelmark.server.record.comparing import ExpectedAnswer
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import Answer
@@ -120,12 +120,12 @@ def score_s(document: Check) -> float | None:
     return None if score is None else score.median_ns / 1e9
 
 
-def _expected(connection: Connection, service: Service, row: Row[Any], found: ReadAnswer) -> Expected:
+def _expected(connection: Connection, service: Service, row: Row[Any], found: ReadAnswer) -> ExpectedAnswer:
     """What the answer of a grading must have; `row` is from `endings.find_answered`."""
     private = connection.scalar(_PINNED, {"problem": row.problem, "final": row.final})
     if row.mode != "submit" and found.document is not None and found.document.problem.private is None:
         private = None  # it may be tested without private cases where nothing is recorded
-    return Expected(
+    return ExpectedAnswer(
         grading=row,
         source=connection.execute(_SOURCE, {"source": row.submission_source}).one(),
         worker=connection.execute(_WORKER, {"worker": row.worker}).one(),

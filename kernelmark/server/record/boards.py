@@ -1,7 +1,7 @@
-"""What everybody may see of the problems and the record, as JSON: the documents of `kernelmark ... --format json`.
+"""The public documents of the problems and the record, as JSON: those of `kernelmark ... --format json`.
 
-The public routes and the recorder call it. Trusted. Nothing here reads private cases. What a frozen board hides, and
-what quotes a source that is not shown yet, is for those alone who may see it.
+The public routes and the recorder call it. Trusted. Nothing here reads private cases. Results that a frozen board
+hides, and text that may quote a source which is not shown yet, are left out for those who may not see them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def settings_of(service: Service) -> Settings:
 
 
 def problem_list(service: Service, principal: Principal | None) -> str:
-    """The problems that can be graded, with the places of whoever asks."""
+    """The problems that can be graded, with the ranks of the account that asks."""
     settings = settings_of(service)
     stands = places(settings.model_copy(update={"author": principal.name})) if principal else {}
     problems = service.files.snapshot.problems
@@ -77,9 +77,9 @@ def problem_text(service: Service, slug: str) -> str:
     Raises:
         Refusal: as for `problem`.
     """
-    asked = service.files.snapshot.problem(slug)
+    found = service.files.snapshot.problem(slug)
     now = moment(service.clock.now_ns())
-    return "".join(f"{line}\n" for line in text.lines(asked, statement_of(asked), entry_points_of(asked), now=now))
+    return "".join(f"{line}\n" for line in text.lines(found, statement_of(found), entry_points_of(found), now=now))
 
 
 def board(service: Service, slug: str | None) -> str:
@@ -96,8 +96,8 @@ def board(service: Service, slug: str | None) -> str:
             service.files.snapshot.problem(slug)
             return written("board", [])
         slugs = [slug]
-    marks = tuple(_mark(settings, each) for each in slugs)
-    key = (settings.root, settings.teams.model_dump_json(), slug, marks)
+    states = tuple(_state(settings, name) for name in slugs)
+    key = (settings.root, settings.teams.model_dump_json(), slug, states)
     with _making:
         if key not in _made:
             while len(_made) >= _KEPT:
@@ -107,8 +107,7 @@ def board(service: Service, slug: str | None) -> str:
 
 
 def run(service: Service, name: str, principal: Principal | None) -> str:
-    """The verdict of a run. To others than its author and those who assist, it is shown as far as the board and the
-    sources are.
+    """The verdict of a run. Others than its author and assistants see it as far as they see the board and the sources.
 
     Raises:
         Refusal: there is none that may be shown.
@@ -147,24 +146,24 @@ def head(service: Service, slug: str) -> str:
     ).model_dump_json()
 
 
-def _mark(settings: Settings, slug: str) -> tuple[object, ...]:
-    """Changes when a problem's standings may: with its ledger, its files, or its schedule."""
+def _state(settings: Settings, slug: str) -> tuple[object, ...]:
+    """A value that changes when a problem's standings may: with its ledger, its files, or its schedule."""
     folder = settings.locate("problems") / slug
     files = (settings.locate("results") / f"{slug}.jsonl", folder / "problem.toml", folder / "reference.py")
     found = state(settings, slug, datetime.now(UTC))
-    return (slug, found.frozen, found.closed, *map(_state, files))
+    return (slug, found.frozen, found.closed, *map(_file_state, files))
 
 
-def _state(file: Path) -> tuple[int, ...]:
+def _file_state(file: Path) -> tuple[int, ...]:
     try:
-        of = file.stat()
+        stat = file.stat()
     except OSError:
         return ()
-    return of.st_ino, of.st_size, of.st_mtime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _rule(problem: Problem | None, slug: str, schedule: Schedule) -> Rule:
-    """When a problem's sources are shown; never, if it is gone."""
+    """When a problem's sources are shown; never, if it was deleted."""
     if problem is None:
         return Rule(problem=slug)
     return Rule(problem=slug, visibility=problem.visibility, **schedule.model_dump(include=set(Schedule.model_fields)))

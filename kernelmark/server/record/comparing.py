@@ -31,7 +31,7 @@ _SHOWN = 80  # characters of a value in a refusal
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedAnswer:
     """What the answer to a lease is compared with."""
 
     grading: Row[Any]
@@ -79,7 +79,7 @@ def read(answer: Answer) -> Verdict | Check | None:
     return document
 
 
-def compare(document: Check, expected: Expected, now: datetime) -> None:
+def compare(document: Check, expected: ExpectedAnswer, now: datetime) -> None:
     """Compare a document with its task.
 
     Args:
@@ -104,7 +104,7 @@ def compare(document: Check, expected: Expected, now: datetime) -> None:
         _baselines(document, expected)
 
 
-def _fields(document: Check, expected: Expected) -> Iterator[tuple[str, object, object]]:
+def _fields(document: Check, expected: ExpectedAnswer) -> Iterator[tuple[str, object, object]]:
     problem, submission, environment = document.problem, document.submission, document.environment
     grading, source, worker = expected.grading, expected.source, expected.worker
     private, public = expected.private_sha256, grading.problem_sha256
@@ -128,7 +128,7 @@ def _fields(document: Check, expected: Expected) -> Iterator[tuple[str, object, 
         yield "effort", document.effort, "screen" if grading.mode == "screen" else grading.submission_effort
 
 
-def _environment(document: Check, expected: Expected) -> None:
+def _environment(document: Check, expected: ExpectedAnswer) -> None:
     ran = document.environment
     if not isolates(ran.sandbox) or ran.sandbox not in expected.rules.sandboxes:
         accepted = ", ".join(expected.rules.sandboxes)
@@ -137,7 +137,7 @@ def _environment(document: Check, expected: Expected) -> None:
         raise _refused("environment.interpreted", f"is set for {ran.device_kind}", "the interpreter runs on a CPU")
 
 
-def _times(verdict: Verdict, expected: Expected, now: datetime) -> None:
+def _times(verdict: Verdict, expected: ExpectedAnswer, now: datetime) -> None:
     leased_at = moment(expected.grading.leased_ns)
     if not leased_at - CLOCK <= verdict.created_at <= now + CLOCK:
         was, since, until = (
@@ -158,7 +158,7 @@ def _times(verdict: Verdict, expected: Expected, now: datetime) -> None:
         raise _refused("ranked_timing", what, "use the problem's own files")
 
 
-def _baselines(verdict: Verdict, expected: Expected) -> None:
+def _baselines(verdict: Verdict, expected: ExpectedAnswer) -> None:
     if verdict.requested_baselines is None:
         raise _refused("requested_baselines", "are left out", _VERSION)
     known = verdict.requested_baselines if expected.baselines is None else expected.baselines

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, or_, select, update
+from sqlalchemy import Connection, func, or_, select, tuple_, update
 
 from harness.errors import HarnessError, LedgerError
 from kernelmark.record.publishing import Publisher
@@ -160,8 +160,7 @@ class Recorder:
         if not early:
             wanted.append(or_(columns.visible_ns.is_(None), columns.visible_ns <= self._service.clock.now_ns()))
         if after is not None:
-            queued, run = after
-            wanted.append(or_(columns.queued_ns > queued, and_(columns.queued_ns == queued, columns.run > run)))
+            wanted.append(tuple_(columns.queued_ns, columns.run) > tuple_(*after))
         query = GRADED.where(*wanted).order_by(columns.queued_ns, columns.run).limit(_TOGETHER)
         with self._service.database.read() as connection:
             return connection.execute(query).all()

@@ -16,17 +16,17 @@ _FILES = TypeAdapter(tuple[SourceFile, ...])
 
 
 def stored_files(beside: str) -> tuple[SourceFile, ...]:
-    """The files beside a source, from the column `beside`."""
+    """The additional files of a submission, from the column `beside`."""
     return _FILES.validate_json(beside)
 
 
 def as_stored(submission: Submission) -> str:
-    """The value of the column `beside`, in the order that its hash has."""
+    """The value of the column `beside`, in the order of the submission's hash."""
     return json.dumps([{"name": name, "content": b64encode(raw).decode()} for name, raw in submission.beside])
 
 
 def submission(row: Row[Any]) -> Submission:
-    """What was submitted, from a row with `name`, `author`, `language`, `source` and `beside`."""
+    """The submission in a row with `name`, `author`, `language`, `source` and `beside`."""
     return Submission(
         name=row.name,
         author=row.author,

@@ -8,7 +8,15 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelmark.server.queue.order import FlowHead, Job, VirtualTimes, charge, choose, finish_times, predicted_order
+from kernelmark.server.queue.order import (
+    FlowHead,
+    QueuedJob,
+    VirtualTimes,
+    charge,
+    choose,
+    finish_times,
+    predicted_order,
+)
 from kernelmark.service.submissions import JobClass
 
 _FIXED = settings(max_examples=60, derandomize=True, deadline=None)
@@ -18,15 +26,15 @@ _QUEUES = st.lists(
 )
 
 
-def jobs_of(drawn: Iterable[tuple[JobClass, str, int]]) -> list[Job]:
-    return [Job(name, owner, at, f"run{at}", cost) for at, (name, owner, cost) in enumerate(drawn)]
+def jobs_of(drawn: Iterable[tuple[JobClass, str, int]]) -> list[QueuedJob]:
+    return [QueuedJob(name, owner, at, f"run{at}", cost) for at, (name, owner, cost) in enumerate(drawn)]
 
 
-def claimed(times: VirtualTimes, waiting: list[Job], number: int) -> list[Job]:
+def claimed(times: VirtualTimes, waiting: list[QueuedJob], number: int) -> list[QueuedJob]:
     """What this many claims give, one after the other."""
-    taken = list[Job]()
+    taken = list[QueuedJob]()
     while waiting and len(taken) < number:
-        heads: dict[tuple[JobClass, str], Job] = {}
+        heads: dict[tuple[JobClass, str], QueuedJob] = {}
         for job in sorted(waiting, key=lambda job: -job.position):
             heads[job.job_class, job.share] = job
         head = choose(times, (FlowHead(job.job_class, job.share, job.position) for job in heads.values()))
@@ -63,7 +71,7 @@ def test_an_owners_jobs_keep_their_order_and_all_are_taken(drawn: list[tuple[Job
 @_FIXED
 @given(st.lists(st.integers(1, 50), min_size=60, max_size=60), st.integers(2, 6))
 def test_equal_owners_differ_by_one_job_at_most(costs: list[int], owners: int) -> None:
-    waiting = [Job("people", str(at % owners), at, str(at), cost) for at, cost in enumerate(costs)]
+    waiting = [QueuedJob("people", str(at % owners), at, str(at), cost) for at, cost in enumerate(costs)]
     used = Counter[str]()
     for job in claimed(VirtualTimes(), waiting, len(waiting) - owners * 12):
         used[job.share] += job.expected_ns
@@ -71,7 +79,7 @@ def test_equal_owners_differ_by_one_job_at_most(costs: list[int], owners: int) -
 
 
 def test_with_work_for_both_batches_get_a_quarter() -> None:
-    waiting = [Job(name, "ada", at, f"{name}{at}", 10) for name in ("people", "batch") for at in range(400)]
+    waiting = [QueuedJob(name, "ada", at, f"{name}{at}", 10) for name in ("people", "batch") for at in range(400)]
     first = Counter(job.job_class for job in claimed(VirtualTimes(), waiting, 400))
     assert first == {"people": 300, "batch": 100}
 
@@ -81,11 +89,11 @@ def test_with_work_for_both_batches_get_a_quarter() -> None:
 def test_a_person_waits_for_one_other_job_at_most(steps: list[tuple[bool, int, int]]) -> None:
     """However much people used before, and however long the queue of a batch is."""
     times = VirtualTimes()
-    waiting = [Job("batch", "rl", at, f"batch{at}", steps[at % len(steps)][1]) for at in range(200)]
-    waiting += [Job("regrade", "organizers", at, f"regrade{at}", 7) for at in range(200)]
+    waiting = [QueuedJob("batch", "rl", at, f"batch{at}", steps[at % len(steps)][1]) for at in range(200)]
+    waiting += [QueuedJob("regrade", "organizers", at, f"regrade{at}", 7) for at in range(200)]
     for number, (comes, _, cost) in enumerate(steps):
         if comes:
-            waiting.append(Job("people", f"p{number % 3}", 1000 + number, f"person{number}", cost))
+            waiting.append(QueuedJob("people", f"p{number % 3}", 1000 + number, f"person{number}", cost))
         two = claimed(times, waiting, 2)
         if any(job.job_class == "people" for job in (*waiting, *two)):
             assert any(job.job_class == "people" for job in two)
@@ -110,14 +118,14 @@ def test_one_job_behind_ten_thousand_of_a_batch_is_the_second_claim_at_most() ->
 
 def test_nobody_saves_up() -> None:
     """An owner who comes back after a while gets no more than the others from then on."""
-    times, waiting = VirtualTimes(), [Job("people", "busy", at, f"busy{at}", 10) for at in range(100)]
+    times, waiting = VirtualTimes(), [QueuedJob("people", "busy", at, f"busy{at}", 10) for at in range(100)]
     claimed(times, waiting, 50)
-    waiting += [Job("people", "back", 100 + at, f"back{at}", 10) for at in range(50)]
+    waiting += [QueuedJob("people", "back", 100 + at, f"back{at}", 10) for at in range(50)]
     assert Counter(job.share for job in claimed(times, waiting, 20)) == {"busy": 10, "back": 10}
 
 
 def test_fifty_claims_of_equal_owners_are_shared_evenly() -> None:
-    waiting = [Job("people", str(at % 10), at, str(at), 10) for at in range(500)]
+    waiting = [QueuedJob("people", str(at % 10), at, str(at), 10) for at in range(500)]
     taken = claimed(VirtualTimes(), waiting, 200)
     for begin in range(150):
         numbers = Counter(job.share for job in taken[begin : begin + 50])
