@@ -35,7 +35,7 @@ from kernelmark.record.importing import ImportedLedger
 from kernelmark.record.records import ListedProblem
 from kernelmark.server.record.repairing import LedgerRepair
 from kernelmark.service.accounts import NewToken, Tokens
-from kernelmark.service.organizing import Accounts, Audit, Brakes, Invitations, NewInvitations, Pins, Workers
+from kernelmark.service.organizing import Accounts, Audit, Invitations, NewInvitations, Pauses, Pins, Workers
 from kernelmark.service.submissions import QueueStatus, SubmissionStatus
 from kernelmark.text.problem import ProblemNotes
 from kernelmark.text.standings import RunDocument
@@ -52,7 +52,7 @@ DOCUMENTS: dict[str, Any] = {
     "accounts": Accounts,
     "acts": Audit,
     "audit": list[AuditDocument],
-    "brakes": Brakes,
+    "brakes": Pauses,
     "board": list[Table],
     "cache": CacheDocument,
     "calibration": Calibration,
