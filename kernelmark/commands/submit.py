@@ -25,6 +25,7 @@ from kernelmark.commands.options import (
     form_option,
     load_settings,
     sandbox_option,
+    say_frozen,
     source_of,
 )
 from kernelmark.commands.remote import server_options
@@ -234,6 +235,8 @@ def _whole_grading(
     from kernelmark.text.progress import Reporter
 
     remark = recorder.admit(job, late) if record else None
+    if remark is not None:
+        say(f"{job.problem.slug}: this submission will not rank: {visible(remark.reason)}")
     if record:
         _say_whose(job)
     judge = CommandJudge(job, here=here)
@@ -255,6 +258,8 @@ def _whole_grading(
             lines = show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus)
             print_lines(lines)
             print_compilation(job, result)
+    if recorded and result.score is not None and table is None:
+        say_frozen(job.settings, job.problem.slug)
     if profile and result.score is not None:
         say(_profiled(job, result))
     judge.leave_one(result)

@@ -17,7 +17,7 @@ from kernelmark.record.recording import record
 from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
-from tests.unit.conftest import Command
+from tests.unit.conftest import Answering, Command
 from tests.verdicts import accepted
 
 NOW = datetime.now(UTC)
@@ -139,6 +139,20 @@ def test_a_frozen_board_says_so_and_events_still_apply(frozen: Path, command: Co
     (table,) = json.loads(command("board", "--format", "json").out)["items"]
     assert ([*table["rows"]], [row["author"] for row in table["set_aside"]]) == ([], ["ada"])
     assert "frozen from" in (frozen / "leaderboard/boards/double.md").read_text()
+
+
+def test_a_late_submission_in_the_freeze_is_told_both(competition: Path, command: Command, judge: Answering) -> None:
+    """There is no table yet, so no standing that could say it."""
+    scheduled(competition, NOW - HOUR, "2d")
+    file = competition / "problems/double/problem.toml"
+    file.write_text("late = { days = 3, penalty_per_day = 0.1 }\n" + file.read_text())
+    (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
+    sha256 = load(competition / "problems/double").sha256
+    judge(accepted(**TABLE, problem_sha256=sha256, created_at=datetime.now(UTC)))
+    said = command("submit", "double", "kernel.py")
+    assert said.code == 0
+    assert "double: this submission will not rank: 1 day late, factor 0.9: handed in" in said.err
+    assert "double: the board is frozen, and shows nothing graded after" in said.err
 
 
 def test_a_view_follows_what_is_appended_and_ranks_as_the_ledger_did_then(tmp_path: Path) -> None:
