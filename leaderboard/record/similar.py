@@ -112,10 +112,10 @@ def similar(
     author or of one team, and earlier files with each other.
     """
     numbers: dict[Shingle, int] = {}  # one per shingle: sets of small integers are compared fastest
-    given = {(start.language, shingle) for start in base for shingle in shingles(start)}
+    starting = {(start.language, shingle) for start in base for shingle in shingles(start)}
     sets = {}
     for graded, submission in submissions.items():
-        own = (shingle for shingle in shingles(submission) if (submission.language, shingle) not in given)
+        own = (shingle for shingle in shingles(submission) if (submission.language, shingle) not in starting)
         sets[graded] = {numbers.setdefault(shingle, len(numbers)) for shingle in own}
     best: dict[frozenset[_Person], Pair] = {}
     for one, other in combinations(sorted(sets, key=str), 2):

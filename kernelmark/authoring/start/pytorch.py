@@ -80,11 +80,11 @@ def _results(problem: Problem, definition: Definition, how: Calling) -> dict[str
         what = f"does not hand its submissions `{drawn[0]}`, which the definition needs"
         raise UsageError(problem.slug, what, "write this file by hand")
     names = {tensor.name for tensor in problem.tensors if tensor.role == "output"}
-    given = [name for name in argument_names(problem) if name not in names]
-    same_order = definition.parameters == tuple(given)
+    inputs = [name for name in argument_names(problem) if name not in names]
+    same_order = definition.parameters == tuple(inputs)
     return {
         "constants": [(name, repr(value)) for name, value in constants],
-        "reference": f"reference({', '.join(name if same_order else f'{name}={name}' for name in given)})",
+        "reference": f"reference({', '.join(name if same_order else f'{name}={name}' for name in inputs)})",
         "results": free("results", {*argument_names(problem), *definition.names}),
         "outputs": [tensor for tensor in problem.tensors if tensor.role != "input"],
         "cast": lambda output: _cast(problem, how, output),

@@ -56,8 +56,8 @@ class Calling:
 def calling(problem: Problem) -> Calling:
     """How a submission to this problem is called."""
     if problem.call.style == "writes":
-        given = argument_names(problem)
-        return Calling(given, [], frozenset(given))
+        arguments = argument_names(problem)
+        return Calling(arguments, [], frozenset(arguments))
     call, taken = forms(problem), {*argument_names(problem), *problem.parameters}
     arguments, unpacking = _arguments(call.arguments, "data" if problem.call.style == "tree" else "argument", taken)
     init, init_unpacking = _arguments(call.init, "option", taken)
@@ -75,11 +75,11 @@ def calling(problem: Problem) -> Calling:
     )
 
 
-def _arguments(given: Sequence[Form], other: str, taken: Collection[str]) -> tuple[list[str], list[str]]:
+def _arguments(described: Sequence[Form], other: str, taken: Collection[str]) -> tuple[list[str], list[str]]:
     """The names of arguments, and the lines that unpack their values."""
     arguments: list[str] = []
     lines: list[str] = []
-    for number, form in enumerate(given):
+    for number, form in enumerate(described):
         contents = list(places(form, ""))
         if len(contents) == 1 and contents[0][1] == "" and contents[0][0] not in arguments:
             arguments.append(contents[0][0])

@@ -47,34 +47,34 @@ def profile(
     case: str | None,
     parts: Collection[Part] = (),
     on_progress: OnProgress = ignore,
-    asked: commands.Profile | None = None,
+    options: commands.Profile | None = None,
 ) -> CaseProfile:
     """Grade one benchmark case, the largest if none is named, and profile it and the settings' baselines.
 
     Args:
         files: the submission's own, then the other files.
         parts: () for all parts that the device has.
-        asked: what torch.profiler shall record; None: what it does by default.
+        options: of torch.profiler; None: the defaults.
 
     Raises:
         UsageError: the problem, the case, a part or the file is wrong.
         HarnessError: we failed.
     """
     found = find_problem(settings, problem)
-    given = PreparedJob.prepare(settings, found, files[0], author=settings.author_or_default(), beside=files[1:])
-    device = given.device
+    prepared = PreparedJob.prepare(settings, found, files[0], author=settings.author_or_default(), beside=files[1:])
+    device = prepared.device
     if missing := [part for part in parts if part not in parts_of(device)]:
         raise UsageError(f"--{missing[0]}", f"needs a GPU, and this profile is of the device {device}")
-    job = PreparedJob(settings, of_one_case(found, case, device), given.submission)
+    job = PreparedJob(settings, of_one_case(found, case, device), prepared.submission)
     [benchmark] = job.problem.benchmarks
-    verdict = job.grade(on_progress) if device in LANGUAGES[given.submission.language].devices else None
+    verdict = job.grade(on_progress) if device in LANGUAGES[prepared.submission.language].devices else None
     if verdict is not None and verdict.score is None:
         return CaseProfile(found.slug, benchmark.name, verdict, ())
     provider = choose_provider(settings)
-    kernels = [(given.submission, job.problem)]
+    kernels = [(prepared.submission, job.problem)]
     kernels += [(kernel, job.problem.of_baseline(kernel.stem)) for kernel in find_baselines(settings, found, device)]
     wanted = parts or parts_of(device)
-    profiles = tuple(kernel_profile(*kernel, device, provider, wanted, on_progress, asked) for kernel in kernels)
+    profiles = tuple(kernel_profile(*kernel, device, provider, wanted, on_progress, options) for kernel in kernels)
     return CaseProfile(found.slug, benchmark.name, verdict, profiles)
 
 

@@ -81,9 +81,9 @@ def sweep(
         HarnessError: we failed.
     """
     found = find_problem(settings, problem)
-    given = PreparedJob.prepare(settings, found, files[0], author=settings.author_or_default(), beside=files[1:])
-    swept = _swept(of_one_case(found, case, given.device), sizes)
-    verdict = PreparedJob(settings, swept, given.submission).grade(on_progress)
+    prepared = PreparedJob.prepare(settings, found, files[0], author=settings.author_or_default(), beside=files[1:])
+    swept = _swept(of_one_case(found, case, prepared.device), sizes)
+    verdict = PreparedJob(settings, swept, prepared.submission).grade(on_progress)
     points = []
     for size, benchmark in zip(sizes.values, verdict.benchmarks, strict=False):
         work = benchmark.minimum_bytes or 0, benchmark.minimum_flops or 0

@@ -204,12 +204,12 @@ def kernel_profile(
     provider: Provider,
     parts: Collection[Part],
     on_progress: OnProgress,
-    asked: commands.Profile | None = None,
+    options: commands.Profile | None = None,
 ) -> KernelProfile:
     """Make the views that these parts ask for, of the problem's one benchmark, as far as the device runs the kernel.
 
     Args:
-        asked: what torch.profiler shall record, its parts left out of account; None: what it does by default.
+        options: of torch.profiler, except its parts; None: the defaults.
 
     Raises:
         HarnessError: we failed.
@@ -258,7 +258,7 @@ def kernel_profile(
         if runs and of_torch:
             with view("torch.profiler"):
                 made.torch = torch_profile(
-                    submission, case, provider, replace(asked or EVERYTHING, parts=tuple(of_torch))
+                    submission, case, provider, replace(options or EVERYTHING, parts=tuple(of_torch))
                 )
         if "code" in parts:
             with view("compiled code"):

@@ -24,11 +24,11 @@ from kernelmark.interop.exporting.request import Request
 _RESERVED = {"torch", "SimpleNamespace", "len", "range", "enumerate", "all"}
 
 
-def python_of(request: Request, given: Form, at: str, queue: str) -> str:
+def python_of(request: Request, passed: Form, at: str, queue: str) -> str:
     """The exported file, without the lines that a project wants at its beginning.
 
     Args:
-        given: the form of the argument that the other project passes.
+        passed: the form of the argument that the other project passes.
         at: the name of that argument in the file.
         queue: a Python expression for the stream, which CUDA gets as its last argument.
 
@@ -50,16 +50,16 @@ def python_of(request: Request, given: Form, at: str, queue: str) -> str:
         by_dtype=bool(dtype_parameters(problem)),
         parameters=[*_parameters(problem, language)],
         given=at,
-        body=_body(request, dict(places(given, at)), queue),
+        body=_body(request, dict(places(passed, at)), queue),
     )
 
 
-def _body(request: Request, given: Mapping[str, str], queue: str) -> list[str]:
-    """The lines of the function that makes the call. `given` has an expression for each value that is passed to it."""
+def _body(request: Request, passed: Mapping[str, str], queue: str) -> list[str]:
+    """The lines of the function that makes the call. `passed` has an expression for each value that is passed to it."""
     problem = request.problem
     for name in sorted(_RESERVED.intersection((*(spec.name for spec in problem.tensors), *problem.parameters))):
         raise UsageError(problem.slug, f"an argument is called `{name}`, which the file needs itself", "rename it")
-    tensors = [spec for spec in problem.tensors if spec.name in given]
+    tensors = [spec for spec in problem.tensors if spec.name in passed]
     inputs = [spec for spec in tensors if spec.role == "input"]
     device = f"{_first(inputs[0])}.device" if inputs else '"cuda"'
     chosen = dtype_parameters(problem)
@@ -67,25 +67,25 @@ def _body(request: Request, given: Mapping[str, str], queue: str) -> list[str]:
     last = [queue] if request.submission.language == "cu" else []
     arguments = [*(_of_each(spec, "_each.data_ptr()") for spec in problem.tensors), *sizes(problem), *last]
     return [
-        *(f"{spec.name} = {given[spec.name]}" for spec in tensors),
-        *(f"{name} = {_parameter(request, name, given)}" for name in problem.parameters),
+        *(f"{spec.name} = {passed[spec.name]}" for spec in tensors),
+        *(f"{name} = {_parameter(request, name, passed)}" for name in problem.parameters),
         *(line for spec in tensors for line in _in_place(spec)),
-        *(f"{spec.name} = {_allocated(spec, device)}" for spec in problem.tensors if spec.name not in given),
+        *(f"{spec.name} = {_allocated(spec, device)}" for spec in problem.tensors if spec.name not in passed),
         f"{function}({', '.join(arguments)})",
         f"return {written(forms(problem).result)}",
     ]
 
 
-def _parameter(request: Request, name: str, given: Mapping[str, str]) -> str:
+def _parameter(request: Request, name: str, passed: Mapping[str, str]) -> str:
     """An expression for a parameter: an argument, a property of a tensor, or its value in the chosen case.
 
     Raises:
         UsageError: it is none of these.
     """
-    if name in given:
-        return given[name]
+    if name in passed:
+        return passed[name]
     for spec in request.problem.tensors:
-        if spec.name not in given:
+        if spec.name not in passed:
             continue
         if spec.dtype == name:
             return f"{_first(spec)}.dtype"

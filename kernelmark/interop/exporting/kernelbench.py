@@ -13,8 +13,8 @@ def write(request: Request) -> Exported:
     Raises:
         UsageError: the submission cannot be called there.
     """
-    given = [*forms(request.problem).arguments]
-    text = python_of(request, given, "_inputs", "torch.cuda.current_stream().cuda_stream")
+    passed = [*forms(request.problem).arguments]
+    text = python_of(request, passed, "_inputs", "torch.cuda.current_stream().cuda_stream")
     return Exported(request.origin + text)
 
 

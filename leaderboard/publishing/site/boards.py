@@ -1,6 +1,6 @@
-"""What pages show of boards: baselines, times by case, leaders, record holders, and where runs stand.
+"""Data about boards for pages: baselines, times by case, leaders, record holders, and where runs stand.
 
-The front page and the pages of problems and authors ask it. Trusted; pure.
+The front page and the pages of problems, authors and runs use it. Trusted; pure.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from leaderboard.record.fields import TableKey, VerdictFields
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import Row
 
-_COMPARED = ("compiled", "eager")  # the baseline of a row in a list: the first of these that it was measured against
+_COMPARED = ("compiled", "eager")  # a row in a list shows its speedup over the first of these that it has
 _COUNTS = ("newer_grading", "other_source")
 _ROWS, _FULL = 150, 4  # most rows of a current board on its problem's page, if there are no more boards than this
-CASE_ROWS = 10  # the first rows of a board, which are shown case by case
+CASE_ROWS = 10  # the number of rows of a board that are shown case by case
 
 
 def shown_rows(book: Book) -> int:
@@ -83,7 +83,7 @@ class CaseTimes(NamedTuple):
 
     name: str
     author: str
-    """Who wrote the run, in a team's row too: the plots' colours are authors'. Empty for a baseline."""
+    """The author of the run, even in a team's row, since a plot's colours are those of authors; "" for a baseline."""
     run: str
     times: tuple[Interval | None, ...]
 
@@ -112,7 +112,7 @@ def by_case(board: Board, book: Book, names: Sequence[str]) -> list[CaseTimes]:
 
 
 class Stand(NamedTuple):
-    """A run that has a page, and the row that counts on the board: its own, or one of its author or team instead."""
+    """A run that has a page, and the row that counts on the board: its own, or another of its author or team."""
 
     line: VerdictFields
     counts: Counts
@@ -120,12 +120,12 @@ class Stand(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """It changes with all that `accepted_run` says."""
+        """It changes with everything in `accepted_run`."""
         row = self.placed.row
         return f"{self.line.hash} {self.counts} {row.run} {row.rank} {self.placed.of} {self.placed.board.current}"
 
     def accepted_run(self) -> AcceptedRun:
-        line, (row, board, of, _) = self.line, self.placed
+        line, row, board = self.line, self.placed.row, self.placed.board
         return AcceptedRun(
             problem=board.key.problem,
             key=board.key,
@@ -138,14 +138,15 @@ class Stand(NamedTuple):
             row=row.run,
             rank=row.rank,
             state=row.state,
-            of=of,
+            of=self.placed.of,
             current=board.current,
         )
 
 
 def stands(book: Book, teams: Teams) -> Iterator[Stand]:
-    """The rows that count instead of the runs that have a page and are not on a board; of those that were set aside,
-    none does.
+    """The runs that have a page but are not on a board, with the rows that count instead.
+
+    Rows that were set aside do not count.
     """
     others = [line for run, line in book.runs.items() if run not in book.placed]
     names = {teams.name_of(line.author) for line in others}

@@ -1,7 +1,7 @@
-"""One ledger as the pages need it: its boards with their records, the runs that have a page, and what each author did.
+"""One ledger prepared for the pages: its boards with their records, the runs that have a page, and authors' results.
 
-`build` reads a book from each ledger. Everything in it follows from what the index keeps; whole verdicts, and what else
-only one page shows, are read when that page is rendered. Only `leaderboard.standings.ranking` assigns ranks. Trusted.
+`build` reads a book from each ledger. A book is made from the index alone; whole verdicts, and data that only one page
+shows, are read when that page is rendered. Only `leaderboard.standings.ranking` assigns ranks. Trusted.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from leaderboard.text.units import utc
 
 _FAILURES = 5  # newest failures shown per author and problem
 _ACCEPTED = 5  # newest accepted runs of an author that have a page
-_ACCEPTED_OF_ALL = 50  # of all authors of a problem; each costs time in every build
-_READ = 8  # whole verdicts that are kept: those of neighbouring pages; many would keep the garbage collector busy
+_ACCEPTED_OF_ALL = 50  # newest accepted runs of a problem that have a page; each costs time in every build
+_READ = 8  # whole verdicts in memory, for neighbouring pages; more of them would slow the garbage collector
 
 Bests = Mapping[str, Sequence[tuple[datetime, int]]]
 
@@ -43,7 +43,7 @@ class Tried:
     outcomes: Counter[str] = field(default_factory=Counter)
     moments: list[datetime] = field(default_factory=list)
     mark: str = ""
-    """It changes with every verdict of theirs, and when a line before the last one of them was another."""
+    """It changes with every verdict of theirs, and with any change to the lines before the last of these."""
 
     @property
     def latest(self) -> datetime:
@@ -56,16 +56,20 @@ class Tried:
 
 
 class Placed(NamedTuple):
-    """A row on its board, which has `of` ranked ones; `mark` changes with all of it but the rank and the stale mark."""
+    """A row on its board, which has `of` ranked rows, with the line of its newest grading.
+
+    `mark` changes with everything but the rank and the stale mark.
+    """
 
     row: Row
     board: Board
     of: int
+    line: VerdictFields
     mark: str
 
 
 class Book:
-    """The boards of one problem, newest first, and what else its ledger says.
+    """The boards of one problem, newest first, and other data of its ledger.
 
     `placed` are the rows of all boards, by run. `runs` are the verdicts that have a page: of a run that is on a board,
     once held a record, or is among its author's newest. `bests` has each author's personal bests on a board, oldest
@@ -73,8 +77,9 @@ class Book:
     """
 
     def __init__(self, lines: Lines, sha256: str | None, current: Current, teams: Teams) -> None:
-        """Read a ledger by its lines, to be closed after the last page was made; `sha256` is the problem's current
-        hash, if it still exists, and `current` marks stale rows.
+        """Read a ledger from its indexed lines, which must stay open until the last page is made.
+
+        `sha256` is the problem's current hash, or None if the problem no longer exists; `current` marks stale rows.
 
         Raises:
             LedgerError: a verdict is of a version that cannot be read.
@@ -92,8 +97,8 @@ class Book:
             boards.append(Board(**table, current=ranking.table.key in newest, records=records))
             known, ranks = {source.verdict.run: source.verdict for source in ranking.sources}, len(boards[-1].ranked)
             for row in boards[-1].rows:
-                self.runs[row.run] = known[row.run]
-                self.placed[row.run] = Placed(row, boards[-1], ranks, _mark(row, known[row.run].hash))
+                line = self.runs[row.run] = known[row.run]
+                self.placed[row.run] = Placed(row, boards[-1], ranks, line, _mark(row, line.hash))
         self.boards = tuple(boards)
         aside = {row.run for board in boards for row in board.set_aside}
         with_page = {step.run for board in boards for step in board.records} - self.runs.keys()
@@ -163,16 +168,17 @@ def _current(tables: Sequence[Table], sha256: str | None) -> set[TableKey]:
 
 
 def _now(table: Table, sha256: str | None) -> str | None:
-    """The problem's current hash with the private cases of a table; the machine that builds may not have those."""
+    """The problem's current hash with a table's private cases, which the machine that builds may not have."""
     if sha256 is None or table.private is None or table.key.problem_sha256 == sha256:
         return sha256
     return with_private_cases(sha256, table.private.sha256)
 
 
 def _history(ranking: Ranking, teams: Teams) -> tuple[tuple[Step, ...], Bests]:
-    """The records of a table, and the personal bests. A source counts from its first grading there, with its pooled
-    score of today. Identical sources count once, for the author who submitted them first; one that does not rank does
-    not count.
+    """The records of a table, and the personal bests.
+
+    A source counts from its first grading there, with its present pooled score. Identical sources count once, for the
+    author who submitted them first. A source that does not rank does not count.
     """
     records: list[Step] = []
     bests: dict[str, list[tuple[datetime, int]]] = {}
@@ -195,15 +201,16 @@ def _history(ranking: Ranking, teams: Teams) -> tuple[tuple[Step, ...], Bests]:
 
 
 def _newest_accepted(newest_first: Iterable[VerdictFields], most: int) -> Iterator[VerdictFields]:
-    """The newest accepted runs of each author, `most` in all. If they are too many, all authors lose their oldest ones
-    first.
+    """The newest accepted runs of each author, at most `most` in all.
+
+    If there are too many, all authors lose their oldest ones first.
     """
-    found = [list[VerdictFields]() for _ in range(_ACCEPTED)]  # by their places among those of their author
+    found = [list[VerdictFields]() for _ in range(_ACCEPTED)]  # by their place among the author's runs
     places = Counter[str]()
     for line in newest_first:
         if (place := places[line.author]) < _ACCEPTED:
             places[line.author] += 1
             found[place].append(line)
         if len(found[0]) == _ACCEPTED_OF_ALL or sum(map(len, found)) == most:
-            break  # whatever is older has no room
+            break  # older runs have no room
     return islice(chain.from_iterable(found), _ACCEPTED_OF_ALL)

@@ -1,7 +1,7 @@
 """Builds the whole site: ledgers become books, books become pages, and pages are written to the folder.
 
-`kernelmark` calls `build`. Trusted. Nothing on a page depends on the time of day, except which problems are closed, and
-so which sources are shown and which final tests count: else the same ledgers give the same bytes.
+`kernelmark` calls `build`. Trusted. The time of day decides only which problems are closed, and so which sources are
+shown and which final tests count: apart from that, the same ledgers give the same bytes.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _pages(site: Site) -> Iterator[Page]:
 
 
 def _problems(material: SiteInputs, books: Sequence[Book]) -> tuple[Statement, ...]:
-    """The problems that are there, and those that only a ledger knows any more, by their slugs."""
+    """The problems of the project, and those that exist only in a ledger any more, in order of their slugs."""
     by_slug = {statement.slug: statement for statement in material.statements}
     for book in books:
         sha256 = book.boards[0].key.problem_sha256 if book.boards else "0" * 64

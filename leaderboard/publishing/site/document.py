@@ -43,7 +43,7 @@ class Step(Record):
 class Board(Table):
     """A table with its records; `current` is false for an older version of the problem or of the protocol.
 
-    A row of `baselines` is that of the run which a baseline alternated with, with the baseline's name and time.
+    A row of `baselines` is the row of a run that a baseline alternated with, with the baseline's name and time.
     """
 
     current: bool
@@ -52,7 +52,7 @@ class Board(Table):
 
 
 class Notice(Record):
-    """What organizers announced, to everyone or to the participants of one problem."""
+    """An announcement by the organizers, to everyone or to the participants of one problem."""
 
     at: AwareDatetime
     text: str
@@ -83,7 +83,7 @@ class Summary(Record):
     authors: int
     deadline: datetime | None = None
     closed: bool = False
-    """Whether nothing is accepted any more."""
+    """Whether the problem no longer accepts submissions."""
     leaders: tuple[Leader, ...] = ()
     interpreted: bool = False
 
@@ -165,11 +165,11 @@ class RunDocument(Record):
     instead: str | None = None
     """The run that counts on the board instead of this one."""
     graded_again: bool = False
-    """Whether that one is a newer grading of the same source."""
+    """Whether that run is a newer grading of the same source."""
 
 
 class ProfileDocument(Record):
-    """The profile that is kept with a run: the submission's own word."""
+    """The profile that is stored with a run; the submission could have faked it."""
 
     kind: Literal["profile"] = "profile"
     problem: str
@@ -179,7 +179,7 @@ class ProfileDocument(Record):
 
 
 class CaseKernels(Record):
-    """What a call of one case launches in both runs, the longest kernels first."""
+    """The kernels that a call of one case launches in both runs, the longest first."""
 
     case: str
     one: tuple[LaunchedKernel, ...] = ()
@@ -288,7 +288,7 @@ class ProblemAttempts(Record):
 class AuthorDocument(Record):
     """An author or a team: standings, accepted runs that have a page, and the newest failed ones with their reports.
 
-    `team` is the one that it is about, or that the author is in; `author` is the name of either.
+    `team` is the team itself, or the team of the author; `author` is the name of the author or the team.
     """
 
     kind: Literal["author"] = "author"

@@ -2,7 +2,7 @@
 
 `build` calls it. Trusted. A page has a *key*, the hash of everything that it is made from; a page whose key has not
 changed is not rendered again. The list of written files is kept next to the folder, so it is never published. Files
-appear whole, but are not synced to disk, since a site can be rebuilt: a file whose size is not what was written, as
+appear complete, but are not synced to disk, since a site can be rebuilt: a file that does not have the written size, as
 after a power cut, is rendered again.
 """
 
@@ -39,7 +39,7 @@ class Page(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a build did to the folder, in numbers of files."""
+    """The number of files that a build wrote, left unchanged and removed."""
 
     written: int
     unchanged: int
@@ -53,7 +53,7 @@ def key(*parts: str) -> str:
 
 
 def as_text(value: object) -> str:
-    """What a page is made from, as a part of its key: numbers, texts, records, and lists and dicts of them.
+    """A value as text, for a page's key: numbers, texts, records, and lists and dicts of them.
 
     `str` would take ten times as long, and a site has thousands of pages.
     """
@@ -106,9 +106,9 @@ def _kept(file: Path) -> Kept:
 
 
 def _begun(file: Path) -> list[str]:
-    """The files that a killed build was going to write."""
+    """The files that a killed build was about to write."""
     with suppress(OSError, ValueError):
-        return file.read_text("ascii").split("\n")[:-1]  # without a path that is not whole
+        return file.read_text("ascii").split("\n")[:-1]  # without a path that is incomplete
     return []
 
 

@@ -1,4 +1,4 @@
-"""Everything that a site is made from, and what all its pages share.
+"""Everything that a site is made from, and everything that its pages share.
 
 `kernelmark` fills `SiteInputs`; `build` makes a `Site` from it, which the modules in `pages` read. Trusted.
 """
@@ -40,7 +40,7 @@ class SiteInputs:
     ledgers: tuple[Path, ...]
     archive: Path
     archive_name: str
-    """The archive's path, relative to the project's root, for the commands shown on pages."""
+    """The archive's path, relative to the project's root, for the commands on pages."""
     now: datetime
     current: Current
     """The current problems, protocol and software, by which rows are marked as stale."""
@@ -56,13 +56,13 @@ class SiteInputs:
     title: str = ""
     """The name of the course or competition; empty if it has none of its own."""
     how_to_submit: str = ""
-    """What a problem's page says about submitting, in one line, instead of naming the command."""
+    """A line about submitting, which a problem's page has in place of the command; empty for the command."""
     phase: str = ""
     """The phase that the competition is in; empty if it has none."""
     announcements: tuple[Notice, ...] = ()
     """Newest first."""
     index: Index = field(default_factory=Index)
-    """Where the lines of the ledgers are found."""
+    """The index of the ledgers."""
 
     @property
     def name(self) -> str:
@@ -97,7 +97,7 @@ class Site:
     runs: frozenset[str]
     """The runs that have a page."""
     problems: tuple[Statement, ...]
-    """The problems that have a page, by their slugs: also the ones that only a ledger knows any more."""
+    """The problems that have a page, in order of their slugs, with those that exist only in a ledger any more."""
     menu: tuple[Link, ...]
     compiled: Path
     """The folder of compiled templates."""
@@ -111,7 +111,7 @@ class Site:
         return {statement.slug: statement.rule.hidden(self.material.now) for statement in self.problems}
 
     def hidden(self, problem: str) -> str:
-        """Why the sources of a problem may not be shown now; empty if they may."""
+        """Why a problem's sources may not be shown now; empty if they may."""
         known = self._hidden.get(problem)
         return Rule(problem=problem).hidden(self.material.now) if known is None else known
 
@@ -128,13 +128,13 @@ class Site:
         return None if self.hidden(problem) else self._sources.kernel(problem, sha256)
 
     def closed(self, statement: Statement) -> str:
-        """Since when a problem takes no submissions any more, in words; empty if it still does."""
+        """A text that says since when a problem accepts no submissions; empty if it still does."""
         rule, now = statement.rule, self.material.now
         return rule.schedule_at(now) if rule.closed(now) else ""
 
     @cached_property
     def stands(self) -> Mapping[str, tuple[boards.Stand, ...]]:
-        """What counts instead of the runs that have a page and are not on a board, by problem."""
+        """By problem: the runs that have a page but are not on a board, with the row that counts instead."""
         return {book.problem: tuple(boards.stands(book, self.material.teams)) for book in self.books}
 
     def source_mark(self, problem: str, line: VerdictFields) -> str:
@@ -194,7 +194,7 @@ class Site:
     def _templates(self) -> Mapping[str, Environment]:
         """The templates of pages in the site's folder, and of those in folders there, by the path from page to site.
 
-        Macros are made once for each: with the context of a page they would be made, and collected, for each page.
+        A macro is made once for each environment. If macros had a page's context, each page would make its own.
         """
         shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu}
         names = {"site_url": self.material.url, "site_name": self.material.name, "course": self.material.title}

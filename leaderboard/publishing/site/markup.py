@@ -2,7 +2,7 @@
 
 Every page is rendered here. Trusted code over hostile text, with three rules for all templates: every value is escaped;
 invisible characters (controls, direction marks) are written as their codes; and an undefined name is an error. Only
-what this module renders from Markdown and source is inserted as HTML.
+HTML that this module renders from Markdown and source is inserted unescaped.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def lines(text: str, limit: int = 4000) -> Markup:
 
 
 def sources(texts: Mapping[str, str], language: str) -> list[tuple[str, Markup, bool]]:
-    """Highlighted sources by name, and whether each is complete: there is room for as much as one page may have."""
+    """Highlighted sources by name, and whether each is complete; together they have as much room as one page allows."""
     shown, room = [], _SOURCE_BYTES
     for name, text in texts.items():
         highlighted, whole = source(text, language, room)
@@ -59,7 +59,7 @@ def sources(texts: Mapping[str, str], language: str) -> list[tuple[str, Markup, 
 
 
 def source(text: str, language: str, room: int = _SOURCE_BYTES) -> tuple[Markup, bool]:
-    """A highlighted source with numbered lines, and whether it is complete: one beyond the room is cut off."""
+    """A highlighted source with numbered lines, cut to `room` bytes, and whether it is complete."""
     rows = str(_highlighted(text, language)).splitlines()
     shown, size = 0, 0
     for row in rows:
@@ -133,8 +133,9 @@ def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
 
 
 def templates(compiled: Path, **shared: Any) -> Environment:
-    """The templates, with the values that all their pages share. Compiled ones are kept in a folder, where the next
-    process finds them: compiling takes longer than many builds.
+    """The templates, with the values that all their pages share.
+
+    Compiled templates are stored in a folder for the next process: compiling takes longer than many builds.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
@@ -188,7 +189,7 @@ def _shown(value: Any) -> Any:
 
 
 def code(text: str) -> Markup:
-    """Untrusted text in one line, escaped, in which what stands between two backticks is shown as code."""
+    """Untrusted text in one line, escaped; text between two backticks is shown as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_shown(text)))))
 
 

@@ -26,7 +26,7 @@ def profile(digits: str) -> str:
 
 
 def profile_part(digits: str, kind: str, name: str) -> str:
-    """A file beside a profile's page: a flame graph of stacks, or a text."""
+    """A file next to a profile's page: a flame graph of stacks, or a text."""
     return f"profiles/{component(digits)}/{component(f'{kind} {name}')}.{'svg' if kind == 'stacks' else 'txt'}"
 
 

@@ -1,4 +1,4 @@
-"""What pages show of a stored profile: flame graphs, small tables and folded texts, each within a share of the page.
+"""The parts of a stored profile for pages: flame graphs, small tables and folded texts, within limits on their size.
 
 The page of a profile and that of a comparison call it. Trusted; pure. Everything in a profile is hostile text.
 """
@@ -21,7 +21,7 @@ _CELL_BYTES, _NAME_BYTES = 24, 200  # of the markup around a cell, and around a 
 
 
 class SmallTable(NamedTuple):
-    """A small table, as far as there is room for it."""
+    """A small table, cut to the available room."""
 
     name: str
     head: tuple[str, ...]
@@ -106,7 +106,7 @@ def texts(profile: StoredProfile, kind: str, room: int) -> tuple[list[FoldedText
 
 
 def file(profile: StoredProfile, kind: str, name: str) -> bytes:
-    """One part as a file beside a page: a flame graph as an SVG that stands alone, or a text."""
+    """One part as a file next to a page: a flame graph as a standalone SVG, or a text."""
     if kind == "stacks":
         return str(flame(profile, name)).encode()
     return markup.plain(getattr(profile, kind)[name]).encode("utf-8", "backslashreplace")

@@ -1,6 +1,6 @@
 """Finds the sources of graded kernels by their hash: in the archive, else among the organizers' in `reference/`.
 
-`inputs` calls it, after it has asked whether the problem's sources may be shown. Trusted code; the sources are not.
+`inputs` calls it after checking that the problem's sources may be shown. The code is trusted; the sources are not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from leaderboard.record.fields import VerdictFields
 
 
 class Sources:
-    """The archive and the folder of the organizers' kernels, of which there may be none."""
+    """The archive, and the folder of the organizers' kernels, if there is one."""
 
     def __init__(self, archive: Path, reference: Path | None) -> None:
         self._archive = archive
@@ -40,7 +40,7 @@ class Sources:
         return self._kernels(problem).get(sha256)
 
     def archived(self, problem: str, author: str) -> frozenset[str]:
-        """The names of what the archive has of an author's runs on a problem; it is read once for all runs."""
+        """The names in the archive's folder of an author's runs on a problem, which is read once for all runs."""
         return self._names(problem, author)
 
     def mark(self, problem: str, line: VerdictFields) -> str:
@@ -56,7 +56,7 @@ class Sources:
             return {}
         kernels = {}
         for file in sorted((self._reference / problem).glob("*")):
-            with suppress(KernelmarkError):  # one that cannot be read now was graded all the same
+            with suppress(KernelmarkError):  # a kernel may have been graded although it cannot be read now
                 if file.suffix[1:] in LANGUAGES:
                     kernel = Submission.read(file, "baseline")
                     kernels[kernel.sha256] = kernel

@@ -1,4 +1,4 @@
-"""What the site shows of a problem besides its ledger; `kernelmark` reads the problem and passes this on.
+"""The parts of a problem that the site shows in addition to its ledger; `kernelmark` reads the problem and makes them.
 
 Trusted; `leaderboard` itself does not read problems.
 """

@@ -17,8 +17,8 @@ from leaderboard.publishing.site.charts.plot import Axis, Mark, Note, Point, Ser
 from leaderboard.text.units import apart, duration, interval
 from leaderboard.text.visible import shortened, visible
 
-_LETTERS = 20  # of a case's name beside the overview
-_TEXT = 88  # pixels for the numbers beside a bar
+_LETTERS = 20  # of a case's name next to the overview
+_TEXT = 88  # pixels for the numbers next to a bar
 
 
 def overview(names: Sequence[str], rows: Sequence[CaseTimes], palette: Palette, root: str) -> Figure | None:

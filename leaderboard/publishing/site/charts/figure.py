@@ -1,8 +1,7 @@
 """The charts of a board: the record over time, and the roofline; and the colours and shapes that all of them share.
 
-`cases` has the charts by case, `trace` those of a run.
-The page of a problem calls these; `plot` draws. Trusted; pure. Every chart has a title for screen readers that says
-what it shows.
+`cases` has the charts by case, `trace` those of a run. The page of a problem calls these; `plot` draws. Trusted; pure.
+Every chart has a descriptive title for screen readers.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 class LegendKey(NamedTuple):
-    """One entry of a legend: a picture and what it stands for."""
+    """One entry of a legend: a picture and its meaning."""
 
     picture: Markup
     name: str
@@ -109,7 +108,7 @@ def records(board: Board, bests_of: Bests, palette: Palette, root: str) -> Figur
 
 
 class _Roofs(NamedTuple):
-    """What a device allows: bytes per second, and FLOP per second by the names of the dtypes that share it."""
+    """The limits of a device: bytes per second, and the names of the dtypes by their FLOP per second."""
 
     memory: float | None
     arithmetic: Mapping[float, str]
@@ -219,7 +218,7 @@ def _dates(moments: Sequence[datetime]) -> Axis:
     step = max(1, -(-int(high - low) // 4))
     days = range(int(low), int(high) + 1, step)
     room = 0.1 * (high - low)  # for the last label
-    last = date.max.toordinal()  # of the calendar, beyond which a label may lie
+    last = date.max.toordinal()  # the end of the calendar; a label may be later
     ticks = [(day * _DAY_S, f"{date.fromordinal(min(_EPOCH + day, last)):%Y-%m-%d}") for day in days]
     return Axis(low * _DAY_S, (high + room) * _DAY_S, ticks)
 

@@ -1,6 +1,6 @@
 """A plot as inline SVG: axes with guides and labels, lines, bars, and marks that have a label and may be links.
 
-The other modules here and the front page say what is drawn. Trusted; the names in it are hostile, and
+The other modules of this package and the front page call it. Trusted; the names in it are hostile, and
 `_element` and `_text` escape them. The SVG has no script, style, identifier or date, so that equal data give equal
 bytes; the stylesheet colours it by class. Without JavaScript a pointer brings up a mark's label; `plots.js` shows it to
 the keyboard too.
@@ -53,8 +53,8 @@ class Series:
 class Mark:
     """A point with a label, as one of `SHAPES`; a bar, if it has the place where that begins.
 
-    `style` is a class of the stylesheet, `short` the words that stand beside it in the enlarged plot, and `case` the
-    number of the case that it belongs to, by which readers choose.
+    `style` is a class of the stylesheet, `short` the label next to it in the enlarged plot, and `case` the number of
+    its case, by which readers can choose.
     """
 
     at: Point
@@ -69,7 +69,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Note:
-    """A short text in the plot, whose end is so many pixels from a point."""
+    """A short text in the plot, which ends `right` and `down` pixels from a point."""
 
     at: Point
     text: str
@@ -79,7 +79,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Axis:
-    """From `low` to `high`, with a label at some places; `log` axes are given and labelled in plain values."""
+    """From `low` to `high`, with labels at `ticks`; the values and labels of a `log` axis are plain numbers."""
 
     low: float
     high: float
@@ -130,7 +130,7 @@ def plot(
     height: int = 220,
     right: int = 0,
 ) -> Markup:
-    """Draw; `title` is what a screen reader says of it, and `right` is room for notes beside the axes."""
+    """Draw a plot; a screen reader reads `title`, and `right` is room for notes next to the axes."""
     left = _LEFT + _LETTER * max((len(label) for _, label in y.ticks), default=0) + (_Y_TITLE if y.title else 0)
     bottom = height - _BOTTOM - (_X_TITLE if x.title else 0)
     frame = _Frame(x, y, left, width - _RIGHT - right, _TOP, bottom)
@@ -157,7 +157,7 @@ def plot(
 
 
 def linear(values: Iterable[float], say: Callable[[float, float], str], title: str = "", *, zero: bool = False) -> Axis:
-    """An axis around these values, labelled at round numbers; `say` is given a number and how far it is to the next."""
+    """An axis around these values, labelled at round numbers; `say` formats a number, with the step between labels."""
     numbers = list(values) or [0.0]
     low, high = min(numbers), max(numbers)
     if zero:
@@ -256,7 +256,7 @@ def _draw_series(frame: _Frame, series: Series) -> str:
 
 
 def _draw_mark(frame: _Frame, mark: Mark) -> str:
-    """The tab key leaves out links, unless a script says otherwise: a table beside the plot has the same ones."""
+    """A mark. The tab key skips its link, unless a script changes that: a table next to the plot has the same links."""
     attributes = {"class": f"{'mark' if mark.start is None else 'mark bar'} {mark.style}"}
     if mark.link:
         attributes |= {"href": mark.link, "tabindex": "-1"}

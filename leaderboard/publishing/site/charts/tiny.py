@@ -16,7 +16,7 @@ _LEAST = 0.05  # the least height, as a part of the first record
 def bar(value: float, full: float) -> Markup:
     """A bar from zero, whose whole width is `full`; a value beyond that fills it.
 
-    Screen readers pass over it: the row says the same in numbers.
+    Screen readers skip it: the row has the same information in numbers.
     """
     width = 100 * min(1.0, max(0.0, value / full)) if full > 0 else 0.0
     return Markup(

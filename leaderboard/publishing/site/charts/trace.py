@@ -1,7 +1,6 @@
 """The charts of a run: the distribution of single calls, every round or call in order, and the sensors' readings.
 
-`pages.run` calls these; `plot` draws. Trusted; pure. Every chart has a title for screen readers that says what it
-shows.
+`pages.run` calls these; `plot` draws. Trusted; pure. Every chart has a descriptive title for screen readers.
 """
 
 from __future__ import annotations

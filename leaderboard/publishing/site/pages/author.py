@@ -78,22 +78,22 @@ def _subjects(site: Site) -> dict[str, _Subject]:
 
 def _everybody(site: Site, subjects: Iterable[_Subject]) -> Page:
     ordered = sorted(subjects, key=lambda subject: (subject.name.lower(), subject.name))
-    document = AuthorsDocument(authors=tuple(map(_activity, ordered)))
+    document = AuthorsDocument(authors=tuple(map(_totals, ordered)))
     return site.page(
         paths.AUTHORS, "authors.html", (document.model_dump_json(),), lambda: (document, {"shown": _LISTED})
     )
 
 
-def _activity(subject: _Subject) -> AuthorTotals:
+def _totals(subject: _Subject) -> AuthorTotals:
     tried = [tried for _, tried in subject.tried.values()]
     return AuthorTotals(
         author=subject.name,
         team=subject.team,
         problems=len(tried),
         boards=len(subject.places),
-        verdicts=sum(one.outcomes.total() for one in tried),
-        accepted=sum(one.outcomes[Outcome.ACCEPTED] for one in tried),
-        latest=max(one.latest for one in tried),
+        verdicts=sum(results.outcomes.total() for results in tried),
+        accepted=sum(results.outcomes[Outcome.ACCEPTED] for results in tried),
+        latest=max(results.latest for results in tried),
     )
 
 
@@ -103,7 +103,7 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
     there = [member for member in team.members if member in known] if team else []
 
     def make() -> tuple[AuthorDocument, dict[str, Any]]:
-        on_board = [_on_board(placed, subject.tried) for placed in subject.places]
+        on_board = [Stand(placed.line, "itself", placed) for placed in subject.places]
         newest_first = sorted([*on_board, *subject.stands], key=lambda stand: stand.line.age, reverse=True)
         runs = [stand.accepted_run() for stand in newest_first]
         places = [_standing(placed) for placed in subject.places]
@@ -114,7 +114,7 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
             reverse=True,
         )
         measured = [place for place in places if place.current and not place.key.interpreted]
-        total = _activity(subject)
+        total = _totals(subject)
         document = AuthorDocument(
             author=author, team=team, places=tuple(places), accepted=tuple(runs), attempts=tuple(attempts)
         )
@@ -142,11 +142,6 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
     if team:
         marks.append(as_text([team, there]))
     return site.page(paths.author(author), "author.html", marks, make)
-
-
-def _on_board(placed: Placed, tried: dict[str, tuple[Book, Tried]]) -> Stand:
-    book, _ = tried[placed.board.key.problem]
-    return Stand(book.runs[placed.row.run], "itself", placed)
 
 
 def _standing(placed: Placed) -> Standing:

@@ -118,7 +118,7 @@ def _wins(cases: Iterable[Compared]) -> dict[str, int]:
 
 
 def _kernels(one: Verdict, other: Verdict) -> Iterator[CaseKernels]:
-    """What a call launches, for the cases that both runs have, if the calls of either were replayed."""
+    """The kernels that a call launches, for the cases that both runs have, if the calls of either were replayed."""
     for case, against in _common(one, other):
         mine, theirs = _longest(case), _longest(against)
         if mine or theirs:
@@ -157,7 +157,7 @@ def _paired(one: BenchmarkResult, other: BenchmarkResult) -> tuple[str | None, R
 
 
 def _paired_over_all(rows: tuple[Row, Row]) -> tuple[str | None, Ratio | None]:
-    """By the rows' speedups; there is none if a row pools gradings, which its speedups do not."""
+    """The ratio from the rows' speedups; None if a row pools gradings, since its speedups are of one grading."""
     if max(row.gradings for row in rows) > 1:
         return None, None
     return _through(*({over.baseline: (over.sha256, over.ratio) for over in row.speedups} for row in rows))
@@ -194,7 +194,7 @@ def _difference(site: Site, problem: str, *sides: Verdict) -> tuple[str, ...] | 
 
 
 def _joined(sources: Mapping[str, str]) -> str:
-    """One text: the source, and each file beside it under a line with its name."""
+    """One text: the source, then its other files, each below a line with its name."""
     own, *others = sources.values()
     _, *names = sources
     return "\n".join([own, *(f"==== {name} ====\n{text}" for name, text in zip(names, others, strict=True))])

@@ -56,7 +56,7 @@ def _page(site: Site, statement: Statement, book: Book | None) -> Page:
 
 
 def _mark(board: Board, book: Book) -> str:
-    """It changes with all that the page shows of a board."""
+    """It changes with everything that the page shows of a board."""
     rows = [(book.placed[row.run].mark, row.rank, row.stale) for row in board.rows]
     rest = board.model_dump(mode="json", exclude={"rows"})
     return as_text([rest, rows, book.bests[board.key]])
@@ -80,7 +80,7 @@ def _marks_a_case(board: Board) -> int:
 
 
 def _drawn(board: Board, book: Book, marks: int) -> list[str]:
-    """The cases of a board for whose plots there is room, if there is for all of them or if it is the first board."""
+    """The cases of a board to plot: all of them if there is room; on the first board, as many as there is room for."""
     names = [case.name for verdict in book.of(board.comparable[:1]) for case in verdict.benchmarks]
     names = list(dict.fromkeys(names))
     room = marks // _marks_a_case(board)

@@ -1,4 +1,4 @@
-"""The page of a run's profile, with whole flame graphs and long texts in files beside it. Trusted; pure."""
+"""The page of a run's profile, with whole flame graphs and long texts in files next to it. Trusted; pure."""
 
 from __future__ import annotations
 

@@ -21,7 +21,6 @@ from leaderboard.publishing.site.inputs import Kind, Site
 from leaderboard.record.archive import paths as archived
 from leaderboard.record.archive import present
 from leaderboard.record.fields import how_timed
-from leaderboard.standings.ranking import Row
 from leaderboard.text import kernels as kernel_table
 from leaderboard.text.metrics import METRICS, Column
 from leaderboard.text.presented import without_speedups
@@ -67,7 +66,7 @@ def pages(site: Site) -> Iterator[Page]:
 
 
 def _page(site: Site, book: Book, run: str, placed: Placed | None, stand: Stand | None) -> Page:
-    """The page of a run, and of its row if it is on a board; `stand` says what counts there instead of it."""
+    """The page of a run, and of its row if it is on a board; `stand` has the row that counts instead of it."""
     path, line, hidden = paths.run(run), book.runs[run], site.hidden(book.problem)
     row, profiled = placed.row if placed else None, site.profiles.get(run)
 
@@ -87,8 +86,11 @@ def _page(site: Site, book: Book, run: str, placed: Placed | None, stand: Stand 
             command=command(site, verdict),
             baseline_sources=baseline_sources or None,
             state=row.state if row else verdict.no_rank or "ranks",
-            **_on_board(row),
-            **_instead(stand),
+            gradings=row.gradings if row else 1,
+            pooled=row.score if row and row.gradings > 1 else None,
+            stale=row.stale if row else None,
+            instead=stand.placed.row.run if stand else None,
+            graded_again=stand is not None and stand.counts == "newer_grading",
         )
         kernels, comparable = list(launched(verdict)), without_speedups(verdict)
         tests = [(case, [output for output in case.outputs if output.max_error]) for case in verdict.tests]
@@ -130,20 +132,6 @@ def _page(site: Site, book: Book, run: str, placed: Placed | None, stand: Stand 
     if profiled is not None:
         marks.append(as_text(profiled))
     return site.page(path, "run.html", marks, make)
-
-
-def _on_board(row: Row | None) -> dict[str, Any]:
-    """The fields of a run's document that its row decides."""
-    if row is None:
-        return {"stale": None}
-    pooled = {"gradings": row.gradings, "pooled": row.score} if row.gradings > 1 else {}
-    return {**pooled, "stale": row.stale}
-
-
-def _instead(stand: Stand | None) -> dict[str, Any]:
-    if stand is None:
-        return {}
-    return {"instead": stand.placed.row.run, "graded_again": stand.counts == "newer_grading"}
 
 
 def command(site: Site, verdict: Verdict) -> str:
