@@ -36,7 +36,7 @@ LEGEND = (
     f"Times of two devices of one name count as overlapping unless they are more than {ACROSS_CARDS} apart. "
     f"A row whose upper bound is more than {WIDEST:g} times its lower bound has no rank; more gradings usually narrow "
     "it. In a table of replayed calls, a row whose calls could not be replayed has no rank, and stands last. "
-    "Before protocol 5, the submission's own process told the times of sealed rounds, within bounds. "
+    "Before protocol 5, the submission's own process reported the times of sealed rounds, within bounds. "
     "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
     "its confidence interval, of ratios taken pair by pair from rounds or calls that alternated in the same grading.\n"
 )

@@ -749,7 +749,7 @@ def test_replayed_and_sealed_results_before_protocol_5_have_two_boards(site: Sit
     names = ["NVIDIA H200, replayed", "NVIDIA H200, sealed rounds"]
     assert re.findall(r'<h2 id="(board-\d)">([^<]*)</h2>', html) == [("board-1", names[0]), ("board-2", names[1])]
     assert re.findall(r'<a href="#board-\d">([^<]*)</a>', html) == names
-    assert html.count('method.html#sealed">sealed rounds</a> were told by') == 1
+    assert html.count('method.html#sealed">sealed rounds</a> were reported by') == 1
     assert re.findall(r'aria-label="Board on ([^"]*)"', html) == names
     places = site.json("authors/bob.json")["places"]
     assert [(place["key"]["timing"], place["row"]["run"]) for place in places] == [
