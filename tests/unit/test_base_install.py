@@ -97,7 +97,7 @@ def test_what_grades_says_what_is_missing(old: Path, arguments: tuple[str, ...])
     assert [ledger.path.read_bytes() for ledger in ledgers(old)] == before
 
 
-def test_serving_says_what_is_missing_and_needs_nothing_that_grades(old: Path) -> None:
+def test_serving_needs_no_grading_packages(old: Path) -> None:
     needs = "kernelmark: error: serving needs fastapi, which is not installed; pip install 'kernelmark[server]'\n"
     assert run(old, "-c", MAIN, "serve", missing=("fastapi",)) == (2, "", needs)
     for module in ("process", "app", "local_worker"):

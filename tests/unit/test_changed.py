@@ -56,7 +56,7 @@ def branch(competition: Path, command: Command, graded: list[Submission]) -> Bra
     return Branch(competition, command, graded, init(competition))
 
 
-def test_exactly_what_was_added_or_changed_is_graded(branch: Branch) -> None:
+def test_exactly_the_added_and_changed_files_are_graded(branch: Branch) -> None:
     branch.commit(
         {
             "submissions/double/ada/kernel.py": RIGHT + "AUTHOR = 'mallory'\n",

@@ -134,7 +134,7 @@ def test_the_overview_has_each_case_as_multiples_of_its_fastest() -> None:
     assert cases.overview(["half"], [row("ada", 1000), row("eager", 500, baseline=True)], PALETTE, "") is None
 
 
-def test_a_teams_kernel_has_the_colour_of_who_wrote_it() -> None:
+def test_a_teams_kernel_has_its_authors_colour() -> None:
     rows = [row("quickfix", 1000, author="bob"), row("ada", 2000)]
     chart = cases.overview(["half"], rows, PALETTE, "")
     assert chart is not None

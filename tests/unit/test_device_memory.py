@@ -227,7 +227,7 @@ def test_every_kind_has_what_the_judge_asks_of_it() -> None:
 
 
 @pytest.mark.parametrize(("free", "batch", "buffer"), [(139 * GIB, 12 * GIB, 4 * GIB), (12 * GIB, 3 * GIB, 3 * GIB)])
-def test_a_gpu_gives_shares_of_what_is_free(
+def test_a_gpu_gives_shares_of_its_free_memory(
     free: int, batch: int, buffer: int, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device.free = free

@@ -77,7 +77,7 @@ def test_cases_say_what_their_verdict_says(exported: Path) -> None:
     assert rows[0]["median_ns"] is None
 
 
-def test_a_replayed_case_has_nulls_for_what_only_rounds_have(exported: Path) -> None:
+def test_a_replayed_case_has_nulls_for_rounds(exported: Path) -> None:
     verdicts = pq.read_table(exported / "verdicts.parquet").to_pylist()
     timing = {row["run"][0]: (row["timing"], row["ranked_timing"]) for row in verdicts}
     rounds = dict.fromkeys("abcde", ("calls", "calls"))
@@ -91,7 +91,7 @@ def test_a_replayed_case_has_nulls_for_what_only_rounds_have(exported: Path) -> 
     assert None not in {row[name] for row in rows if row["run"] != "f" * 16 for name in clocks}
 
 
-def test_a_failure_leaves_what_was_there_as_it_was(exported: Path) -> None:
+def test_a_failed_export_leaves_the_old_one(exported: Path) -> None:
     before = {path.name: path.read_bytes() for path in exported.iterdir()}
     bad = [*chained(*VERDICTS, OUT), encode(None, b'{"schema_version":7}')[0]]
     with pytest.raises(LedgerError):

@@ -70,7 +70,7 @@ def test_boxes_are_as_wide_as_their_share_and_lie_below_their_callers() -> None:
     assert float(svg.get("height", "")) == by_name["mm"].y + 18 + 10
 
 
-def test_the_header_says_what_was_measured_and_how_much_is_not_shown() -> None:
+def test_the_header_shows_the_measure_and_what_is_left_out() -> None:
     assert header(drawn(TREE, title="Device time"))[0] == "Device time: 1,000 µs"
     assert "not shown" not in str(header(drawn(TREE)))
     quarters = tree([(["wide"], 4 * 1180 - 4), (["half"], 2), (["less", "f"], 1), (["least"], 1)])  # of a pixel

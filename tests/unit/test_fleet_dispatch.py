@@ -51,7 +51,7 @@ def test_results_come_when_they_are_ready() -> None:
     assert keys(soon(lambda: list(results))) == [0, 1]
 
 
-def test_a_result_says_what_was_graded_where_and_how_long_it_took() -> None:
+def test_a_result_has_its_job_device_and_duration() -> None:
     worker = FakeWorker(name="NVIDIA H200")
     [result] = graded(worker, [job(7, author="ada", run="0123456789abcdef")])
     [request] = worker.handed

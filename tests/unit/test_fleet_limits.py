@@ -112,7 +112,7 @@ def test_an_abandoned_batch_holds_no_allowance(competition: Path) -> None:
     assert [result.error for result in soon(lambda: list(again))] == [None]
 
 
-def test_a_duplicate_a_recorded_run_and_what_is_not_to_be_recorded_use_nothing_more(competition: Path) -> None:
+def test_duplicates_and_unrecorded_jobs_use_no_allowance(competition: Path) -> None:
     run = "a" * 16
     twice = [job(1, author="zoe", run=run), job(1, author="zoe")]
     first, second = graded(FakeWorker(today), twice, record=True)

@@ -161,7 +161,7 @@ def test_a_killed_process_loses_its_jobs(started: Started, tmp_path: Path, caplo
     assert worker.device == "scripted"
 
 
-def test_jobs_handed_over_while_workers_die_end_all_the_same(started: Started, tmp_path: Path) -> None:
+def test_jobs_submitted_while_workers_die_still_end(started: Started, tmp_path: Path) -> None:
     """Each answers or is lost, whichever moment its worker ends in."""
     worker = started()
     dies = "answer()\nif int(run, 16) % 7 == 0: os._exit(1)"
@@ -183,7 +183,7 @@ def test_a_worker_that_prints_rubbish_is_lost_for_good(started: Started, tmp_pat
     assert soon(worker.submit(request()).result).run == "a" * 16
 
 
-def test_steps_of_a_job_are_told_before_its_answer_and_those_of_others_are_not(started: Started) -> None:
+def test_only_the_steps_of_a_job_are_reported_before_its_answer(started: Started) -> None:
     worker, steps = started(), list[Progress]()
     step = {"stage": "test", "done": 1, "total": 3, "label": "small"}
     said = f"say(run=run, step={step}); say(run='nobody', step={step}); answer(); say(run=run, step={step})"

@@ -334,7 +334,7 @@ def test_a_baseline_timed_by_another_method_is_reported(worker: Worker, graders:
     assert doubt.text.startswith("baseline eager: its time is one of replayed, and the submission's one of ")
 
 
-def test_a_baseline_that_we_failed_to_time_is_told_to_all_who_waited_and_timed_for_the_next_job(
+def test_a_failed_baseline_is_reported_to_all_waiting_jobs_and_retried(
     worker: Worker, graders: Graders, answers: Answers
 ) -> None:
     errors = [SandboxError("once"), SandboxError("twice")]

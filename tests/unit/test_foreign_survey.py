@@ -62,7 +62,7 @@ def test_a_problem_that_takes_a_whole_call_is_not_tried_for_ever(asked: Any) -> 
     assert len(rows) == 5
 
 
-def test_the_table_names_what_is_not_as_it_should_be() -> None:
+def test_the_table_names_unexpected_results() -> None:
     slower = {"outcome": "accepted", "speedup": [0.9, 0.85, 0.95], "holds_one": False}
     lines = [*table({"kernelbench 1/1": ONE, "kernelbench 1/2": slower}, {"kernelbench 4/1": "no transformers"})]
     assert [line.split()[-4:] for line in lines[1:3]] == [["2", "2", "2", "1"], ["1", "0", "0", "0"]]

@@ -155,7 +155,7 @@ def test_a_late_submission_in_the_freeze_is_told_both(competition: Path, command
     assert "double: the board is frozen, and shows nothing graded after" in said.err
 
 
-def test_a_view_follows_what_is_appended_and_ranks_as_the_ledger_did_then(tmp_path: Path) -> None:
+def test_a_frozen_view_ranks_like_the_ledger_at_that_time(tmp_path: Path) -> None:
     index, path = Index(tmp_path / "index.sqlite"), tmp_path / "softmax.jsonl"
     view = JsonlLedger(path, index, NOW)
     for number in range(6):

@@ -278,7 +278,7 @@ def said(problem: Problem) -> list[LintFinding]:
         (OFFSETS.replace("high =", "1 // 0; high ="), "error", "reference.py:6 raised ZeroDivisionError"),
     ],
 )
-def test_the_lint_says_what_does_not_follow_from_the_seed(tmp_path: Path, generate: str, level: str, what: str) -> None:
+def test_the_lint_reports_inputs_that_ignore_the_seed(tmp_path: Path, generate: str, level: str, what: str) -> None:
     finding, *notes = sorted(said(written(tmp_path, generate)), key=lambda each: each.level == "note")
     assert (finding.level, what in finding.what) == (level, True)
     assert {note.level for note in notes} <= {"note"}

@@ -83,7 +83,7 @@ def test_a_check_takes_no_options_of_times(run: Run, timed: tuple[str, str]) -> 
     assert (said.code, results, "--check times nothing" in said.err) == (2, [], True)
 
 
-def test_a_full_disk_is_told_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_after_a_full_disk_the_same_command_goes_on(tmp_path: Path) -> None:
     results = lines.ResultFile(tmp_path / "results.jsonl")
     results._file = open("/dev/full", "ab")  # noqa: PTH123, SIM115 - the device that is always full
     with pytest.raises(HarnessError, match=r"a result could not be written \(No space left on device\)"):

@@ -254,7 +254,7 @@ MOODLE = "_assignsubmission_file"
         ([f"Ada_31415{MOODLE}/k.py", f"eve_5_77_31415{MOODLE}.py"], {"31415": "Ada", "": None}),
     ],
 )
-def test_an_id_is_that_which_the_platform_appended_and_nobody_takes_another_ones_name(
+def test_ids_come_from_the_platform_and_names_stay_distinct(
     files: list[str], authors: dict[str, str | None], tmp_path: Path
 ) -> None:
     found = {each.owner.id: each for each in submissions_in(archive(tmp_path, dict.fromkeys(files, KERNEL)))}
@@ -436,7 +436,7 @@ def test_times_of_submission_are_read_from_a_platforms_sheet(closed: Path, cours
     assert (note in said.err) == (platform != "Gradescope")
 
 
-def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(closed: Path, course: Course) -> None:
+def test_one_time_for_all_does_not_excuse_marked_late_files(closed: Path, course: Course) -> None:
     course.judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "dan"), 1)))
     said = course.grade(closed, "--handed-in", DEADLINE.isoformat())
     assert said.code == 2
@@ -524,7 +524,7 @@ ONE_OF_TWO = {"a.py": KERNEL, "b.py": KERNEL}
         ({"x/k.py": OTHER, "y/k.py": KERNEL}, ("--file", "k.py"), "k.py", [], ""),
     ],
 )  # fmt: skip
-def test_the_kernel_is_found_among_the_files_and_what_it_uses_goes_along(
+def test_the_kernel_and_the_files_it_uses_are_found(
     course: Course, place: Callable[..., Path], files: dict[str, str | bytes],
     options: tuple[str, ...], name: str, beside: list[str], remark: str,
 ) -> None:  # fmt: skip

@@ -103,9 +103,7 @@ HIDDEN = [CaseResult(name=f"hidden {i}", hidden=True, outcome=R, message="runtim
         ([case(R, "a")], 0, ["a: runtime error: why"]),
     ],
 )
-def test_a_reason_that_several_tests_share_is_said_once_and_that_of_all_in_the_headline_alone(
-    tests: list[CaseResult], not_run: int, expected: list[str]
-) -> None:
+def test_a_shared_reason_is_shown_once(tests: list[CaseResult], not_run: int, expected: list[str]) -> None:
     result = failed(R).model_copy(update={"tests": tuple(tests), "tests_not_run": not_run})
     lines = [line.split("failed      ")[1] for line in show.check(result) if "failed      " in line]
     assert len(lines) == len(expected)

@@ -254,7 +254,7 @@ BAD_FOLDERS = {
 
 
 @pytest.mark.parametrize(("task", "why"), BAD_FOLDERS.items(), ids=BAD_FOLDERS.values())
-def test_a_folder_that_states_what_cannot_be_read_is_left_out(tmp_path: Path, task: str, why: str) -> None:
+def test_a_folder_with_an_unreadable_task_is_left_out(tmp_path: Path, task: str, why: str) -> None:
     root, problem = tmp_path / "root", tmp_path / "root" / "problem"
     problem.mkdir(parents=True)
     (tmp_path / "secret.py").write_text("")

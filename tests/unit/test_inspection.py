@@ -98,7 +98,7 @@ ORPHAN = Moderation(run="f" * 16, action="annotate", actor="x", reason="y", crea
     ],
     ids=["changed", "dropped", "torn", "doubled", "of no run", "of another version", "of another problem"],
 )
-def test_damage_is_told_with_its_line(
+def test_damage_is_reported_with_its_line(
     ledger: JsonlLedger, command: Command, damage: Callable[[Path], None], faults: list[str]
 ) -> None:
     damage(ledger.path)

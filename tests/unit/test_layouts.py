@@ -98,7 +98,7 @@ def test_gradescope_says_who_handed_in_each_folder(place: Made, tmp_path: Path) 
     assert (of["bob"].authors, of["bob"].known_as("zed").id) == (("bob", "zed"), "99")
 
 
-def test_people_of_one_name_in_several_groups_are_told_apart(tmp_path: Path) -> None:
+def test_people_of_one_name_in_several_groups_stay_distinct(tmp_path: Path) -> None:
     lines = [f"  - :name: Kim Lee\n    :sid: '{n}'\n" for n in range(4)]
     groups = {f"submission_{n}": "".join(lines[2 * n : 2 * n + 2]) for n in range(2)}
     sheet = "".join(f"{folder}:\n  :submitters:\n{people}" for folder, people in groups.items())

@@ -257,7 +257,7 @@ def test_tensors_so_large_that_offsets_may_soon_overflow_are_noted(tmp_path: Pat
     assert any("offsets of 32 bits are never seen to overflow" in what for what in notes) is noted
 
 
-def test_tf32_rounds_to_ten_bits_to_nearest_even_and_keeps_what_is_not_finite() -> None:
+def test_tf32_rounds_to_nearest_even_and_keeps_non_finite_values() -> None:
     ulp = 2.0**-10
     given = torch.tensor([1 + 0.49 * ulp, 1 + 0.5 * ulp, 1 + 1.5 * ulp, -1 - 0.51 * ulp, torch.inf, torch.nan])
     expected = torch.tensor([1, 1, 1 + 2 * ulp, -1 - ulp, torch.inf, torch.nan])
@@ -313,7 +313,7 @@ def test_a_sample_is_made_from_a_file_by_replacements(project: Path) -> None:
     assert submission.source == b"def solve(x, b, y):\n    y.copy_(x - b)\n"
 
 
-def test_samples_are_graded_and_what_is_not_as_expected_fails(project: Path, invoke: Command) -> None:
+def test_samples_must_end_as_expected(project: Path, invoke: Command) -> None:
     samples = project / "problems" / "p" / "samples"
     (samples / "stray.py").write_text("")
     (samples / "half.py").write_text("def solve(x, b, y): y.copy_(x.half() + b.half())\n")

@@ -58,7 +58,7 @@ def handins(competition: Path) -> Path:
     return competition
 
 
-def test_the_ledger_says_what_is_already_graded(handins: Path, command: Command, judge: Answering) -> None:
+def test_recorded_gradings_are_not_repeated(handins: Path, command: Command, judge: Answering) -> None:
     first = recorded("ada")
     recorded("bob", text="# another source")
     recorded("cyd", problem="0" * 64)
@@ -79,7 +79,7 @@ def test_without_resume_everything_is_graded_again(handins: Path, command: Comma
     assert len(fake.asked) == 3
 
 
-def test_a_branch_can_be_resumed_and_uses_no_limit_for_what_is_known(
+def test_a_resumed_branch_uses_no_limit_for_known_results(
     competition: Path, command: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELMARK_LIMITS", '{"gradings_a_day": 1}')

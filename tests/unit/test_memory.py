@@ -60,7 +60,7 @@ def test_the_fast_check_decides_the_same_in_blocks_of_any_size(
 
 @pytest.mark.parametrize("rtol", [None, 1e-4], ids=["budget", "fixed tolerance"])
 @pytest.mark.parametrize("shape", [(1 << 20,), (1 << 10, 1 << 10)], ids=str)
-def test_the_fast_check_takes_little_memory_beside_what_it_compares(
+def test_the_fast_check_takes_little_memory(
     shape: tuple[int, ...], rtol: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "_FAST_ELEMENTS", 1 << 12)
@@ -153,7 +153,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[LiveBytes], Judging]:
     return judging
 
 
-def test_timed_calls_take_their_arenas_and_what_the_truth_needs(counted: Callable[[LiveBytes], Judging]) -> None:
+def test_timed_calls_take_memory_for_arenas_and_truth(counted: Callable[[LiveBytes], Judging]) -> None:
     with LiveBytes() as live:
         judging = counted(live)
         fresh = FreshInputs(judging.case)

@@ -64,7 +64,7 @@ def runs(content: bytes) -> list[int]:
 BASE = lines(verdict(1), verdict(2, 1))
 
 
-def test_the_union_comes_by_time_behind_what_both_begin_with() -> None:
+def test_merged_lines_follow_the_common_ones_by_time() -> None:
     ours = lines(verdict(3, 10), verdict(5, 30), after=BASE)
     theirs = lines(verdict(4, 20), verdict(6, 5), verdict(7, 40), after=BASE)
     merged = merge(ours, theirs, BASE)
@@ -205,7 +205,7 @@ def test_a_conflict_that_git_left_is_put_right_by_the_documented_commands(branch
     assert runs((branches / LEDGER).read_bytes()) == [1, 3, 2]
 
 
-def test_the_order_of_two_at_one_moment_does_not_depend_on_who_merges() -> None:
+def test_ties_in_time_merge_in_one_order_for_everyone() -> None:
     tails = [lines(verdict(n, 7), after=BASE) for n in range(10, 14)]
     random.Random(1).shuffle(tails)
     for one, other in itertools.pairwise(tails):

@@ -22,7 +22,7 @@ def replayed(**changes: object) -> BenchmarkResult:
     return accepted(modes=REPLAYED).benchmarks[0].model_copy(update=changes)
 
 
-def test_memory_is_what_a_replayed_call_was_given() -> None:
+def test_memory_is_the_scratch_of_a_replayed_call() -> None:
     memory = of("memory")
     assert memory.cell(replayed(scratch_bytes=2_097_152)) == "2,097,152 B"
     assert memory.cell(replayed(scratch_bytes=0)) == "0 B"

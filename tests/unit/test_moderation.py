@@ -125,7 +125,7 @@ def test_an_event_about_a_run_is_written_as_before_scopes_and_old_lines_are_read
         {"scope": "author", "author": "a", "sha256": "0" * 64},
     ],
 )
-def test_an_event_names_what_it_is_about(wrong: dict[str, str]) -> None:
+def test_an_event_names_its_source_or_author(wrong: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="an event about a source names its sha256"):
         Moderation.model_validate({**json.loads(event(FAST.run, "disqualify").to_json()), **wrong})
 
@@ -283,7 +283,7 @@ def test_an_event_that_was_undone_counts_no_more_until_that_is_undone() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"action": "undo"}, {"undoes": "a" * 16}, {"action": "undo", "undoes": "b"}])
-def test_only_what_undoes_an_event_names_one(wrong: dict[str, str]) -> None:
+def test_only_undo_events_name_another_event(wrong: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="undoes"):
         Moderation.model_validate({**json.loads(event(FAST.run, "disqualify").to_json()), **wrong})
 

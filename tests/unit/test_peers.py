@@ -48,7 +48,7 @@ def peer(*runs: tuple[dict[str, Any], dict[str, Any]], **cheats: dict[str, Any])
         ),
     ],
 )
-def test_pairs_are_told_apart_by_what_the_evaluator_says(one: dict[str, Any], row: list[str]) -> None:
+def test_pairs_are_distinguished_by_the_reported_errors(one: dict[str, Any], row: list[str]) -> None:
     assert table.pairs(one)[:2] == row
 
 

@@ -136,7 +136,7 @@ def test_invalid_phases_get_an_error(text: str, error: str, competition: Path) -
     assert error in str(refused.value)
 
 
-def test_announcements_are_told_from_their_moment_on_where_they_belong(competition: Path, command: Command) -> None:
+def test_announcements_appear_from_their_time_on(competition: Path, command: Command) -> None:
     lines = [("everyone: <b>new</b> rules", -2 * HOUR, ""), ("even n only", -HOUR, "double"), ("not yet", HOUR, "")]
     text = "".join(
         f'[[announcements]]\nat = {(NOW + at).isoformat()}\ntext = "{said}"\n'

@@ -258,7 +258,7 @@ def test_outputs_may_have_tolerances_of_their_own(tmp_path: Path) -> None:
     assert (tolerance.off_by, problem.exact_outputs) == (None, [])
 
 
-def test_a_cost_may_depend_on_what_is_generated(tmp_path: Path) -> None:
+def test_a_cost_may_depend_on_generated_inputs(tmp_path: Path) -> None:
     cost = 'bytes = "4 * sum_of(ids) + elements(out)"'
     toml = GOOD.replace('bytes = "rows * cols * sizeof(dtype)"', cost)
     toml = toml.replace('{ kind = "integers", low = 0, high = 9 }', '{ kind = "generated" }')

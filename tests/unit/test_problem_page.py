@@ -52,7 +52,7 @@ def test_a_baselines_time_is_of_a_row_that_was_timed_as_the_table_requires() -> 
     assert (bob[:2], ada[:2], eager[1:3]) == (["1", "bob"], ["", "ada"], ["*eager*", "3.00 µs"])
 
 
-def test_only_the_first_rows_are_told_case_by_case() -> None:
+def test_only_the_first_rows_are_shown_by_case() -> None:
     entries = chained(*(accepted(author=f"a{n:03}", score_ns=1000 + 100 * n, modes=("graphs",)) for n in range(120)))
     text = page("softmax", rank(entries), entries, {})
     assert len(cells(text, "Time per call, case by case (the first 100 of 120 rows):")) == 2 + 100

@@ -40,7 +40,7 @@ def test_a_problem_is_complete(slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-def test_the_cpu_is_spared_what_the_interpreter_cannot_do(slug: str) -> None:
+def test_cpu_cases_are_within_the_interpreters_abilities(slug: str) -> None:
     found = problem(slug)
     for resolved in (found.resolve(each) for case in cases(found, "cpu") for each in case.extremes()):
         assert resolved.minimum_bytes <= 2 << 20

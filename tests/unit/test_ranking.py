@@ -76,7 +76,7 @@ def test_earlier_is_a_moment_and_not_a_text():
     assert only_table([second, first]).rows[0].run == "f" * 16
 
 
-def test_a_row_says_what_it_rests_on():
+def test_a_row_has_the_facts_of_its_verdict():
     verdict = accepted(
         author="ada", name="fast.py", score_ns=2000, low_ns=1990, high_ns=2020, modes=("graphs", "calls", "graphs")
     )
@@ -95,7 +95,7 @@ def test_a_document_from_before_efforts_and_speedups_ranks():
     assert [(row.run, row.effort, row.speedups) for row in table.rows] == [(BASE.run, "default", ())]
 
 
-def test_a_table_knows_what_its_rows_were_measured_against():
+def test_a_table_knows_its_baselines():
     fast, other = accepted(author="ada", speedups={"eager": 1.5, "compiled": 1.1}), accepted(author="bob")
     table = only_table([fast, other])
     assert table.baseline_names == ("compiled", "eager")
@@ -285,7 +285,7 @@ def test_a_grading_that_is_set_aside_is_not_pooled():
     assert [run.run for run in table.set_aside] == [event.run]
 
 
-def test_after_a_change_of_the_software_only_what_is_newest_counts():
+def test_after_a_software_change_only_the_newest_gradings_count():
     old, new = graded((1000, 990, 1010), (1000, 990, 1010)), graded((700, 690, 710), (700, 690, 710))
     environment = BASE.environment.model_copy(update={"driver": "600.1"})
     new = [
@@ -436,7 +436,7 @@ def test_more_gradings_of_a_wide_one_rank():
     assert [row.rank for row in only_table(graded(*wide)).rows] == [1]
 
 
-def test_a_moment_without_a_time_zone_is_told_and_not_compared():
+def test_a_time_without_a_time_zone_is_an_error():
     document = accepted().to_json().replace('"created_at":"2026-01-01T00:00:00Z"', '"created_at":"2026-01-01T00:00:00"')
     entries = [encode(None, each.encode())[0] for each in (document, accepted(author="eve").to_json())]
     with pytest.raises(LedgerError, match="created_at"):

@@ -45,7 +45,7 @@ def test_submit_archives_records_ranks_and_rewrites_the_board(run: Command, judg
     assert board.index("| bob |") < board.index("| ada |")
 
 
-def test_the_first_result_says_whose_it_is_if_nobody_named_an_author(
+def test_the_first_result_names_its_default_author(
     run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\n')

@@ -285,7 +285,7 @@ def test_compare_returns_text_or_none(tmp_path: Path) -> None:
         reference.compare({}, {}, {})
 
 
-def test_a_reference_and_a_compare_are_told_of_the_case_if_they_ask(tmp_path: Path) -> None:
+def test_reference_and_compare_get_the_case_on_request(tmp_path: Path) -> None:
     asking = GOOD.replace("alpha):", "alpha, case):").replace(
         "state +=", "state[0] = torch.finfo(case.dtypes['x']).eps\n    state +="
     )
@@ -308,7 +308,7 @@ def test_a_reference_and_a_compare_are_told_of_the_case_if_they_ask(tmp_path: Pa
     assert asked == ["order", "order"]
 
 
-def test_a_cost_is_the_least_of_what_is_drawn(tmp_path: Path) -> None:
+def test_a_cost_is_the_least_over_drawn_inputs(tmp_path: Path) -> None:
     toml = TOML.replace('bytes = "n"', 'bytes = "4 * sum_of(sizes) + elements(x)"').replace("[[scalars]]", SIZES)
     generate = """
 def generate(generator, n):

@@ -94,7 +94,7 @@ def test_regrade_grades_each_authors_best_once(competition: Path, judged: list[s
     assert judged == ["bob", "ada"]
 
 
-def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(judged: list[str], command: Command) -> None:
+def test_regrade_lists_wide_results_until_they_rank(judged: list[str], command: Command) -> None:
     entered("ada", 900, _now(), high_ns=1400)
     entered("bob", 700, _now())
     (listed,) = items(command("regrade", "--dry-run", "--format", "json").out)

@@ -34,7 +34,7 @@ def record(project: Path) -> Record:
     return record
 
 
-def test_a_run_is_shown_beside_its_authors_best_before_it(run: Command, record: Record) -> None:
+def test_a_run_is_shown_next_to_its_authors_previous_best(run: Command, record: Record) -> None:
     record(accepted(score_ns=20_000), "import torch\nx = 1\n")
     best = record(accepted(score_ns=10_000), "import torch\nx = 2\n")
     record(accepted(score_ns=1_000, device_name="NVIDIA H100"), "another device\n")

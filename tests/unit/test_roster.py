@@ -109,7 +109,7 @@ def test_an_extension_is_the_deadline_of_one_person(competition: Path, command: 
         ("author,team\nada,fast\n", "ada is in slow and fast; an author is in one team, once"),
     ],
 )
-def test_a_roster_that_cannot_be_followed_is_told(competition: Path, command: Command, roster: str, why: str) -> None:
+def test_an_invalid_roster_is_refused(competition: Path, command: Command, roster: str, why: str) -> None:
     with (competition / "kernelmark.toml").open("a") as settings:
         settings.write('[teams]\nslow = ["ada"]\n')
     hand_in(competition, "ada.py")

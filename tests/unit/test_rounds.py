@@ -61,7 +61,7 @@ def test_memory_and_tensors_limit_a_round() -> None:
     assert most_calls(layout(1024), 1) == 1
 
 
-def test_the_overhead_is_what_a_round_of_one_call_takes_without_it() -> None:
+def test_the_overhead_is_a_round_of_one_call_less_the_call() -> None:
     assert Overhead.of([700_000] * 8, [800_000] * 8) == Overhead(600_000, 0)
     assert Overhead.of([700_000, 720_000] * 4, [800_000, 830_000] * 4) == Overhead(600_000, 10_000)
 

@@ -55,7 +55,7 @@ def test_runs_that_a_board_leaves_out_are_listed_too(recorded: list[str], invoke
     assert "90.0 µs [89.5, 90.5]" in oldest
 
 
-def test_a_rank_among_interpreted_kernels_is_said_to_be_one(recorded: list[str], invoke: Command) -> None:
+def test_ranks_of_interpreted_kernels_say_so(recorded: list[str], invoke: Command) -> None:
     JsonlLedger(Path("leaderboard/results/softmax.jsonl")).append(accepted(author="eve", interpreted=True))
     _, rows = listed(invoke("runs", "softmax", "--author", "eve").out)
     assert "rank 1 of 1, Triton interpreter" in " ".join(rows[0])

@@ -27,7 +27,7 @@ class Nvml:
         return 0x01 | 0x04 | 0x40
 
 
-def test_sensors_report_what_there_is_and_leave_out_the_rest() -> None:
+def test_missing_sensors_are_left_out() -> None:
     assert DEVICES["cpu"].sensors().read() is None
     read = nvml.NvmlSensors(Nvml(), "device").read()
     assert read == Telemetry(

@@ -58,7 +58,7 @@ def aged(folder: Path) -> Path:
     return folder
 
 
-def test_a_folder_that_nobody_holds_is_removed(temporary: Path) -> None:
+def test_an_abandoned_folder_is_removed(temporary: Path) -> None:
     left = aged(temporary / "kernelmark-session-left")
     others = aged(temporary / "kernelmark-something-else")
     folder, lock = session_folder.make()

@@ -27,13 +27,13 @@ PROBLEMS = Path(__file__).parents[2] / "problems"
                                 " cudaStream_t stream)"),
     ],
 )  # fmt: skip
-def test_entry_points_are_told_as_they_are_written(tmp_path: Path, slug: str, suffix: str, expected: str) -> None:
+def test_entry_points_are_shown_as_declarations(tmp_path: Path, slug: str, suffix: str, expected: str) -> None:
     shown = sheet.sheet(Settings(root=tmp_path), load(PROBLEMS / slug))
     assert expected in shown.entry_points[suffix]
     assert shown.statement.startswith(f"# {slug}\n")
 
 
-def test_the_newest_time_of_a_baseline_that_ranks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_ranked_time_of_a_baseline_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, problem = Settings(root=tmp_path), load(PROBLEMS / "softmax")
     assert sheet.baselines(settings, problem) == ()
     monkeypatch.setattr(sheet, "device_name", lambda kind: "NVIDIA H200" if kind == "cuda" else None)

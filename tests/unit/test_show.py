@@ -106,14 +106,14 @@ def test_hidden_tests_are_counted_where_all_are_right() -> None:
     assert "hidden" not in text(show.check(shown))
 
 
-def test_tests_that_only_a_gpu_runs_are_said_to_be_left_out() -> None:
+def test_tests_for_gpus_are_reported_as_left_out() -> None:
     here = accepted(device_kind="cpu")
     for shown in (show.verdict(here, for_gpus=7), show.check(here, for_gpus=7)):
         assert "note        on a GPU there are 7 more tests\n" in text(shown) + "\n"
     assert "more test" not in text(show.verdict(here))
 
 
-def test_a_shared_rank_and_a_better_earlier_run_are_said() -> None:
+def test_a_shared_rank_and_a_better_run_are_shown() -> None:
     first, peer = accepted(score_ns=50_000), accepted(author="bob", score_ns=50_100)
     slower = accepted(score_ns=90_000, source="another")
     [table] = tables(first, slower, peer)
@@ -236,7 +236,7 @@ def test_only_the_first_kinds_of_failure_are_shown_in_full() -> None:
          "your error 0, allowed 4.8e-07 (the floor; 4 × the reference's own is less)"),
     ],
 )  # fmt: skip
-def test_a_budget_says_what_was_allowed_and_why(budget: Budget, dtype: str, expected: str) -> None:
+def test_a_budget_is_explained(budget: Budget, dtype: str, expected: str) -> None:
     assert findings.budget_text(budget, dtype) == expected
 
 
@@ -272,7 +272,7 @@ def test_of_a_long_log_both_ends_are_shown_and_where_the_rest_is() -> None:
     assert "    line 125\n" in text(show.run(verdict))
 
 
-def test_a_replayed_run_shows_its_clocks_and_what_a_call_launches() -> None:
+def test_a_replayed_run_shows_clocks_and_kernels() -> None:
     result = accepted(modes=REPLAYED, speedups={"eager": 1.5}, roofline=Roofline(share=0.913, limit="memory"))
     lines = list(show.verdict(result))
     [head] = [line for line in lines if "of roofline" in line]
@@ -317,7 +317,7 @@ def test_a_kernels_name_is_cut_and_obeyed_by_no_terminal() -> None:
     assert not set(shown) & set("\x1b\r\u202e")
 
 
-def test_a_run_of_version_1_says_what_its_times_were() -> None:
+def test_a_run_of_version_1_explains_its_times() -> None:
     first = next(JsonlLedger(DATA / "project-0.1.0/leaderboard/results/square.jsonl").read()).verdict
     shown = text(show.run(first))
     for expected in ("sealed rounds, as before protocol 5", "captured calls", "which took 9.68 µs in 6 rounds"):
@@ -366,7 +366,7 @@ def test_the_file_has_its_authors_name_in_every_text() -> None:
     assert "my_submission.py submission.pyc" in shown, "other files keep theirs"
 
 
-def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
+def test_a_board_is_aligned_and_describes_its_tables() -> None:
     verdicts = [accepted(author="ada", score_ns=4_130), accepted(author="a-very-long-name", score_ns=57_300)]
     lines = list(standings.board(tables(*verdicts, accepted(sandbox="process"), accepted(interpreted=True))))
     header = next(line for line in lines if "author" in line)

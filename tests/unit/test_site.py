@@ -160,7 +160,7 @@ def test_records_and_newest_runs_keep_their_pages(project: SiteProject, monkeypa
     assert kept() == {*"abcde", *"78"}, "c, d and 8 are their authors' newest, and 7 is the newest of the others"
 
 
-def test_an_author_sees_every_accepted_run_and_what_counts_instead_of_it(project: SiteProject) -> None:
+def test_an_author_sees_every_accepted_run_and_its_successor(project: SiteProject) -> None:
     again = project.add(run_of("ada", 56_000, "5", created_at=EPOCH + timedelta(days=4)))
     project.build()
     runs = {each["run"][0]: each for each in project.json("authors/ada.json")["accepted"]}
@@ -224,7 +224,7 @@ def test_a_lucky_grading_is_no_record_once_more_is_known(site: SiteProject) -> N
     assert site.json("index.json")["records"] == []
 
 
-def test_a_run_says_what_it_rests_on(site: SiteProject) -> None:
+def test_a_run_shows_its_evidence(site: SiteProject) -> None:
     verdict = run_of("ada", 50_000, "a", speedups={"eager": 1.5}, roofline=MEMORY)
     benchmark = verdict.benchmarks[0].model_copy(update={"doubts": (Doubt(code="drift", text="it moved by +3 %"),)})
     warm = tuple(
@@ -254,7 +254,7 @@ def test_a_run_says_what_it_rests_on(site: SiteProject) -> None:
     assert any(title.startswith("temperature: 40 to 47 °C over 32 rounds") for title in titles)
 
 
-def test_a_replayed_run_says_what_it_rests_on_and_what_a_call_launches(site: SiteProject) -> None:
+def test_a_replayed_run_shows_its_evidence_and_kernels(site: SiteProject) -> None:
     mangled = "_ZN7cutlass13device_kernelIN4" + "x" * 3000 + "EEEvNT_6ParamsE"
     kernels = (
         kernel("<b>x</b>", grid=(132, 2, 1), cluster=(2, 1, 1), registers=168, local_bytes=1_024, launches=12),
@@ -343,7 +343,7 @@ def test_plots_leave_a_page_small(site: SiteProject, runs: int, devices: int, ca
     assert page.read_text().count("<figure data-case=") == drawn
 
 
-def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
+def test_the_labels_of_an_axis_differ(project: SiteProject) -> None:
     for path in pages(project):
         for svg in re.findall(r'<svg[^>]* class="plot".*?</svg>', path.read_text(), re.DOTALL):
             axes = re.findall(r'<g class="axis [xy]">(.*?)</g>', svg)
@@ -399,7 +399,7 @@ def test_times_of_two_devices_differ_only_beyond_4_percent(site: SiteProject) ->
     assert "ada , is faster: B takes 1.200 × the time of A" in site.text(f"compare/{'a' * 16}-{'c' * 16}.html")
 
 
-def test_a_comparison_says_first_who_is_faster_and_what_both_launch(site: SiteProject) -> None:
+def test_a_comparison_shows_the_faster_one_and_kernels(site: SiteProject) -> None:
     for author, ns, run, eager in (("ada", 50_000, "a", 1.5), ("bob", 50_100, "b", 1.4), ("cyd", 80_000, "c", None)):
         speedups = {"eager": eager} if eager else {}
         verdict = run_of(author, ns, run, modes=REPLAYED, protocol=4, speedups=speedups)
@@ -545,7 +545,7 @@ def test_sources_are_also_found_by_hash_among_the_organizers_kernels(site: SiteP
     assert ("The archive does not have this source." in site.html(f"runs/{'a' * 16}.html")) == shown
 
 
-def test_a_source_that_is_not_what_was_submitted_is_not_shown(project: SiteProject) -> None:
+def test_a_changed_source_is_not_shown(project: SiteProject) -> None:
     (path,) = (project.root / "archive" / "softmax" / "bob").iterdir()
     path.write_text("# planted\n")
     (project.root / "site.cache" / "written.json").unlink()

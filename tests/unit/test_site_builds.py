@@ -28,7 +28,7 @@ def test_a_build_with_nothing_new_writes_nothing(project: SiteProject) -> None:
     assert project.files() == before
 
 
-def test_one_append_touches_only_what_tells_of_it(project: SiteProject) -> None:
+def test_one_append_touches_only_pages_that_show_it(project: SiteProject) -> None:
     before = project.files()
     project.add(run_of("fay", 90_000, "8", created_at=EPOCH + timedelta(days=4)))
     written = project.build()

@@ -78,7 +78,7 @@ def test_long_parts_are_files_next_to_the_page(project: SiteProject) -> None:
     assert "aten::add\n70 µs, 70 %" in titles
 
 
-def test_no_tag_of_it_needs_what_the_policy_forbids(project: SiteProject) -> None:
+def test_no_tag_violates_the_content_security_policy(project: SiteProject) -> None:
     for path in (f"profiles/{A}.html", f"compare/{A}-{B}.html"):
         tags = Tags(project.html(path)).skeleton
         assert "style" not in {tag for tag, _ in tags}
@@ -197,7 +197,7 @@ def test_without_its_source_a_profile_is_not_shown(project: SiteProject) -> None
     assert {re.split("[/.]", path)[1] for path in project.files() if path.startswith("profiles/")} == {B}
 
 
-def test_one_new_profile_touches_only_what_shows_it(project: SiteProject) -> None:
+def test_one_new_profile_touches_only_pages_that_show_it(project: SiteProject) -> None:
     before = project.files()
     assert project.build().written == 0
     path = project.root / "archive/softmax/ada" / f"{A}.profile.json"

@@ -63,7 +63,7 @@ def test_a_row_is_marked_until_its_file_is_graded_again() -> None:
     assert marks(OLD, failed(run="f" * 16)) == {"a": (reason, "f" * 16)}, "what it says now does not matter"
 
 
-def test_the_newest_grading_tells_what_runs_on_a_device() -> None:
+def test_the_newest_grading_shows_the_software_of_a_device() -> None:
     slow = newer(accepted(run="b" * 16, score_ns=9000, author="bob"), driver="600.1")
     fast = accepted(run="a" * 16, score_ns=1000)
     assert marks(fast, slow) == {"a": ("driver 580.65, now 600.1", None)}

@@ -84,7 +84,7 @@ def test_few_ratios_span_their_extremes_and_say_how_little_that_covers(n: int, c
 @pytest.mark.parametrize("n", [6, 8, 9, 12, 24])
 @pytest.mark.parametrize("name", ["normal", "student", "0.3"])
 @pytest.mark.parametrize("sigma", [0.002, 0.05])
-def test_two_equal_kernels_are_told_apart_in_5_percent_of_cases_at_most(name: str, n: int, sigma: float) -> None:
+def test_equal_kernels_differ_in_at_most_5_percent_of_cases(name: str, n: int, sigma: float) -> None:
     rng, runs = random.Random(f"{name} {n} {sigma}"), 400
     found = [paired_ratio([math.exp(sigma * x) for x in DRAWS[name](rng, n)]) for _ in range(runs)]
     assert sum(not e.low <= 1 <= e.high for e in found) <= at_most(0.05, runs)
@@ -92,7 +92,7 @@ def test_two_equal_kernels_are_told_apart_in_5_percent_of_cases_at_most(name: st
 
 @pytest.mark.parametrize("sigma", [0.003, 0.005, 0.008])
 @pytest.mark.parametrize("name", ["normal", "student"])
-def test_they_are_not_told_apart_more_often_by_stopping_when_the_interval_is_narrow(name: str, sigma: float) -> None:
+def test_stopping_early_does_not_distinguish_equal_kernels_more_often(name: str, sigma: float) -> None:
     rng, runs = random.Random(f"{name} {sigma}"), 300
     drawn = ([math.exp(sigma * x) for x in DRAWS[name](rng, 40)] for _ in range(runs))
     found = [stopped(xs, looks(6, 40), 0.01, paired_ratio) for xs in drawn]

@@ -68,7 +68,7 @@ def test_one_that_fits_is_left_as_it_is() -> None:
     assert fitted(profile()) == profile()
 
 
-def test_the_longest_parts_are_cut_and_what_is_short_stays(tmp_path: Path) -> None:
+def test_only_the_longest_parts_are_cut(tmp_path: Path) -> None:
     long = {f"{k}.sass": f"/*{k}*/ MOV R1, c[0x0][0x28]\n" * 40_000 for k in range(8)}
     large = profile(files={**long, **SECTIONS["files"]})
     cut = fitted(large)

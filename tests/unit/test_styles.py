@@ -72,7 +72,7 @@ def test_an_absent_tensor_is_none_in_its_place(style: Style) -> None:
     assert y.tolist() == [0, 2, 4]
 
 
-def test_in_returns_what_comes_back_is_put_into_the_output() -> None:
+def test_with_returns_the_result_is_put_into_the_output() -> None:
     x, y = torch.arange(3.0), torch.zeros(3)
     call = prepared(lambda x: 2 * x, "returns", RETURNS, x=x, y=y)
     for factor in (1, 10):  # the same call on new inputs in the same memory

@@ -104,7 +104,7 @@ def test_an_audit_has_a_line_with_the_longest_kernels_first(monkeypatch: pytest.
     assert nsight.audit(*given, provider=Any, device="cuda") == ToolReport("failed", "it crashed")
 
 
-def test_forbidden_counters_are_told_with_the_remedy() -> None:
+def test_forbidden_counters_get_a_remedy() -> None:
     printed = (
         b"==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters\n"
     )

@@ -89,7 +89,7 @@ def test_the_choices_for_a_product_are_listed_by_time() -> None:
     assert text.splitlines() == ["mm(16×32, 32×64)", "     12.50 µs  mm  ", "     20.00 µs  triton_mm_3  BLOCK_M=64"]
 
 
-def test_inductor_tells_what_it_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inductor_reports_its_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own functions are replaced; a search among one is none."""
     from torch._inductor import select_algorithm
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner

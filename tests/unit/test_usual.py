@@ -38,7 +38,7 @@ def test_gradings_on_this_device_take_precedence(settings: Settings, monkeypatch
         assert usual_s(settings, "softmax", "cuda", "py") == expected, here
 
 
-def test_nobody_knows_it_of_a_new_problem_or_from_a_broken_ledger(settings: Settings) -> None:
+def test_new_problems_and_broken_ledgers_have_no_usual_time(settings: Settings) -> None:
     assert usual_s(settings, "softmax", "cuda", "py") is None
     path = settings.locate("results") / "softmax.jsonl"
     path.parent.mkdir(parents=True)

@@ -109,7 +109,7 @@ def test_a_save_during_a_run_starts_another_run(file: Path, monkeypatch: pytest.
     assert submit._repeated([file], once, "table") == 2
 
 
-def test_the_last_status_counts_and_a_later_error_is_told_in_a_line(
+def test_the_last_status_counts_and_a_later_error_is_one_line(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = UsageError("kernel.py", "is not UTF-8", "save it as UTF-8")
