@@ -79,16 +79,16 @@ def grade_many(
     from kernelmark.grading.fleet import Fleet, lines
 
     results, failed = None if out is None else lines.ResultFile(out), 0
-    given = lines.jobs_of(jobs, set() if results is None else results.done)
+    requests = lines.read_jobs(jobs, set() if results is None else results.done)
     with Fleet(device=device or "auto", sandbox=sandbox or "auto", slots=slots) as fleet:
         if only_check:
-            found = fleet.check_many(given, reuse=_REUSE[reuse])
+            found = fleet.check_many(requests, reuse=_REUSE[reuse])
         else:
             names = list(baselines) or None
-            found = fleet.grade_many(given, effort=effort, baselines=names, reuse=_REUSE[reuse])
+            found = fleet.grade_many(requests, effort=effort, baselines=names, reuse=_REUSE[reuse])
         with suppress(BrokenPipeError):  # the reader of stdout has gone
             for result in found:
-                (_print if results is None else results.write)(lines.line_of(result))
+                (_print if results is None else results.write)(lines.result_line(result))
                 failed += isinstance(result.error, HarnessError)
     if failed:
         say(f"{counted(failed, 'job')} could not be graded")

@@ -41,16 +41,16 @@ def grade(
         author: who wrote it; a `Submission` has its own author.
         device: "cpu", "cuda", or "auto": the project's setting, else CUDA if there is a device.
         sandbox: "docker", "bwrap", "process", or "auto": the project's setting, else the strongest that works.
-        language: the language of a submission given as source.
-        beside: headers that it includes, or Python modules that it imports: a list of `Path` if the submission is one,
-            a dictionary from file name to source if it is given as source.
+        language: the language, if the submission is source.
+        beside: headers that it includes, or Python modules that it imports: a list of `Path` if the submission is a
+            `Path`, a dictionary from file name to source if it is source.
         effort: "quick", "default" or "thorough": the budget of every benchmark case; or "screen": stop at the first
             test that fails, and time one case only; None: the project's setting.
         baselines: names of kernels in `reference/<slug>/` to alternate with; None: the project's setting, else `eager`
             on a GPU if the problem has it, unless the effort is quick or screen.
         on_progress: called with a `harness.judge.Progress` before every step.
         record: archive the sources, append the verdict to the project's ledger and rewrite its board.
-        project: whose problems, settings and record are used; None: the project around the working directory.
+        project: the project whose problems, settings and record are used; None: that of the working directory.
 
     Raises:
         UsageError: the problem, the submission or a setting is wrong.

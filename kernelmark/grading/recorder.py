@@ -1,18 +1,19 @@
-"""Decides, before a grading spends its time, whether its verdict may and can be recorded, and records it. Trusted.
+"""Checks before a grading that its verdict may and can be recorded, and records it after. Trusted.
 
-The schedule of the problem, the ledger, the archive and the limits a day are asked here and nowhere else.
+All checks of the problem's schedule, the ledger, the archive and the daily limits are here.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
+from statistics import median
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, LedgerError, UsageError
 from harness.files.outside import real
-from harness.verdict import Verdict
-from kernelmark.grading import usual
+from harness.verdict import Outcome, Verdict
 from kernelmark.grading.setup import PreparedJob
+from kernelmark.project.choice import device_name
 from kernelmark.project.problems import identity, refuse_without_project
 from kernelmark.record import publishing, recording, records
 from kernelmark.record.allowance import Allowance
@@ -21,9 +22,11 @@ from kernelmark.record.records import ledger, whole
 from leaderboard.record.archive import refuse_if_unwritable
 from leaderboard.standings.ranking import Table
 
+_NEWEST, _LOOKED_AT = 5, 200  # of how many gradings `usual_s` is the median, and among how many it looks for them
+
 
 def recorded(job: PreparedJob, run: str) -> Verdict | None:
-    """The verdict of this run, if the ledger of the job's problem has it.
+    """The verdict of this run in the ledger of the job's problem, or None.
 
     Raises:
         LedgerError: the ledger is broken.
@@ -32,9 +35,9 @@ def recorded(job: PreparedJob, run: str) -> Verdict | None:
 
 
 def record(job: PreparedJob, verdict: Verdict, remark: Remark | None = None, *, exempt: bool = False) -> None:
-    """Record the verdict in the project, with what `admit` returned; `publish` writes the board.
+    """Record the verdict in the project, with the remark that `admit` returned; `publish` writes the board.
 
-    One that is `exempt` does not count towards its author's limits a day.
+    A verdict that is `exempt` does not count towards its author's daily limits.
 
     Raises:
         HarnessError: as for `kernelmark.record.recording.record`.
@@ -44,7 +47,7 @@ def record(job: PreparedJob, verdict: Verdict, remark: Remark | None = None, *, 
 
 
 def publish(job: PreparedJob, verdict: Verdict) -> Table | None:
-    """Write the board after a verdict was recorded; returns the table of an accepted one.
+    """Write the board after a verdict was recorded; returns the table of an accepted verdict.
 
     Raises:
         HarnessError: as for `kernelmark.record.publishing.publish`.
@@ -60,16 +63,19 @@ def admit(
     handed_in: datetime | None = None,
     exempt: bool = False,
 ) -> Remark | None:
-    """Check that the problem is open and the project's own, not another one of the same name, that the ledger and the
-    archive can be written, and that the author is within the limits a day, unless the job is `exempt` from them.
+    """Check that the verdict on a job may and can be recorded; returns a remark to record with it, if any.
 
-    `late` names the organizer who admits it although the problem is closed. `handed_in` is when it was submitted, if
-    not now. `allowance` is that of the command, if it admits several. Returns what is to be recorded with the verdict;
-    None if there is nothing to remark.
+    The problem must be open and the project's own, the ledger and the archive must be writable, and the author must be
+    within the daily limits.
+
+    Args:
+        late: the organizer who admits the job although the problem is closed.
+        allowance: what is left of the daily limits, shared by all jobs of a command; None: read for this job.
+        handed_in: when it was submitted; None: when it was read.
+        exempt: whether the daily limits do not apply.
 
     Raises:
-        UsageError: the problem is closed, or is not the project's, a limit is reached, or nothing can be recorded
-            there.
+        UsageError: one of these checks fails.
         LedgerError: the ledger is broken.
     """
     settings, slug = job.settings, job.problem.slug
@@ -87,33 +93,47 @@ def admit(
 
 
 def usual_s(job: PreparedJob) -> float | None:
-    """How long such a grading took before, in seconds, if the project's ledger tells."""
-    return usual.usual_s(job.settings, job.problem.slug, job.device, job.submission.language)
+    """How long such a grading usually takes, in seconds, by the ledger; None if that is unknown.
+
+    It is the median of the newest accepted gradings of this problem, language and effort on this machine's device. If
+    there are none, it is that of the device of the same kind which graded last: models are never mixed.
+    """
+    effort, language = job.settings.effort, job.submission.language
+    try:
+        with ledger(job.settings, job.problem.slug).lines() as lines:
+            newest = lines.newest(_LOOKED_AT, outcome=Outcome.ACCEPTED, language=language, effort=effort)
+    except LedgerError:
+        return None
+    alike = [verdict for verdict in newest if verdict.environment.device_kind == job.device]
+    names = [verdict.environment.device_name for verdict in alike]
+    name = own if (own := device_name(job.device)) in names else next(iter(names), None)
+    took = [verdict.duration_ns / 1e9 for verdict in alike if verdict.environment.device_name == name]
+    return median(took[:_NEWEST]) if took else None
 
 
 def left_today(job: PreparedJob) -> str:
-    """What the limits a day leave to the author, in words; empty if there are none, or a ledger cannot be read."""
-    with suppress(HarnessError):  # what reads the ledger next reports it
+    """What the daily limits leave to the author, in words; empty if there are none, or a ledger cannot be read."""
+    with suppress(HarnessError):  # the next reader of the ledger reports it
         return Allowance(job.settings).left(job.submission.author)
     return ""
 
 
 def _refuse_another_problem(job: PreparedJob) -> None:
-    own, given = job.settings.locate("problems") / job.problem.slug, job.problem.directory
+    own, used = job.settings.locate("problems") / job.problem.slug, job.problem.directory
     remedy = "name the problem by its slug, or grade without recording (--no-record)"
-    if (own / "problem.toml").is_file() and real(own) != real(given):
-        raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
-    if identity(job.settings, given, job.moment) != job.problem.sha256:
-        raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)
+    if (own / "problem.toml").is_file() and real(own) != real(used):
+        raise UsageError(str(used), f"is not the project's problem of this name, {own}", remedy)
+    if identity(job.settings, used, job.moment) != job.problem.sha256:
+        raise UsageError(str(used), "was loaded without the project's private cases, or has changed since", remedy)
 
 
 def _remark(job: PreparedJob, late: str | None, handed_in: datetime) -> Remark | None:
-    """What the schedule says of a submission that was handed in at that moment; raises as `admit`."""
+    """The remark on a submission of that moment by the problem's schedule; raises as `admit`."""
     problem, annotator = job.problem, job.settings.author_or_default
     remark = remark_on(problem, problem.slug, handed_in, job.moment, annotator, late)
     if remark is not None and late is not None:
         try:
-            remark.event("0" * 16)  # validates the name before the grading spends its time
+            remark.event("0" * 16)  # validates the name before the grading
         except ValueError as error:
             raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
     return remark

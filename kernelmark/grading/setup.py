@@ -1,7 +1,7 @@
-"""Reads a submission and its problem before anything starts, and has the judge check or grade it.
+"""Reads a submission and its problem before anything starts, and calls the judge to check or grade it.
 
-The Python API, the command line and a fleet's workers all grade through it. Trusted; the submission's bytes are passed
-to the judge, never interpreted.
+The Python API, the command line and a fleet's workers all grade through it. Trusted; it passes the submission's bytes
+to the judge without interpreting them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 OnProgress = Callable[[Progress], None]
 ExtraFiles = Mapping[str, str] | Sequence[Path]
-"""The files beside a submission: their sources by name, or their paths."""
+"""The other files of a submission: their sources by name, or their paths."""
 T = TypeVar("T")
 _NAMES_A_FILE = re.compile(rf"[^\n]{{1,4096}}\.({'|'.join(LANGUAGES)})")
 
@@ -46,7 +46,7 @@ _NAMES_A_FILE = re.compile(rf"[^\n]{{1,4096}}\.({'|'.join(LANGUAGES)})")
 class PreparedJob:
     """One submission to one problem, read and validated; nothing has been started yet.
 
-    `moment` is the one that counts for the deadline, and for whether the final tests are part of the problem.
+    `moment` decides whether the deadline has passed, and whether the final tests are part of the problem.
     """
 
     settings: Settings
@@ -66,8 +66,7 @@ class PreparedJob:
         beside: ExtraFiles = (),
         moment: datetime | None = None,
     ) -> PreparedJob:
-        """Read the problem and the submission, without importing torch; `beside` as for `read_submission`. The default
-        `moment` is now.
+        """Read the problem and the submission, without importing torch; `beside` as for `read_submission`.
 
         Raises:
             UsageError: the problem or the submission is missing or malformed.
@@ -81,8 +80,8 @@ class PreparedJob:
         """The device to grade on.
 
         Raises:
-            UsageError: the problem has no case for it, or the language cannot run on the device that was asked for.
-            DeviceError: CUDA was asked for, and there is no device.
+            UsageError: the problem has no case for it, or the language cannot run on the device of the settings.
+            DeviceError: the settings require CUDA, and there is no device.
         """
         device = choose_device(self.settings.device, self.submission.language)
         if not any(device in case.devices for case in self.problem.tests):
@@ -91,7 +90,7 @@ class PreparedJob:
 
     @property
     def tests_for_gpus(self) -> int:
-        """How many tests of the problem are left out here, on a CPU, because they run on a GPU alone."""
+        """How many tests of the problem are skipped on this CPU because they need a GPU; 0 on a GPU."""
         return sum("cpu" not in case.devices for case in self.problem.tests) if self.device == "cpu" else 0
 
     def check(
@@ -105,7 +104,7 @@ class PreparedJob:
         """Build and test, as `harness.judge.check`.
 
         Raises:
-            UsageError: one of `only` is not a test that is shown.
+            UsageError: one of `only` is not a visible test.
             HarnessError: we failed twice, the second time in a fresh sandbox.
         """
         setup = self.setup(on_progress)
@@ -115,7 +114,7 @@ class PreparedJob:
         return twice(lambda _: judge.check(setup))
 
     def grade(self, on_progress: OnProgress = ignore, baselines: Sequence[Submission] | None = None) -> Verdict:
-        """The whole grading, in alternation with these kernels, or with those of the settings.
+        """Run the whole grading, in alternation with these baselines or, without any, those of the settings.
 
         Raises:
             HarnessError: we failed twice, the second time in fresh sandboxes.
@@ -126,8 +125,8 @@ class PreparedJob:
         return twice(lambda _: judge.grade(setup))
 
     def compilation(self, on_progress: OnProgress = ignore) -> Compilation | None:
-        """What Triton's compiler makes of it, without a GPU, as `harness.profiling.compilation`; never raises for a
-        reason of ours, since the result stands without it.
+        """Compile it with Triton without a GPU, as `harness.profiling.compilation`. A failure of ours is part of the
+        result and not raised.
         """
         from harness.profiling.compilation import Compilation, compilation
 
@@ -138,11 +137,11 @@ class PreparedJob:
             return Compilation(DEVICES["cpu"].architecture(), unknown=str(error))
 
     def grader(self, run: str, provider: Provider, on_progress: OnProgress = ignore, **how: Any) -> Grader:
-        """The judge's part of a grading in a process that grades many; `run` is the verdict's id, and `how` has more of
-        `Setup`. Nothing is started.
+        """A grader, for a process that grades many; `run` is the verdict's id, and `how` holds more fields of `Setup`.
+        Nothing is started.
 
         Raises:
-            UsageError: the problem has no case for the device, or a baseline is not there.
+            UsageError: the problem has no case for the device, or a baseline is missing.
             DeviceError: the device cannot be used here.
         """
         setup = self.setup(on_progress, provider)
@@ -150,7 +149,7 @@ class PreparedJob:
         return Grader(replace(setup, baselines=kernels, calibrations=calibrations, run=run, keeps_memory=True, **how))
 
     def setup(self, on_progress: OnProgress, provider: Provider | None = None) -> Setup:
-        """What the judge is given, in the sandbox of the settings or in this one; without baselines."""
+        """The judge's arguments, without baselines; `provider` replaces the sandbox of the settings."""
         device = self.device
         return Setup(
             self.problem,
@@ -164,9 +163,7 @@ class PreparedJob:
 
 
 def twice(grade: Callable[[bool], T | None]) -> T:
-    """Call `grade` with False, and once more with True if that fails for a reason of ours, which may be transient, or
-    returns None to be called again.
-    """
+    """Call `grade` with False. If that returns None, or fails for a reason of ours, call it once more with True."""
     try:
         if (result := grade(False)) is not None:
             return result
@@ -178,11 +175,11 @@ def twice(grade: Callable[[bool], T | None]) -> T:
 
 
 def read_submission(
-    given: str | Path | Submission, author: str, language: str = "py", beside: ExtraFiles = ()
+    submission: str | Path | Submission, author: str, language: str = "py", beside: ExtraFiles = ()
 ) -> Submission:
-    """A submission from source (`str`), from a file (`Path`), or as it is.
+    """Make a submission from source (`str`) or from a file (`Path`), or return it as it is.
 
-    The files beside it are given in the same way: sources by file name with a source, paths with a path.
+    The other files are sources by file name if the submission is source, and paths if it is a path.
 
     A `str` is never opened as a file, since a model's answer could name any file. If it looks like a path, a warning
     says so.
@@ -190,19 +187,20 @@ def read_submission(
     Raises:
         SubmissionError: as for `Submission.read` and `Submission.of`.
     """
-    if isinstance(given, Submission):
+    if isinstance(submission, Submission):
         if beside:
             raise SubmissionError("beside", "is given with a Submission", "give the files to `Submission.of` or `read`")
-        return given
-    if isinstance(given, Path):
+        return submission
+    if isinstance(submission, Path):
         if isinstance(beside, Mapping | str):
             raise SubmissionError("beside", "is not a list of paths, as the submission is a path", "give Path objects")
-        return Submission.read(given, author, beside)
+        return Submission.read(submission, author, beside)
     if not isinstance(beside, Mapping):
         if beside:
             what = "is not a dictionary, as the submission is given as source"
             raise SubmissionError("beside", what, "give each file's source by its name")
         beside = {}
-    if isinstance(given, str) and _NAMES_A_FILE.fullmatch(given):
-        warnings.warn(f"a str is taken as source, not as a path: pass Path({given!r}) to grade that file", stacklevel=4)
-    return Submission.of(given, language, author=author, beside=beside)
+    if isinstance(submission, str) and _NAMES_A_FILE.fullmatch(submission):
+        what = f"a str is taken as source, not as a path: pass Path({submission!r}) to grade that file"
+        warnings.warn(what, stacklevel=4)
+    return Submission.of(submission, language, author=author, beside=beside)

@@ -16,20 +16,20 @@ import pytest
 
 from harness.sandbox import Launch
 from harness.sandbox.processors import OnProcessors
-from kernelmark.grading.fleet.shares import Room, Share, divided, near, sandboxes_in
+from kernelmark.grading.fleet.shares import CpuShare, WeightedSemaphore, divide, local_cpus, sandboxes_in
 
 GIB = 1 << 30
 
 
 def test_judge_and_runners_have_processors_of_their_own_unless_they_are_few() -> None:
-    assert Share.of(range(16)) == Share(judge=(0, 1, 2, 3), runners=tuple(range(4, 16)))
-    assert Share.of({0, 1}) is None
+    assert CpuShare.of(range(16)) == CpuShare(judge=(0, 1, 2, 3), runners=tuple(range(4, 16)))
+    assert CpuShare.of({0, 1}) is None
 
 
 def test_workers_get_the_processors_near_to_their_device() -> None:
-    assert divided([{0, 1, 2, 3}, {0, 1, 2, 3}]) == [(0, 2), (1, 3)], "half each"
-    assert divided([{0, 1}, {2, 3}]) == [(0, 1), (2, 3)], "of two sockets"
-    assert near("ffff:ff:1f.7") == os.sched_getaffinity(0), "one that the kernel does not know is near to all"
+    assert divide([{0, 1, 2, 3}, {0, 1, 2, 3}]) == [(0, 2), (1, 3)], "half each"
+    assert divide([{0, 1}, {2, 3}]) == [(0, 1), (2, 3)], "of two sockets"
+    assert local_cpus("ffff:ff:1f.7") == os.sched_getaffinity(0), "one that the kernel does not know is near to all"
 
 
 @pytest.mark.parametrize(("role", "cpus"), [("runner", (2, 3)), ("launcher", (0, 1))])
@@ -50,12 +50,12 @@ def test_a_launch_gets_the_processors_of_its_role(role: str, cpus: tuple[int, ..
 
 def test_contexts_get_half_of_the_memory_if_the_device_has_any() -> None:
     assert [sandboxes_in(free) for free in (78 * GIB, 139 * GIB, GIB, 0)] == [46, 83, 2, math.inf]
-    with Room(math.inf).take(1000):
+    with WeightedSemaphore(math.inf).take(1000):
         pass
 
 
 def test_room_on_a_gpu_is_never_exceeded_and_everyone_gets_some() -> None:
-    room, lock, used, most = Room(7), threading.Lock(), 0, 0
+    room, lock, used, most = WeightedSemaphore(7), threading.Lock(), 0, 0
 
     def work(wanted: int) -> None:
         nonlocal used, most
@@ -74,7 +74,7 @@ def test_room_on_a_gpu_is_never_exceeded_and_everyone_gets_some() -> None:
 
 
 def test_a_large_request_is_not_overtaken_by_small_ones() -> None:
-    room, order = Room(4), list[str]()
+    room, order = WeightedSemaphore(4), list[str]()
 
     def work(name: str, wanted: int) -> None:
         with room.take(wanted):

@@ -506,6 +506,6 @@ def test_the_dispatchers_clock_decides_about_final_tests(
     hashes = {final: load(toml.parent, private, final).sha256 for final in (False, True)}
     assert hashes[True] == load(toml.parent, private).sha256 != hashes[False]
     for final, sha256 in hashes.items():
-        _, prepared_job = worker._prepared(request(problem_sha256=sha256, final=final))
+        _, prepared_job = worker._prepare(request(problem_sha256=sha256, final=final))
         assert prepared_job.problem.sha256 == sha256
         assert bool(prepared_job.problem.final_tests) is final

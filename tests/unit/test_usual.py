@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from kernelmark.grading import usual
-from kernelmark.grading.usual import usual_s
+from kernelmark.grading import recorder
 from kernelmark.project.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted, failed
+
+
+def usual_s(settings: Settings, slug: str, device: str, language: str) -> float | None:
+    kind = {"problem": SimpleNamespace(slug=slug), "submission": SimpleNamespace(language=language)}
+    job: Any = SimpleNamespace(settings=settings, device=device, **kind)
+    return recorder.usual_s(job)
 
 
 @pytest.fixture
@@ -34,7 +41,7 @@ def test_gradings_on_this_device_take_precedence(settings: Settings, monkeypatch
     for name, seconds in (("NVIDIA H100", 10), ("NVIDIA H200", 30), ("NVIDIA H200", 50), ("NVIDIA H100", 12)):
         ledger.append(accepted(device_name=name).model_copy(update={"duration_ns": seconds * 10**9}))
     for here, expected in (("NVIDIA H200", 40), ("NVIDIA H100", 11), ("NVIDIA B200", 11), (None, 11)):
-        monkeypatch.setattr(usual, "device_name", lambda _kind, here=here: here)
+        monkeypatch.setattr(recorder, "device_name", lambda _kind, here=here: here)
         assert usual_s(settings, "softmax", "cuda", "py") == expected, here
 
 

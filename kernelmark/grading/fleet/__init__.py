@@ -1,7 +1,7 @@
 """Grades many submissions at once, on all devices of one machine or of several.
 
-`Fleet` is what callers use. The dispatcher (`dispatch`) runs in their process; each device has a worker (`worker`) in
-its own process. `engine` says what the first needs of the second. Nothing here is imported by `kernelmark.grade`.
+Callers use `Fleet`. The dispatcher (`dispatch`) runs in their process, and each device has one or more workers
+(`worker`) in processes of their own. `messages` has what they send each other. `kernelmark.grade` uses none of this.
 """
 
 from kernelmark.grading.fleet.fleet import Fleet, FleetStatus

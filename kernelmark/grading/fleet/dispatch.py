@@ -1,4 +1,4 @@
-"""Hands the jobs of one call to workers and collects the results. Trusted; no other part of a fleet records."""
+"""Sends the jobs of one call to workers and collects the results. Trusted; no other part of a fleet records."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from kernelmark.record.lateness import Remark
 from kernelmark.record.publishing import Publisher
 from leaderboard.standings.usage import Use
 
-_TRIES = 3  # a job whose worker was lost is handed over at most twice more
-_WAIT_S = 3600.0  # at most for one event: a queue accepts no infinite timeout
+_TRIES = 3  # how many workers may be lost while they grade one job
+_WAIT_S = 3600.0  # the longest wait for one event: a queue accepts no infinite timeout
 
 
 @dataclass(frozen=True)
-class _Taken:
-    """A job that was taken from the caller, its submission as it was read, and the moment (`time.monotonic`)."""
+class _QueuedJob:
+    """A job of the caller, its submission as it was read, and when that was (`time.monotonic`)."""
 
     job: Job
     submission: Submission
@@ -43,7 +43,7 @@ class _Taken:
 
     @property
     def due(self) -> float:
-        """The moment at which it times out; infinite without a timeout."""
+        """When it times out; infinite without a timeout."""
         return math.inf if self.job.timeout is None else self.at + self.job.timeout
 
     @property
@@ -52,31 +52,31 @@ class _Taken:
 
 
 @dataclass
-class _Work:
-    """A source that is being graded, for the first job that has it and for the duplicates of that job."""
+class _Grading:
+    """One source that is being graded: for the first job with this source, and for later jobs with the same one."""
 
     key: str
     prepared: PreparedJob
     request: JobRequest
     remark: Remark | None
-    first: _Taken
-    waiting: list[_Taken]
-    """The jobs that wait for its answer: the first one, unless it has timed out, and duplicates."""
+    first: _QueuedJob
+    waiting: list[_QueuedJob]
+    """The jobs that wait for the answer: the first one, unless it has timed out, and its duplicates."""
     tries: int = 1
     use: Use | None = None
-    """What is reserved of its author's daily limits."""
+    """What it reserves of its author's daily limits."""
 
 
 @dataclass(frozen=True)
-class _Done:
+class _Finished:
     """A worker's answer to a job, or the loss of the worker."""
 
-    work: _Work
+    grading: _Grading
     answer: Future[JobAnswer]
     device: str
 
 
-class _End:
+class _EndOfJobs:
     """The end of the caller's jobs, with the exception that its iterable raised, if any."""
 
     def __init__(self, error: BaseException | None = None) -> None:
@@ -102,52 +102,54 @@ class Dispatch:
         machine: bytes = b"",
         in_flight: InFlight | None = None,
     ) -> None:
-        """`answers`: the cache from which jobs with an equal source are answered; None: each job is graded.
-        `machine`: what its keys contain besides the job.
+        """
+        Args:
+            answers: a cache of earlier answers, for jobs with the same source; None: every job is graded.
+            machine: the part of the cache's keys that does not depend on the job.
         """
         self._timed, self._answers, self._machine = timed, answers, machine
         self._in_flight = in_flight or InFlight()
         self._pool, self._settings, self._baselines, self._record = pool, settings, baselines, record
         self._publisher = Publisher(settings)
-        self._events: queue.SimpleQueue[Job | _End | _Done] = queue.SimpleQueue()
-        self._capacity = max(1, pool.capacity)  # while all workers are lost, a job waits for the first
+        self._events: queue.SimpleQueue[Job | _EndOfJobs | _Finished] = queue.SimpleQueue()
+        self._capacity = max(1, pool.capacity)  # even if all workers are lost, one job is read, and waits for a worker
         self._room = threading.Semaphore(self._capacity)
         self._closed = False
-        self._working: dict[str, _Work] = {}
+        self._gradings: dict[str, _Grading] = {}
 
     def run(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
-        """Yield results as they come. What the iterable raises is raised after the results of the jobs before it."""
-        threading.Thread(target=self._pull, args=(iter(jobs),), daemon=True).start()
-        end: _End | None = None
+        """Yield results as they come. An exception of the iterable is raised after the results of earlier jobs."""
+        threading.Thread(target=self._read_jobs, args=(iter(jobs),), daemon=True).start()
+        end: _EndOfJobs | None = None
         try:
-            while end is None or self._working:
+            while end is None or self._gradings:
                 event = self._next()
                 if self._closed:
                     return
-                if isinstance(event, _End):
+                if isinstance(event, _EndOfJobs):
                     end = event
                     continue
                 for result in self._results(event):
                     yield result
-                    self._room.release(1 + self._growth())
+                    self._room.release(1 + self._added_capacity())
             if end.error is not None:
                 raise end.error
         finally:
             self._closed = True
             self._room.release()
-            for work in list(self._working.values()):
-                self._give_up(work)
+            for grading in list(self._gradings.values()):
+                self._give_up(grading)
             self._publisher.close()
 
     def stop(self) -> None:
-        """Let `run` end now, although it may be waiting for a result in another thread."""
+        """End `run`, which may be waiting for a result in another thread."""
         self._closed = True
         self._room.release()
-        self._events.put(_End())
+        self._events.put(_EndOfJobs())
 
-    def _next(self) -> Job | _End | _Done | None:
+    def _next(self) -> Job | _EndOfJobs | _Finished | None:
         """Wait for the next event; None if a job has timed out, or if nothing has happened for an hour."""
-        due = min((taken.due for work in self._working.values() for taken in work.waiting), default=math.inf)
+        due = min((queued.due for grading in self._gradings.values() for queued in grading.waiting), default=math.inf)
         left_s = min(due - time.monotonic(), _WAIT_S)
         if left_s <= 0:
             return None
@@ -156,39 +158,39 @@ class Dispatch:
         except queue.Empty:
             return None
 
-    def _results(self, event: Job | _Done | None) -> Iterator[JobResult]:
-        """Handle an event, and yield the results that it leads to."""
+    def _results(self, event: Job | _Finished | None) -> Iterator[JobResult]:
+        """Handle an event, and yield the results that follow from it."""
         if event is None:
-            return self._timed_out()
-        return self._begin(event) if isinstance(event, Job) else self._end(event)
+            return self._expire()
+        return self._start(event) if isinstance(event, Job) else self._finish(event)
 
-    def _timed_out(self) -> Iterator[JobResult]:
-        """Yield errors for the jobs whose timeout has passed, and give up what is graded for no other job."""
+    def _expire(self) -> Iterator[JobResult]:
+        """Yield an error for each job whose timeout has passed; end gradings that no other job waits for."""
         now = time.monotonic()
-        for work in list(self._working.values()):
-            late = [taken for taken in work.waiting if taken.due <= now]
-            work.waiting = [taken for taken in work.waiting if taken.due > now]
-            if not work.waiting:
-                self._give_up(work)
-            for taken in late:
-                error = JobTimeoutError(f"the job has not ended within its timeout of {taken.job.timeout:g} s")
-                yield JobResult(job=taken.job, error=error, seconds=taken.seconds, tries=work.tries)
+        for grading in list(self._gradings.values()):
+            late = [queued for queued in grading.waiting if queued.due <= now]
+            grading.waiting = [queued for queued in grading.waiting if queued.due > now]
+            if not grading.waiting:
+                self._give_up(grading)
+            for queued in late:
+                error = JobTimeoutError(f"the job has not ended within its timeout of {queued.job.timeout:g} s")
+                yield JobResult(job=queued.job, error=error, seconds=queued.seconds, tries=grading.tries)
 
-    def _give_up(self, work: _Work) -> None:
-        """Cancel a grading that no job waits for any more. It is not recorded."""
-        del self._working[work.key]
-        self._pool.cancel(work.request.run)
-        with self._in_flight.ending(work.use):
+    def _give_up(self, grading: _Grading) -> None:
+        """Cancel a grading that no job waits for. It is not recorded."""
+        del self._gradings[grading.key]
+        self._pool.cancel(grading.request.run)
+        with self._in_flight.ending(grading.use):
             pass
 
-    def _growth(self) -> int:
-        """By how many jobs the pool's capacity has grown since the last call, because workers were added."""
+    def _added_capacity(self) -> int:
+        """By how many jobs the pool's capacity has grown since the last call, as workers were added."""
         more = max(0, self._pool.capacity - self._capacity)
         self._capacity += more
         return more
 
-    def _pull(self, jobs: Iterator[Job]) -> None:
-        """Take jobs from the caller's iterator as there is room for them. Runs in a thread of its own."""
+    def _read_jobs(self, jobs: Iterator[Job]) -> None:
+        """Read jobs from the caller's iterator while there is room for them. Runs in a thread of its own."""
         try:
             while True:
                 self._room.acquire()
@@ -199,56 +201,58 @@ class Dispatch:
                     raise UsageError("jobs", f"has a {type(job).__name__}", "give objects of the type kernelmark.Job")
                 self._events.put(job)
         except StopIteration:
-            self._events.put(_End())
+            self._events.put(_EndOfJobs())
         except BaseException as error:  # noqa: BLE001 - it belongs to the caller's thread
-            self._events.put(_End(error))
+            self._events.put(_EndOfJobs(error))
 
-    def _begin(self, job: Job) -> Iterator[JobResult]:
-        """Start grading a job; yields its result if it is known already, or an error if the job is not valid."""
+    def _start(self, job: Job) -> Iterator[JobResult]:
+        """Start grading a job; yields its result if that is known already, or an error if the job is invalid."""
         begun = time.monotonic()
         try:
-            own = prepared(self._settings, job)
-            remark = admit(own, exempt=True) if self._record else None  # `_admit` checks the limits
-            if recorded := self._recorded(own, job):
+            prepared_job = prepared(self._settings, job)
+            remark = admit(prepared_job, exempt=True) if self._record else None  # `_admit` checks the limits
+            if recorded := self._recorded(prepared_job, job):
                 seconds = time.monotonic() - begun
                 yield JobResult(job=job, verdict=recorded, seconds=seconds, recorded_in=self._settings)
                 return
-            key, taken = self._key(own), _Taken(job, own.submission, begun)
-            if key in self._working:
-                self._working[key].waiting.append(taken)
+            key, queued = self._key(prepared_job), _QueuedJob(job, prepared_job.submission, begun)
+            if key in self._gradings:
+                self._gradings[key].waiting.append(queued)
             elif self._answers is not None and (known := self._answers.get(key)):
-                copied = self._copied(known.answer, known.device, taken)
+                copied = self._copy_for(known.answer, known.device, queued)
                 yield replace(copied, recorded_in=self._settings if self._record else None)
             else:
-                work = _Work(key, own, self._request(own, job), remark, taken, [taken])
-                self._admit(work)
-                self._working[key] = work
+                grading = _Grading(key, prepared_job, self._request(prepared_job, job), remark, queued, [queued])
+                self._admit(grading)
+                self._gradings[key] = grading
         except KernelmarkError as error:
             yield JobResult(job=job, error=error, seconds=time.monotonic() - begun)
 
-    def _admit(self, work: _Work) -> None:
-        """Hand a job over, if its author is within the daily limits, with the jobs in flight counted."""
-        own = work.prepared
+    def _admit(self, grading: _Grading) -> None:
+        """Send a job to a worker if its author is within the daily limits; jobs in flight count towards them."""
+        prepared_job = grading.prepared
         if self._record:
-            work.use = self._in_flight.take(self._settings, own.submission.author, lambda: usual_s(own))
+            grading.use = self._in_flight.take(
+                self._settings, prepared_job.submission.author, lambda: usual_s(prepared_job)
+            )
         try:
-            self._hand_over(work)
+            self._hand_over(grading)
         except BaseException:
-            with self._in_flight.ending(work.use):
+            with self._in_flight.ending(grading.use):
                 raise
 
-    def _recorded(self, own: PreparedJob, job: Job) -> Verdict | None:
-        """The verdict that the ledger already has under the job's run id; None if it has none, or nothing is recorded.
+    def _recorded(self, prepared_job: PreparedJob, job: Job) -> Verdict | None:
+        """The verdict that the ledger already has under the job's run id, if results are recorded and it has one.
 
         Raises:
-            UsageError: the id is not valid, or is that of another source.
+            UsageError: the id is invalid, or belongs to another source.
         """
         if job.run is None:
             return None
         if not re.fullmatch(RUN_ID, job.run):
             raise UsageError("run", f"{job.run!r} is not a run id", "give 16 hexadecimal digits")
-        found = recorder.recorded(own, job.run) if self._record else None
-        if found is not None and found.submission.sha256 != own.submission.sha256:
+        found = recorder.recorded(prepared_job, job.run) if self._record else None
+        if found is not None and found.submission.sha256 != prepared_job.submission.sha256:
             raise UsageError("run", f"{job.run} is recorded for another source", "give each job an id of its own")
         return found
 
@@ -270,77 +274,77 @@ class Dispatch:
             timed=self._timed,
         )
 
-    def _key(self, own: PreparedJob) -> str:
+    def _key(self, prepared_job: PreparedJob) -> str:
         if self._answers is None:
             return secrets.token_hex(8)
-        return key_of(own, self._machine, self._baselines, timed=self._timed, record=self._record)
+        return key_of(prepared_job, self._machine, self._baselines, timed=self._timed, record=self._record)
 
-    def _hand_over(self, work: _Work) -> None:
+    def _hand_over(self, grading: _Grading) -> None:
         def ended(answer: Future[JobAnswer], device: str) -> None:
-            self._events.put(_Done(work, answer, device))
+            self._events.put(_Finished(grading, answer, device))
 
-        self._pool.hand_over(work.request, ended, again=work.tries > 1)
+        self._pool.hand_over(grading.request, ended, again=grading.tries > 1)
 
-    def _end(self, done: _Done) -> Iterator[JobResult]:
-        work, device = done.work, done.device
-        if self._working.get(work.key) is not work:
+    def _finish(self, finished: _Finished) -> Iterator[JobResult]:
+        grading, device = finished.grading, finished.device
+        if self._gradings.get(grading.key) is not grading:
             return  # it was given up
         try:
-            answer = done.answer.result()
+            answer = finished.answer.result()
         except (WorkerLost, CancelledError) as lost:
-            if (error := self._again(work, lost)) is None:
+            if (error := self._retry(grading, lost)) is None:
                 return
-            answer, device = JobAnswer.failed(work.request.run, error), ""
-        del self._working[work.key]
-        with self._in_flight.ending(work.use):
-            first = self._first(answer, device, work)
+            answer, device = JobAnswer.failed(grading.request.run, error), ""
+        del self._gradings[grading.key]
+        with self._in_flight.ending(grading.use):
+            first = self._recorded_result(answer, device, grading)
         if first.error is None and self._answers is not None:
-            self._answers.put(work.key, answer, device)
-        for taken in work.waiting:
-            copied = replace(self._copied(answer, device, taken), error=first.error, recorded_in=first.recorded_in)
-            yield first if taken is work.first else copied
+            self._answers.put(grading.key, answer, device)
+        for queued in grading.waiting:
+            copied = replace(self._copy_for(answer, device, queued), error=first.error, recorded_in=first.recorded_in)
+            yield first if queued is grading.first else copied
 
-    def _again(self, work: _Work, lost: Exception) -> KernelmarkError | None:
-        """Give a job whose worker was lost to another one; returns an error if it was lost too often or is refused."""
-        if work.tries == _TRIES:
+    def _retry(self, grading: _Grading, lost: Exception) -> KernelmarkError | None:
+        """Send a job whose worker was lost to another; returns an error if that is refused or happened too often."""
+        if grading.tries == _TRIES:
             return HarnessError(f"{lost}, {_TRIES} times while this was graded")
-        work.tries += 1
+        grading.tries += 1
         try:
-            self._hand_over(work)
+            self._hand_over(grading)
         except KernelmarkError as refused:
             return refused
         return None
 
-    def _first(self, answer: JobAnswer, device: str, work: _Work) -> JobResult:
-        """The result of the job that was graded. If it cannot be recorded, the result has that error, too."""
-        result = replace(_result(answer, device, work.first), error=answer.failure(), tries=work.tries)
+    def _recorded_result(self, answer: JobAnswer, device: str, grading: _Grading) -> JobResult:
+        """Record the answer, if results are recorded; returns the result, with an error if it could not be recorded."""
+        result = replace(_result(answer, device, grading.first), error=answer.failure(), tries=grading.tries)
         if not self._record or answer.verdict is None:
             return result
         try:
-            recorder.record(work.prepared, answer.verdict, work.remark)
+            recorder.record(grading.prepared, answer.verdict, grading.remark)
         except KernelmarkError as unrecorded:
             return replace(result, error=unrecorded)
         self._publisher.due(answer.verdict.problem.slug)
         return replace(result, recorded_in=self._settings)
 
-    def _copied(self, answer: JobAnswer, device: str, taken: _Taken) -> JobResult:
-        """The result of a duplicate: the same verdict with the duplicate's own author, name and run id.
+    def _copy_for(self, answer: JobAnswer, device: str, queued: _QueuedJob) -> JobResult:
+        """The result of a duplicate: the same verdict with the author, name and run id of the duplicate.
 
-        Where verdicts are recorded, a duplicate has the same author and name, and its verdict keeps the run id.
+        If results are recorded, author and name are the same anyway, and the copy keeps the run id of the record.
         """
-        result = replace(_result(answer, device, taken), duplicate=True)
+        result = replace(_result(answer, device, queued), duplicate=True)
         if self._record:
             return result
-        own, verdict, check = {"author": taken.submission.author, "name": taken.submission.name}, None, None
+        prepared_job, verdict, check = {"author": queued.submission.author, "name": queued.submission.name}, None, None
         if answer.verdict is not None:
-            submission = answer.verdict.submission.model_copy(update=own)
-            run = taken.job.run or secrets.token_hex(8)
+            submission = answer.verdict.submission.model_copy(update=prepared_job)
+            run = queued.job.run or secrets.token_hex(8)
             verdict = answer.verdict.model_copy(update={"submission": submission, "run": run})
         if answer.check is not None:
-            submission = answer.check.submission.model_copy(update=own)
+            submission = answer.check.submission.model_copy(update=prepared_job)
             check = answer.check.model_copy(update={"submission": submission})
         return replace(result, verdict=verdict, check=check)
 
 
-def _result(answer: JobAnswer, device: str, taken: _Taken) -> JobResult:
-    return JobResult(job=taken.job, verdict=answer.verdict, check=answer.check, seconds=taken.seconds, device=device)
+def _result(answer: JobAnswer, device: str, queued: _QueuedJob) -> JobResult:
+    return JobResult(job=queued.job, verdict=answer.verdict, check=answer.check, seconds=queued.seconds, device=device)

@@ -1,7 +1,8 @@
-"""A fleet: many submissions graded on all the devices that there are. Trusted.
+"""A fleet grades many submissions on all available devices. Trusted.
 
-This process, the dispatcher, reads the jobs, hands them to workers, and alone records. A job ends in exactly one
-result: its run id is drawn before it is handed over, and answers from a lost worker are ignored.
+This process is the dispatcher: it reads the jobs, sends them to workers, and records the results. Nothing else records.
+Each job has exactly one result: the dispatcher chooses its run id before it sends it, and ignores late answers of a
+worker that it has given up.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice
 from kernelmark.record.allowance import InFlight
 
-_AT_ONCE = 256  # calls of `agrade` at a time on several machines, whose capacity is unknown until they have started
+_AT_ONCE = 256  # concurrent calls of `agrade` on several machines: their capacity is unknown until they have started
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class FleetStatus:
     lost: int = 0
     """How often a job's worker ended before its answer."""
     retried: int = 0
-    """How many of those jobs were given to another worker."""
+    """How many of those jobs were sent to another worker."""
 
     @property
     def a_minute(self) -> float:
@@ -50,7 +51,7 @@ class FleetStatus:
 
 
 class Fleet:
-    """Workers for as long as a `with` block lasts: `with kernelmark.Fleet() as fleet: fleet.grade_many(jobs)`."""
+    """Workers that run while its `with` block does: `with kernelmark.Fleet() as fleet: fleet.grade_many(jobs)`."""
 
     def __init__(
         self,
@@ -65,16 +66,16 @@ class Fleet:
     ) -> None:
         """
         Args:
-            where: "auto": this machine's GPUs, or its CPU if it has none. Otherwise a fleet of several machines, by
-                HOST:PORT or by the file that `kernelmark fleet start` has written; this machine must be one of them.
+            where: "auto": this machine's GPUs, or its CPU if it has none. Otherwise the address of a fleet of several
+                machines: HOST:PORT, or the file that `kernelmark fleet start` wrote. This machine must be one of them.
             device: "cpu", "cuda", or "auto": as for `kernelmark.grade`.
             device_name: of several machines, use the GPUs of this name only, such as "H100": as `kernelmark fleet
                 status` shows it.
             sandbox: "docker", "bwrap", or "auto"; a fleet does not grade without isolation.
-            slots: how many jobs are graded at a time on each device; None: by the processors there are.
+            slots: how many jobs each device grades at a time; None: this depends on the number of processors.
             devices: how many of this machine's devices to use; None: all.
-            project: as for `kernelmark.grade`, but there must be one; on several machines each grades in the project
-                where its part of the fleet was started.
+            project: as for `kernelmark.grade`, but required to exist. Of several machines, each uses the project in
+                which it joined the fleet.
 
         Raises:
             UsageError: an argument is not valid, there is no project, the sandbox does not isolate, or this machine
@@ -106,11 +107,11 @@ class Fleet:
         self.close()
 
     def start(self) -> None:
-        """Start the workers and wait until all are ready. If this is not called, the first job does it.
+        """Start the workers and wait until all are ready. Without this call, the first job starts them.
 
         Raises:
-            UsageError: the fleet was closed, or this machine is not one of it, or it demands no token.
-            HarnessError: one did not start.
+            UsageError: the fleet was closed, does not include this machine, or does not require a token.
+            HarnessError: a worker did not start.
         """
         with self._starting:
             self._refuse_if_closed()
@@ -132,7 +133,7 @@ class Fleet:
 
     @property
     def capacity(self) -> int:
-        """How many jobs it takes at a time, including those whose sandboxes are only being started."""
+        """How many jobs it accepts at a time, including those whose sandboxes are still starting."""
         return self._pool.capacity
 
     def status(self) -> FleetStatus:
@@ -152,18 +153,18 @@ class Fleet:
     ) -> Iterator[JobResult]:
         """Grade jobs, and yield each result as soon as it is ready, in any order.
 
-        Jobs are taken from the iterable in a thread of its own, and only as many as can be worked on, as long as the
-        results are taken: it may be endless. Whatever goes wrong with one job is its result's `error`. If the results
-        are left early, what is still graded is ended.
+        A thread reads the jobs, and never more than the workers have room for, so the iterable may be endless. An
+        error with one job becomes the `error` of its result. If the caller stops reading the results, the gradings
+        that are still running are ended.
 
         Args:
             effort: as for `kernelmark.grade`.
-            baselines: as for `kernelmark.grade`; None: the project's setting. With the effort "screen" each is timed
-                once on each device, and the speedups are over that time.
+            baselines: as for `kernelmark.grade`; None: the project's setting. With the effort "screen" each baseline
+                is timed once on each device, and speedups refer to that time.
             record: archive each source, append the verdict to the project's ledger and rewrite its board.
-            reuse: give a job whose source was graded before a copy of that verdict: True: in this call; "run": in any
-                call of this fleet that says so; "disk": also by an earlier program of this user on this machine, with
-                the same device, sandbox and versions; False: grade each job.
+            reuse: which earlier verdicts of the same source are copied instead of grading it again. True: those of
+                this call; "run": those of all calls of this fleet with "run"; "disk": also those of earlier programs
+                of this user on this machine, with the same device, sandbox and versions; False: none.
 
         Raises:
             UsageError: an argument is not valid, or the fleet was closed.
@@ -215,11 +216,10 @@ class Fleet:
         record: bool = False,
         reuse: Reuse = False,
     ) -> JobResult:
-        """Grade one job: for programs in which many tasks ask at the same time, each for its own result.
+        """Grade one job, for programs with many concurrent tasks that each wait for one result.
 
-        As many are graded at a time as there is room for, and the others wait. If the call is cancelled, the grading
-        and its sandboxes end. Otherwise as `grade_many` with one job: two calls with the same source at a time are two
-        gradings.
+        Calls beyond the fleet's capacity wait. Cancelling the call ends the grading and its sandboxes. Otherwise as
+        `grade_many` with one job. Two concurrent calls with the same source are two gradings.
         """
         return await self._one(job, self._batch(effort, baselines, record=record, reuse=reuse))
 

@@ -1,4 +1,4 @@
-"""What a fleet is given, and what it gives back."""
+"""A fleet's input and output: jobs and their results."""
 
 from __future__ import annotations
 
@@ -26,47 +26,47 @@ class Job:
     """As for `kernelmark.grade`: source (`str`), a file (`Path`), or a `Submission`."""
     author: str = "anonymous"
     language: str = "py"
-    """The language of a submission that is given as source."""
+    """The language, if the submission is a source."""
     beside: ExtraFiles = ()
     """As for `kernelmark.grade`: the files that the submission includes or imports."""
     key: object = None
-    """Anything of the caller's: it comes back with the result."""
+    """Any value; it is returned with the result."""
     timeout: float | None = None
-    """Seconds after which it is ended, from the moment that the fleet takes it; None: only the problem's limits count.
+    """Seconds after which the fleet ends the job, counted from when it read it; None: only the problem's limits apply.
 
-    What it waits for other jobs counts, so that this says nothing about the submission: its result is a
+    The time includes waiting for other jobs, so a timeout says nothing about the submission: the result's error is a
     `JobTimeoutError`.
     """
     run: str | None = None
-    """The id of the verdict, 16 hexadecimal digits; None: drawn. A recorded run is not graded again: a program that was
-    killed and gives its jobs the same ids again gets their verdicts from the ledger.
+    """The id of the verdict, 16 hexadecimal digits; None: a random one. A recorded run is not graded again: a program
+    that was killed can submit the same ids again, and gets the recorded verdicts.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:
-    """What became of a job. There is a verdict or an error; both only if the verdict could not be recorded."""
+    """The result of a job: a verdict, a check or an error; a verdict and an error if it could not be recorded."""
 
     job: Job
     verdict: Verdict | None = None
     check: Check | None = None
-    """The result of a job that was only checked, in place of a verdict."""
+    """The result of a job without timing, in place of a verdict."""
     error: KernelmarkError | None = None
     """A `UsageError` is the job's own fault, a `HarnessError` is ours."""
     seconds: float = 0.0
-    """The time since the fleet took the job."""
+    """The time since the fleet read the job."""
     device: str = ""
     """The name of the worker's device."""
     duplicate: bool = False
-    """Whether the same source was graded for another job, and this is a copy of its verdict."""
+    """Whether this is a copy of the verdict on another job with the same source."""
     tries: int = 0
-    """How many workers were given the job, more than one if some were lost; 0 if none was, as for a copy."""
+    """How many workers received the job: more than one if some were lost, 0 for a copy."""
     recorded_in: Settings | None = field(default=None, repr=False, compare=False)
     """The settings of the project that recorded it; None if it was not recorded."""
 
     @property
     def table(self) -> Table | None:
-        """The table that a recorded, accepted verdict belongs to, as the ledger is now."""
+        """The current table of the board that a recorded, accepted verdict belongs to; else None."""
         if self.recorded_in is None or self.verdict is None:
             return None
         return table_of(tables(self.recorded_in, self.verdict.problem.slug), self.verdict)
@@ -76,7 +76,7 @@ def prepared(settings: Settings, job: Job) -> PreparedJob:
     """Read a job, as `PreparedJob.prepare`.
 
     Raises:
-        UsageError: as there, or it holds something else than it should.
+        UsageError: as there, or a field has a value of the wrong type.
     """
     for name, kind in (("problem", Problem), ("submission", Submission)):
         if not isinstance(given := getattr(job, name), str | Path | kind):

@@ -1,6 +1,6 @@
-"""The workers that a dispatcher hands its jobs to: those of this machine, or of a fleet of several. Trusted.
+"""Starts and ends a dispatcher's workers: those of this machine, or those of a fleet of several machines. Trusted.
 
-`Fleet` and the worker of a server (`kernelmark.worker`) have one each, for as long as they grade.
+`Fleet` and the worker of a server (`kernelmark.worker`) use one `Judges` each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Judges:
-    """Workers, which start with `start` and end with `close`."""
+    """The workers, from `start` until `close`."""
 
     def __init__(
         self,
@@ -32,17 +32,11 @@ class Judges:
         devices: int | None = None,
         device_name: str | None = None,
     ) -> None:
-        """Arguments as for `Fleet`; nothing is started.
-
-        Raises:
-            UsageError: the sandbox does not isolate, `where` is no address, or this machine lacks a GPU, ray or the
-                token.
-            SandboxError: no sandbox can be used here.
-        """
+        """Arguments and exceptions as for `Fleet`; nothing is started."""
         self._workers: list[WorkerProcess] = []
         self._cluster: Cluster | None = None
         if where == "auto":
-            choose_device(settings.device, "py")  # or refused here, and not for each job
+            choose_device(settings.device, "py")  # raises here once, instead of for each job
             self.sandbox = _isolated(settings)
             self._workers = local_workers(settings.root, settings.device, slots, devices=devices)
         else:
@@ -56,15 +50,14 @@ class Judges:
 
     @property
     def are_here(self) -> bool:
-        """Whether they are this machine's, not a fleet's."""
+        """Whether they run on this machine only."""
         return self._cluster is None
 
     def start(self) -> None:
-        """Start the workers and wait until all are ready; call `close`, also if this fails.
+        """Start the workers and wait until all are ready. Call `close` afterwards, even if this fails.
 
         Raises:
-            UsageError: this machine is not one of the fleet, or it demands no token.
-            HarnessError: one did not start.
+            UsageError, HarnessError: as for `Fleet.start`.
         """
         if self._cluster is not None:
             self._cluster.start(self.pool)
@@ -74,7 +67,7 @@ class Judges:
             worker.wait()
 
     def close(self) -> None:
-        """End the workers and all sandboxes; what is being graded is lost."""
+        """End the workers and all sandboxes; running gradings are lost."""
         self.pool.close()
         for worker in self._workers:
             worker.close()
@@ -83,11 +76,9 @@ class Judges:
 
 
 def _isolated(settings: Settings, *, elsewhere: bool = False) -> SandboxName:
-    """The chosen sandbox, or else the strongest one here. A chosen one may be missing here if jobs run `elsewhere`.
+    """The sandbox of the settings, or the strongest one here; raises as `Fleet`.
 
-    Raises:
-        UsageError: it does not isolate.
-        SandboxError: it cannot be used.
+    If jobs run `elsewhere`, the sandbox need not be available on this machine.
     """
     if elsewhere and settings.sandbox != "auto" and isolates(settings.sandbox):
         return settings.sandbox

@@ -15,10 +15,10 @@ _FOUND: TypeAdapter[KnownTimes | str] = TypeAdapter(KnownTimes | str)
 
 
 def once(folder: Path | None, name: str, measure: Callable[[], KnownTimes | str]) -> KnownTimes | str:
-    """Read what another worker has stored under `name`; if there is nothing, call `measure` and store its result.
+    """The times that another worker stored under `name`; if there are none, call `measure` and store its result.
 
-    A lock makes sure that one worker measures at a time. If that one fails or is killed, the next one measures. Without
-    a folder, or if it cannot be used, every worker measures for itself.
+    A lock lets one worker measure at a time. If that worker fails or is killed, the next one measures. Without a
+    folder, or if it cannot be used, every worker measures for itself.
     """
     if folder is None:
         return measure()

@@ -22,14 +22,14 @@ from kernelmark.project.documents import error_text
 
 
 class JobLine(Message):
-    """A job as one line of JSON, with its source either in the line (`source`) or in a file (`file`)."""
+    """A job as one line of JSON. The source is in the line itself (`source`) or in a file (`file`)."""
 
     problem: str
     """A slug, or a problem's directory."""
     source: str | None = None
     file: Path | None = None
     beside: dict[str, str] | tuple[Path, ...] = ()
-    """The submission's other files: with `source`, their contents by name; with `file`, their paths."""
+    """The submission's other files: their contents by name with `source`, their paths with `file`."""
     author: str = "anonymous"
     language: str = "py"
     timeout: float | None = None
@@ -37,63 +37,62 @@ class JobLine(Message):
     key: Any = None
     """Any JSON value. It is copied to the result."""
 
-    def job(self, asked: Asked) -> Job:
-        """The job of this line, whose key is `asked`.
+    def job(self, line_id: LineId) -> Job:
+        """The job of this line, whose key is `line_id`.
 
         Raises:
             UsageError: the line has both or neither of `source` and `file`.
         """
         if (self.source is None) == (self.file is None):
-            raise UsageError(f"line {asked.number}", "has not one of `source` and `file`", "give one of them")
+            raise UsageError(f"line {line_id.number}", "has not one of `source` and `file`", "give one of them")
         submission = self.file if self.source is None else self.source
         assert submission is not None
         problem = Path(self.problem) if os.sep in self.problem else self.problem
         return Job(
             problem=problem, submission=submission, beside=self.beside, author=self.author, language=self.language,
-            timeout=self.timeout, run=asked.run, key=asked,
+            timeout=self.timeout, run=line_id.run, key=line_id,
         )  # fmt: skip
 
 
 @dataclass
-class Asked:
-    """What identifies one line of the input, so that its result can be matched to it."""
+class LineId:
+    """Identifies one line of the input, so that its result can be matched to it."""
 
     number: int
     """Counted from 1."""
     run: str
-    """The run id in the line. Without one, a hash of the line and its number, which is the same in the next call."""
+    """The run id in the line. If it has none, a hash of the line and its number, which is the same in the next call."""
     key: object = None
     error: KernelmarkError | None = None
-    """Why the line is not a valid job; None if it is one."""
+    """Why the line is not a valid job; None if it is valid."""
 
 
-def jobs_of(lines: Iterable[bytes], done: set[str]) -> Iterator[Job]:
-    """Parse lines into jobs, and leave out those whose run is in `done`.
+def read_jobs(lines: Iterable[bytes], done: set[str]) -> Iterator[Job]:
+    """Parse lines into jobs, and skip those whose run is in `done`.
 
-    An invalid line becomes a job without a problem, so that it gets a result like every other line. Its key has the
-    reason.
+    An invalid line becomes a job without a problem, so that it gets a result like any other; its key has the error.
     """
     for number, line in enumerate(lines, 1):
-        asked = Asked(number, hashlib.sha256(b"%d %s" % (number, line.strip())).hexdigest()[:16])
+        line_id = LineId(number, hashlib.sha256(b"%d %s" % (number, line.strip())).hexdigest()[:16])
         if not line.strip():
             continue
         try:
             read = JobLine.model_validate(parse_json(line))
-            asked.run, asked.key = read.run or asked.run, read.key
-            job = read.job(asked)
+            line_id.run, line_id.key = read.run or line_id.run, read.key
+            job = read.job(line_id)
         except (DocumentError, ValidationError, UsageError) as error:
-            asked.error = error if isinstance(error, UsageError) else _explained(number, error)
-            job = Job(problem="", submission="", key=asked)
-        if asked.run not in done:
+            line_id.error = error if isinstance(error, UsageError) else _invalid_line(number, error)
+            job = Job(problem="", submission="", key=line_id)
+        if line_id.run not in done:
             yield job
 
 
-def line_of(result: JobResult) -> bytes:
+def result_line(result: JobResult) -> bytes:
     """A result as a line of JSON: `run`, `key`, and a `verdict` or `check` with its `reward`, or an `error`."""
-    asked = result.job.key
-    assert isinstance(asked, Asked)
-    error, found = asked.error or result.error, result.verdict or result.check
-    fields: dict[str, Any] = {"line": asked.number, "run": asked.run, "key": asked.key}
+    line_id = result.job.key
+    assert isinstance(line_id, LineId)
+    error, found = line_id.error or result.error, result.verdict or result.check
+    fields: dict[str, Any] = {"line": line_id.number, "run": line_id.run, "key": line_id.key}
     if found is not None:
         parts = reward_parts(found)
         fields |= {"outcome": found.outcome.value, "message": found.message, "reward": parts.value}
@@ -105,13 +104,13 @@ def line_of(result: JobResult) -> bytes:
 
 
 class ResultFile:
-    """The file of `--out`: the results of this call and of earlier ones, one a line. It is locked while it is open."""
+    """The file of `--out`: results of this call and of earlier ones, one on each line. It is locked while open."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file, and remove an incomplete last line, which a killed call may have left.
+        """Open or create the file, and remove an incomplete last line that a killed call may have left.
 
         Raises:
-            UsageError: it cannot be written, another program writes it, or it holds something else.
+            UsageError: it cannot be written, another program is writing it, or it does not hold results.
         """
         try:
             self._file: BinaryIO = path.open("a+b")
@@ -123,11 +122,11 @@ class ResultFile:
         content = self._file.read()
         complete_bytes = content.rfind(b"\n") + 1
         self.done: set[str] = set()
-        """The runs whose result is final: a verdict, or an error that grading again would not change."""
+        """The runs with a final result: a verdict, or an error that grading again would not change."""
         for number, line in enumerate(content[:complete_bytes].splitlines(), 1):
             try:
                 result = parse_json(line)
-                # Without an error the result is a verdict, which is as final as a usage error.
+                # A result without an error is a verdict, which is as final as a usage error.
                 run, code = result["run"], result.get("error", {}).get("code", "usage")
             except (DocumentError, KeyError, TypeError, AttributeError) as error:
                 what = f"line {number} is no result"
@@ -140,7 +139,7 @@ class ResultFile:
         """Append a result and flush it, so that it survives if this process is killed.
 
         Raises:
-            HarnessError: it could not be written, as on a full disk; the same command goes on from there.
+            HarnessError: it could not be written, for example on a full disk.
         """
         try:
             self._file.write(line)
@@ -149,7 +148,7 @@ class ResultFile:
             raise HarnessError(f"{self._file.name}: a result could not be written ({error.strerror})") from error
 
 
-def _explained(number: int, error: DocumentError | ValidationError) -> UsageError:
+def _invalid_line(number: int, error: DocumentError | ValidationError) -> UsageError:
     if isinstance(error, DocumentError):
         return UsageError(f"line {number}", f"is not valid JSON ({error})")
     first = error.errors()[0]

@@ -1,7 +1,7 @@
-"""The messages between a dispatcher and a worker: one JSON document a line. Both sides are trusted.
+"""The messages between a dispatcher and a worker: one JSON document on each line. Both sides are trusted.
 
-A worker on another machine gets nothing but these bytes: no pickled objects and no paths, except for a problem that the
-dispatcher's own machine names by its directory.
+A worker on another machine gets only these bytes: no pickled objects, and no paths. A problem may be named by its
+directory only if the worker runs on the same machine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from harness import errors
 from harness.errors import HarnessError, KernelmarkError, UsageError
@@ -23,7 +23,7 @@ from kernelmark.project.settings import DeviceChoice, SandboxChoice
 from kernelmark.text.terminal import unexpected
 
 AHEAD = 4
-"""How many jobs a worker takes beyond its slots, so that their sandboxes start while others are graded."""
+"""How many jobs a worker accepts beyond its slots, so that their sandboxes start while others are graded."""
 
 
 class WorkerLost(Exception):
@@ -31,7 +31,7 @@ class WorkerLost(Exception):
 
 
 class WorkerAway(WorkerLost):
-    """It was lost for a reason that is no job's: it did not start, or its machine was lost."""
+    """A worker was lost for a reason that no job can have caused: it did not start, or its machine was lost."""
 
 
 class Message(BaseModel):
@@ -48,24 +48,24 @@ class JobRequest(Message):
     """One job for a worker."""
 
     run: str
-    """The id of the verdict, drawn by the dispatcher."""
+    """The id of the verdict, chosen by the dispatcher."""
     problem: str
     """A slug of the worker's project, or a directory."""
     problem_sha256: str
-    """The hash of the problem as the dispatcher read it; a worker that reads another one refuses the job."""
+    """The hash of the problem as the dispatcher read it. A worker whose problem has another hash refuses the job."""
     final: bool = False
-    """Whether the problem has its final tests; the dispatcher decides, by its clock."""
+    """Whether the problem includes its final tests; the dispatcher decides this by its clock."""
     submission: Submission
     effort: Effort
     baselines: tuple[str, ...]
     device: DeviceChoice
     sandbox: SandboxChoice
     timed: bool = True
-    """Whether to time it after the tests."""
+    """Whether to time the kernel after the tests."""
     only: tuple[str, ...] = ()
-    """As in `harness.judge.Setup`, for a job that is not timed."""
+    """As in `harness.judge.Setup`; only for jobs without timing."""
     fail_fast: bool = False
-    """As in `harness.judge.Setup`, for a job that is not timed."""
+    """As in `harness.judge.Setup`; only for jobs without timing."""
     hidden: bool = True
     """As in `harness.judge.Setup`."""
     progress: bool = False
@@ -73,14 +73,14 @@ class JobRequest(Message):
 
 
 class JobCancel(Message):
-    """Nobody waits for a job any more: its worker ends the sandboxes, and then answers that the job has failed."""
+    """A request to cancel a job: the worker ends its sandboxes, and then answers that the job has failed."""
 
     cancelled: str
     """The job's run."""
 
 
 class WorkerReady(Message):
-    """A worker's first message: it can grade."""
+    """A worker's first message: it is ready for jobs."""
 
     device: str
     """The name of its device."""
@@ -104,7 +104,7 @@ class JobAnswer(Message):
     error: str = ""
     """What went wrong."""
     where: str = ""
-    """Where it went wrong, if the error is a `UsageError`."""
+    """The subject of the error, if it is a `UsageError`."""
     remedy: str = ""
     error_class: str = ""
     """The name of the error's class in `harness.errors`."""
@@ -122,7 +122,7 @@ class JobAnswer(Message):
         return cls(run=run, error=unexpected(error), error_class=HarnessError.__name__)
 
     def failure(self) -> KernelmarkError | None:
-        """The error, if there is one, in the class that it had in the worker."""
+        """The error, if there is one, as an instance of the class that it had in the worker."""
         if not self.error:
             return None
         kind: type[KernelmarkError] = getattr(errors, self.error_class, HarnessError)
@@ -130,26 +130,28 @@ class JobAnswer(Message):
         return kind(*subject, self.error, self.remedy)
 
 
+REPLY: TypeAdapter[JobAnswer | JobProgress] = TypeAdapter(JobAnswer | JobProgress)
+"""Parses what a worker sends about a job."""
 OnStep = Callable[[Progress], None]
 
 
 class WorkerHandle(Protocol):
-    """A judge of a device, from the dispatcher's side."""
+    """A worker, as the dispatcher sees it."""
 
     slots: int
-    """How many jobs it works on at a time."""
+    """How many jobs it grades at a time."""
     device: str
-    """The name of its device; empty before it was up for the first time."""
+    """The name of its device; empty until it has started for the first time."""
     gpu: str
-    """An id of its GPU, which no other GPU of the fleet has; empty if it grades on a CPU."""
+    """An id of its GPU, unique in the fleet; empty if it grades on a CPU."""
 
     def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
-        """Hand over a job. The future raises `WorkerLost`, or is cancelled, if the worker is lost before it answers.
+        """Send a job. The future raises `WorkerLost`, or is cancelled, if the worker is lost before it answers.
 
-        `on_step` gets each step of a job whose request asks for progress, in a thread that must not wait.
+        If the request wants progress, `on_step` is called with each step, in a thread that it must not block.
         """
         ...
 
     def cancel(self, run: str) -> None:
-        """End this job, which still gets an answer; does nothing if the worker does not have it."""
+        """Ask the worker to end this job, which still gets an answer; does nothing if the worker does not have it."""
         ...

@@ -1,7 +1,7 @@
-"""Grades jobs one after the other in this process, for those who would otherwise use a fleet. Trusted.
+"""Grades jobs one after the other in this process, with the methods of a fleet. Trusted.
 
-`several` chooses between the two. A fleet refuses a sandbox that does not isolate, and gains nothing where one job runs
-at a time: it would only start another process. Its methods are those of a fleet.
+`several` chooses between this and a fleet, which refuses a sandbox that does not isolate, and which for one job at a
+time would only start another process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TESTED_AT_A_TIME = min(8, len(os.sched_getaffinity(0)))
 
 
 class OneByOne:
-    """Grades each job before it takes the next one; results come in the order of the jobs, and none is a copy."""
+    """Grades each job before it reads the next one; results come in the order of the jobs, and none is a copy."""
 
     def __init__(self, settings: Settings, on_progress: OnProgress = ignore) -> None:
         self._settings, self._on_progress = settings, on_progress
@@ -42,7 +42,7 @@ class OneByOne:
         baselines: Sequence[str] | None = None,
         reuse: bool = False,
     ) -> Iterator[JobResult]:
-        """As `Fleet.grade_many`, without copies of verdicts, whatever `reuse` says."""
+        """As `Fleet.grade_many`, but every job is graded: `reuse` is ignored."""
         names = self._settings.baselines if baselines is None else tuple(baselines)
         settings = self._settings.model_copy(update={"effort": effort, "baselines": names})
         return _results(jobs, settings, lambda own: {"verdict": own.grade(self._on_progress)})
@@ -53,7 +53,7 @@ class OneByOne:
 
 
 Grades = Fleet | OneByOne
-"""What grades many submissions."""
+"""Grades many submissions."""
 
 
 @contextlib.contextmanager
@@ -67,15 +67,15 @@ def several(
     devices: int | None = None,
     on_progress: OnProgress = ignore,
 ) -> Iterator[Grades]:
-    """What grades submissions on a kind of device: a fleet, or this process.
+    """Provide a fleet for this kind of device, or this process where a fleet is of no use.
 
     Args:
-        jobs: how many at a time on each device. None: on a GPU as many as a fleet chooses, since whatever is timed has
-            the GPU to itself; on a CPU one, since neighbours disturb its times.
-        count: how many there will be in all, if that is known; no fleet is started for one.
-        times: whether anything is timed; otherwise a CPU has several at a time, too.
-        devices: how many devices to use; None: as many as there are submissions.
-        on_progress: called before every step, in this process only.
+        jobs: how many jobs each device grades at a time. None: on a GPU as many as a fleet chooses, as a kernel that is
+            timed has the GPU to itself; on a CPU one, as other jobs would disturb its times.
+        count: the number of all jobs, if it is known; no fleet is started for one job.
+        times: whether anything is timed; if not, a CPU also grades several at a time.
+        devices: how many devices to use; None: as many as there are jobs.
+        on_progress: called before every step, but only if the jobs are graded in this process.
 
     Raises:
         SandboxError: no sandbox can be used here.

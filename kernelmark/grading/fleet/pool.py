@@ -1,4 +1,4 @@
-"""Which worker of a fleet gets the next job. Trusted."""
+"""Decides which worker of a fleet gets the next job. Trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.judge.setup import ignore
 from harness.kinds import DeviceKind
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, OnStep, WorkerHandle
 
-_NONE_S = 600.0  # how long a job waits while no worker is there
+_NO_WORKER_S = 600.0  # how long a job waits while there is no worker
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Devices:
     kind: DeviceKind
     count: int
     slots: int
-    """How many jobs they have at a time, without those whose sandboxes only start."""
+    """How many jobs they grade at a time, without those whose sandboxes are still starting."""
 
 
 class WorkerPool:
-    """The workers that can be given jobs; shared by all calls of a fleet, in any thread."""
+    """The workers of a fleet. All its calls share the pool, in any thread."""
 
     def __init__(self, workers: Sequence[WorkerHandle] = ()) -> None:
         self._workers, self._lock = list(workers), threading.Condition()
@@ -41,13 +41,13 @@ class WorkerPool:
 
     @property
     def capacity(self) -> int:
-        """How many jobs all workers together can have at a time, those included whose sandboxes only start."""
+        """How many jobs all workers accept at a time, including those whose sandboxes are still starting."""
         with self._lock:
             return sum(worker.slots + AHEAD for worker in self._workers)
 
     @property
     def devices(self) -> Devices | None:
-        """What it grades on now; None while all workers are lost."""
+        """The devices of the current workers; None while all workers are lost."""
         with self._lock:
             workers = list(self._workers)
         if not workers:
@@ -57,19 +57,19 @@ class WorkerPool:
         return Devices(names, "cuda" if gpus else "cpu", len(gpus or workers), sum(worker.slots for worker in workers))
 
     def add(self, worker: WorkerHandle) -> None:
-        """Give jobs to this worker, too, which is up."""
+        """Add a worker that has started."""
         with self._lock:
             self._workers.append(worker)
             self._lock.notify_all()
 
     def remove(self, worker: WorkerHandle) -> None:
-        """Give it no more jobs; those that it has still end."""
+        """Send a worker no more jobs; it finishes those that it has."""
         with self._lock:
             self._workers = [other for other in self._workers if other is not worker]
             self._lock.notify_all()
 
     def close(self) -> None:
-        """Take no more jobs; those that workers have end with them."""
+        """Accept no more jobs."""
         with self._lock:
             self._closed = True
             self._lock.notify_all()
@@ -83,21 +83,24 @@ class WorkerPool:
         again: bool = False,
         alone: bool = False,
     ) -> None:
-        """Give a job to the worker with the most room; `ended` gets what became of it, and its device's name.
+        """Send a job to the worker with the most room. While all workers are lost, this waits.
 
-        Waits while all workers are lost. `on_step` is as for `WorkerHandle.submit`. `again`: its last worker was lost.
-        `alone`: wait until that worker has no other job, and give it none until this one has ended.
+        Args:
+            ended: called with the answer and the name of the worker's device.
+            on_step: as for `WorkerHandle.submit`.
+            again: whether this is another attempt, as an earlier worker was lost.
+            alone: wait until the worker has no other job, and send it none until this one has ended.
 
         Raises:
             UsageError: a job with the same run id is being graded.
-            HarnessError: the pool has been closed, or the workers were lost and did not come back for ten minutes.
+            HarnessError: the pool was closed, or there was no worker for ten minutes.
         """
         with self._lock:
-            worker = self._chosen(request, alone)
+            worker = self._choose(request, alone)
             self._runs[request.run] = worker
             self.retried += again
 
-        def left(answer: Future[JobAnswer]) -> None:
+        def finish(answer: Future[JobAnswer]) -> None:
             with self._lock:
                 del self._runs[request.run]
                 if alone:
@@ -111,22 +114,22 @@ class WorkerPool:
                     self._done[worker.device] += 1
             ended(answer, worker.device)
 
-        worker.submit(request, on_step).add_done_callback(left)
+        worker.submit(request, on_step).add_done_callback(finish)
 
-    def _chosen(self, request: JobRequest, alone: bool) -> WorkerHandle:
-        """The worker for this job, once there is one; raises as `hand_over`. The caller holds the lock."""
+    def _choose(self, request: JobRequest, alone: bool) -> WorkerHandle:
+        """Wait for a worker for this job; raises as `hand_over`. The caller holds the lock."""
         while True:
-            if not self._lock.wait_for(lambda: self._workers or self._closed, _NONE_S):
+            if not self._lock.wait_for(lambda: self._workers or self._closed, _NO_WORKER_S):
                 raise HarnessError("all workers of the fleet are lost", "`kernelmark fleet status` shows its machines")
             if self._closed:
                 raise HarnessError("the fleet was closed")
             if request.run in self._runs:
                 raise UsageError("run", f"another job with the id {request.run} is being graded", "give each its own")
-            there = [worker for worker in self._workers if worker not in self._reserved]
-            if not there:
+            available = [worker for worker in self._workers if worker not in self._reserved]
+            if not available:
                 self._lock.wait()
                 continue
-            worker = min(there, key=lambda candidate: self._load(candidate) / candidate.slots)
+            worker = min(available, key=lambda candidate: self._load(candidate) / candidate.slots)
             if not alone:
                 return worker
             self._reserved.append(worker)
@@ -137,10 +140,10 @@ class WorkerPool:
             self._reserved.remove(worker)
 
     def _load(self, worker: WorkerHandle) -> int:
-        return sum(having is worker for having in self._runs.values())
+        return sum(other is worker for other in self._runs.values())
 
     def cancel(self, run: str) -> None:
-        """End a job that nobody waits for any more; it counts neither as done nor as lost."""
+        """End a job that nobody waits for; it counts neither as done nor as lost."""
         with self._lock:
             worker = self._runs.get(run)
             if worker is None:

@@ -1,4 +1,4 @@
-"""The worker processes of this machine: one or several for each GPU, or one for its CPU. Trusted; no torch.
+"""The worker processes of this machine: one or several for each GPU, or one for its CPU. Trusted; imports no torch.
 
 The dispatcher starts them, sends them jobs and reads their answers.
 """
@@ -16,11 +16,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from harness.errors import HarnessError
 from harness.judge.setup import ignore
 from kernelmark.grading.fleet.messages import (
+    REPLY,
     JobAnswer,
     JobCancel,
     JobProgress,
@@ -30,15 +31,14 @@ from kernelmark.grading.fleet.messages import (
     WorkerLost,
     WorkerReady,
 )
-from kernelmark.grading.fleet.shares import divided, near
+from kernelmark.grading.fleet.shares import divide, local_cpus
 from kernelmark.project.choice import cuda_is_here, visible_gpus
 from kernelmark.project.settings import DeviceChoice
 from kernelmark.text.terminal import counted, warn
 
 PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
 _START_S, _END_S = 120.0, 60.0
-_MESSAGE: TypeAdapter[JobAnswer | JobProgress] = TypeAdapter(JobAnswer | JobProgress)
-# glibc keeps what each thread has freed: of 40 small jobs a worker kept 800 MiB without this, and 480 with it.
+# glibc keeps memory that threads have freed: after 40 small jobs a worker held 800 MiB without this, and 480 with it.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 
 
@@ -58,9 +58,9 @@ class WorkerProcess:
     ) -> None:
         """
         Args:
-            judges: how many workers its device has, this one included.
-            known: the folder in which the workers of a device share the times of baselines. The first that starts
-                creates it; since all end together, each removes it as it ends. None: this worker shares with none.
+            judges: how many workers its device has, including this one.
+            known: the folder in which the workers of a device share the times of baselines. The first worker creates
+                it. Each removes it at its end, as all end together. None: this worker shares with no other.
         """
         self._command = [*program, str(root), "--slots", str(slots), "--judges", str(judges)]
         self._known = known
@@ -96,7 +96,7 @@ class WorkerProcess:
             raise HarnessError(f"a worker of the fleet did not start ({error})", "run `kernelmark doctor`") from error
 
     def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
-        """Send a job to the worker; the future gets its answer, or `WorkerLost` if the worker ends before that."""
+        """Send a job to the worker. The future gets its answer, or `WorkerLost` if the worker ends before that."""
         answer: Future[JobAnswer] = Future()
         try:
             with self._lock:
@@ -117,7 +117,7 @@ class WorkerProcess:
         return answer
 
     def cancel(self, run: str) -> None:
-        """Tell the worker to end a job, if it has not answered yet."""
+        """Ask the worker to end a job that it has not answered yet."""
         with self._lock:
             process = self._process if run in self._waiting else None
         if process is None:
@@ -145,7 +145,7 @@ class WorkerProcess:
             self._reader.join()
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """The process, which is started if it is not running. The caller holds the lock."""
+        """The process; it is started if it is not running. The caller holds the lock."""
         if self._closed:
             raise WorkerLost("the fleet was closed")
         if self._process is None:
@@ -155,7 +155,7 @@ class WorkerProcess:
             if self._known is not None:
                 self._known.mkdir(mode=0o700, exist_ok=True)
             pipe = subprocess.PIPE
-            try:  # A process group of its own: Ctrl-C reaches the dispatcher alone, which decides when the workers end.
+            try:  # In its own process group: Ctrl-C reaches only the dispatcher, which decides when the workers end.
                 self._process = subprocess.Popen(
                     self._command, stdin=pipe, stdout=pipe, env=self._environment, process_group=0
                 )
@@ -166,12 +166,12 @@ class WorkerProcess:
         return self._process
 
     def _ended(self, run: str) -> Future[JobAnswer] | None:
-        """Forget a job; returns its future, if it was there. The caller holds the lock."""
+        """Remove a job from those that wait; returns its future, if there is one. The caller holds the lock."""
         self._watching.pop(run, None)
         return self._waiting.pop(run, None)
 
     def _read(self, process: subprocess.Popen[bytes], ready: Future[WorkerReady]) -> None:
-        """Resolve futures from the worker's output until it ends, and then fail those that are left."""
+        """Resolve futures from the worker's output until that ends, then fail the remaining ones."""
         assert process.stdin is not None
         assert process.stdout is not None
         start_timer = threading.Timer(_START_S, process.kill)
@@ -185,7 +185,7 @@ class WorkerProcess:
                     start_timer.cancel()
                     ready.set_result(announced)
                     continue
-                reply = _MESSAGE.validate_json(line)
+                reply = REPLY.validate_json(line)
                 if isinstance(reply, JobProgress):
                     self._watching.get(reply.run, ignore)(reply.step)
                     continue
@@ -212,8 +212,8 @@ class WorkerProcess:
             answer.set_exception(lost)
 
 
-_MOST_SLOTS = 16  # on a GPU: each needs half a gigabyte of its memory for a CUDA context, besides its tensors
-# A process runs one Python thread at a time: a worker of sixteen slots kept one processor busy while the others idled.
+_MOST_SLOTS = 16  # on a GPU: each needs half a gigabyte of its memory for a CUDA context, in addition to its tensors
+# A process runs one Python thread at a time: a worker with sixteen slots used one processor while the others idled.
 _CPUS_OF_A_WORKER, _MOST_WORKERS = 8, 4
 
 
@@ -224,24 +224,24 @@ def local_workers(
     environment: Mapping[str, str] = os.environ,
     devices: int | None = None,
 ) -> list[WorkerProcess]:
-    """The workers for this machine's devices, not started yet: for its CPU one, for each GPU one or several.
+    """The workers for this machine's devices, not started yet: one for its CPU, or one or several for each GPU.
 
-    `slots` is the number of jobs that each device has at a time; None: by the number of processors. `devices` is the
-    number of GPUs to use; None: all. A GPU has several workers where there are enough processors. A lock between them
-    (`harness.judge.timing.device_lock`) makes sure that nothing else runs while one of them times.
+    `slots` is how many jobs each device grades at a time; None: this depends on the number of processors. `devices` is
+    how many GPUs to use; None: all. A GPU has several workers if there are enough processors for them. A lock
+    (`harness.judge.timing.device_lock`) keeps the others from using the GPU while one of them times.
     """
     gpus = visible_gpus()[:devices] if device != "cpu" and cuda_is_here() else []
     if not gpus:
-        # Only one submission at a time is timed on a CPU, and other tests would disturb its times.
+        # A CPU grades one submission at a time: other tests would disturb its times.
         return [WorkerProcess(root, slots or 1, {**environment, "CUDA_VISIBLE_DEVICES": ""})]
-    parts = divided([near(gpu.pci_address) for gpu in gpus])
+    parts = divide([local_cpus(gpu.pci_address) for gpu in gpus])
     workers = []
     for gpu, cpus in zip(gpus, parts, strict=True):
         gpu_slots = slots or max(1, min(_MOST_SLOTS, len(cpus)))
         judges = max(1, min(gpu_slots, len(cpus) // _CPUS_OF_A_WORKER, _MOST_WORKERS))
         known = Path(tempfile.gettempdir(), f"kernelmark-known-{secrets.token_hex(8)}") if judges > 1 else None
         gpu_environment = {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid}
-        for number, worker_cpus in enumerate(divided([set(cpus)] * judges)):
+        for number, worker_cpus in enumerate(divide([set(cpus)] * judges)):
             share = gpu_slots // judges + (number < gpu_slots % judges)
             workers.append(WorkerProcess(root, share, gpu_environment, worker_cpus, judges=judges, known=known))
     return workers

@@ -1,6 +1,6 @@
-"""A cache of answers for jobs whose source was graded before: in one call, in one fleet, or in other programs.
+"""A cache of answers, for jobs whose source was graded before: in one call, in one fleet, or by other programs.
 
-The key of an answer is a hash of everything that determines it. Trusted: the files on disk belong to the judge's user.
+The key of an answer is a hash of everything that determines it. Trusted: the cached files belong to the judge's user.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from kernelmark.project.choice import choose_provider, cuda_is_here, device_name
 from kernelmark.project.settings import Settings
 
 Reuse = Literal[True, False, "run", "disk"]
-"""Which earlier answers a job with an equal source may get: none (False), those of the same call (True), those of all
-calls of the fleet ("run"), or those of all programs of this user on this machine ("disk").
+"""Which earlier answers count for a job with the same source: none (False), those of the same call (True), of all calls
+of the fleet ("run"), or of all programs of this user on this machine ("disk").
 """
-KEPT = 1000  # answers, at most, in memory
+KEPT = 1000  # the most answers in memory
 _PACKAGES = ("kernelmark", "torch", "triton", "numpy")
 _BY_CHANCE = (Outcome.TIMEOUT, Outcome.MEMORY_LIMIT)
 _DRIVER = Path("/proc/driver/nvidia/version")
@@ -39,19 +39,19 @@ class KeptAnswer(Message):
 
     answer: JobAnswer
     device: str
-    """The name of the device that it was graded on."""
+    """The name of the device that graded it."""
 
 
 class Answers:
-    """The most recently used answers by key. Any thread may use it."""
+    """The most recently used answers, by key. Any thread may use it."""
 
     def __init__(self, kept: Kept | None = None) -> None:
-        """`kept`: the folder in which answers are stored, too; None: they are in memory only."""
+        """`kept`: a folder in which answers are stored as well; None: they are in memory only."""
         self._kept, self._lock = kept, threading.Lock()
         self._answers: OrderedDict[str, KeptAnswer] = OrderedDict()
 
     def get(self, key: str) -> KeptAnswer | None:
-        """The answer to an equal job, or None. It counts as used now, so others are dropped before it."""
+        """The answer with this key, or None. Less recently used answers are dropped before it from now on."""
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
@@ -60,8 +60,8 @@ class Answers:
         return None if content is None else KeptAnswer.model_validate_json(content)
 
     def put(self, key: str, answer: JobAnswer, device: str) -> None:
-        """Store an answer. Callers store no errors: another grading might succeed. So it might after a time or memory
-        limit, which a busy machine may have caused: these are not stored in the folder, for later programs.
+        """Store an answer that is no error. A time or memory limit, which a busy machine may have caused, is not stored
+        in the folder: another grading might succeed.
         """
         kept = KeptAnswer(answer=answer, device=device)
         result = answer.verdict or answer.check
@@ -79,19 +79,15 @@ def on_disk(settings: Settings) -> Answers:
 
 
 def refuse_unknown(reuse: Reuse) -> None:
-    """Check that a value is one of `Reuse`.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Raise a UsageError if a value is not one of `Reuse`."""
     if reuse not in get_args(Reuse):
         raise UsageError("reuse", f"{reuse!r} is not valid", 'give True, False, "run" or "disk"')
 
 
 def key_of(job: PreparedJob, machine: bytes, baselines: tuple[str, ...], *, timed: bool, record: bool) -> str:
-    """A job's key: jobs with the same key have the same verdict on the same machine.
+    """The key of a job: jobs with the same key have the same verdict on the same machine.
 
-    A record shows the author and the name of a submission, so the key of a job that is recorded includes them.
+    If the job is recorded, the key includes the author and the name of the submission, which the record shows.
     """
     own, settings = job.submission, job.settings
     how = f"{settings.effort} {timed} {record} {bool(job.problem.final_tests)} {baselines}"
@@ -103,14 +99,14 @@ def key_of(job: PreparedJob, machine: bytes, baselines: tuple[str, ...], *, time
 
 
 def _baseline_sources(job: PreparedJob, baselines: tuple[str, ...]) -> list[bytes]:
-    """The contents of the baselines' files in the folder of references, in the order of their names."""
+    """The contents of the baselines' files, in the order of their names."""
     folder = job.settings.locate("reference") / job.problem.slug
     names = {"eager" if name == "auto" else name for name in baselines}
     return [file.read_bytes() for file in sorted(folder.glob("*")) if file.stem in names and file.is_file()]
 
 
 def machine_of(settings: Settings) -> bytes:
-    """The part of a key that differs between programs which share answers: the devices, the sandbox and the versions.
+    """The part of a key that is the same for all jobs of a program: the devices, the sandbox and the versions.
 
     Raises:
         SandboxError: the sandbox cannot be used here.

@@ -1,6 +1,6 @@
-"""Divides processors among workers, and between judge and runners; and limits the sandboxes on a GPU. Trusted.
+"""Divides processors among workers, and between judge and runners; limits the sandboxes on a GPU. Trusted.
 
-A submission that keeps every processor busy must not slow the process that times its neighbours.
+A submission that keeps its processors busy must not slow the process that times others.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-_LEAST = 4  # with fewer processors, judge and runners share them all
-_CONTEXT_BYTES = 850 << 20  # on an H100 672 MiB of a launcher, 844 to 1150 MiB of a runner with torch
+_LEAST = 4  # with fewer processors, judge and runners share all of them
+_CONTEXT_BYTES = 850 << 20  # on an H100 672 MiB for a launcher, 844 to 1150 MiB for a runner with torch
 
 
 @dataclass(frozen=True)
-class Share:
+class CpuShare:
     """A worker's processors."""
 
     judge: tuple[int, ...]
-    """The processors of the judge, and of launchers, which hold no host code of a submission."""
+    """The processors of the judge and of launchers, which run no host code of a submission."""
     runners: tuple[int, ...]
 
     @classmethod
     def of(cls, cpus: Collection[int]) -> Self | None:
-        """A quarter for the judge, the rest for runners; None if there are too few to divide."""
+        """A quarter of the processors for the judge, the rest for runners; None if there are too few to divide."""
         if len(cpus) < _LEAST:
             return None
         ordered = tuple(sorted(cpus))
@@ -37,8 +37,8 @@ class Share:
         return cls(ordered[:judge], ordered[judge:])
 
 
-def near(pci_address: str) -> set[int]:
-    """The processors that the kernel calls local to a device on the PCI bus, of those that this process may use."""
+def local_cpus(pci_address: str) -> set[int]:
+    """The processors that this process may use and that the kernel reports as local to a device on the PCI bus."""
     every = os.sched_getaffinity(0)
     try:
         listed = Path("/sys/bus/pci/devices", pci_address, "local_cpulist").read_text()
@@ -48,8 +48,8 @@ def near(pci_address: str) -> set[int]:
     return local & every or every
 
 
-def divided(nearby: Sequence[set[int]]) -> list[tuple[int, ...]]:
-    """One part for each worker, of the processors near its GPU. Those near several GPUs are dealt out evenly."""
+def divide(nearby: Sequence[set[int]]) -> list[tuple[int, ...]]:
+    """The processors for each worker, out of those near its GPU. Those near several GPUs are divided evenly."""
     parts: list[list[int]] = [[] for _ in nearby]
     for cpu in sorted(set().union(*nearby)):
         wanting = [part for part, local in zip(parts, nearby, strict=True) if cpu in local]
@@ -63,29 +63,29 @@ def _range(part: str) -> range:
 
 
 def sandboxes_in(free_bytes: int, judges: int = 1) -> float:
-    """How many sandboxes each of a device's judges may have, so that half of the free memory is left for tensors.
+    """How many sandboxes each worker of a device may have, so that half of the free memory is left for tensors.
 
-    It is infinite for a device without memory of its own, whose `free_bytes` are 0.
+    A device without its own memory has `free_bytes` of 0, and no limit.
     """
     return max(2, free_bytes // 2 // judges // _CONTEXT_BYTES) if free_bytes else math.inf
 
 
-class Room:
-    """A limit on sandboxes or compilers that exist at a time, first come, first served.
+class WeightedSemaphore:
+    """Limits how many sandboxes or compilers exist at a time; first come, first served.
 
-    Each sandbox has a context on the GPU, whether it grades or waits. A job has two, and two more for each baseline:
-    twenty jobs with a baseline took all memory of an H100, and failed.
+    Each sandbox has a context on the GPU, even while it waits. A job has two, and two more for each baseline: twenty
+    jobs with a baseline took all memory of an H100, and failed.
     """
 
-    def __init__(self, sandboxes: float) -> None:
-        self._all = self._free = sandboxes
+    def __init__(self, units: float) -> None:
+        self._all = self._free = units
         self._waiting: deque[object] = deque()
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
-    def take(self, sandboxes: int) -> Iterator[None]:
-        """Hold room for that many sandboxes, or all room if they are more; waits until it is free."""
-        taken = min(sandboxes, self._all)
+    def take(self, units: int) -> Iterator[None]:
+        """Wait for that many units, or for all if there are fewer, and hold them."""
+        taken = min(units, self._all)
         with self._changed:
             mine = object()
             self._waiting.append(mine)

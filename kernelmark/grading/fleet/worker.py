@@ -1,9 +1,9 @@
-"""A worker: a judge process for one device, which grades several jobs at a time and lives as long as its fleet.
+"""A worker: a judge process for one device, which grades several jobs at a time and runs as long as its fleet.
 
-Called as `python -m kernelmark.grading.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout. With
-`--resident PLAN` it waits for one job of a command at a socket (`kernelmark.grading.resident`), and ends with it.
-Trusted. torch is imported once. A job's sandboxes start as soon as it arrives, while others are graded. Tests run side
-by side; whatever is timed has the device to itself (`harness.judge.timing.device_lock`).
+Run as `python -m kernelmark.grading.fleet.worker ROOT --slots N`, it reads requests from stdin and writes answers to
+stdout. With `--resident PLAN` it waits at a socket for one job of a command (`kernelmark.grading.resident`) and then
+ends. Trusted. It imports torch once. The sandboxes of a job start when it arrives, while others are graded. Tests run
+at the same time; a kernel that is timed has the device to itself (`harness.judge.timing.device_lock`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from kernelmark.grading.fleet.messages import (
     Message,
     WorkerReady,
 )
-from kernelmark.grading.fleet.shares import Room, Share, sandboxes_in
+from kernelmark.grading.fleet.shares import CpuShare, WeightedSemaphore, sandboxes_in
 from kernelmark.grading.fleet.watchdog import Watchdog
 from kernelmark.grading.resident.standby import Plan, Standby
 from kernelmark.grading.setup import PreparedJob, twice
@@ -56,14 +56,14 @@ from kernelmark.project.choice import choose_provider, cuda_is_here
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import SandboxChoice, Settings
 
-_ASKED: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel)
+_REQUEST: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel)
 
 
 class Worker:
-    """Grades requests in threads, which call `answer` with each result, one thread at a time.
+    """Grades requests in threads, and calls `answer` with each result, from one thread at a time.
 
-    `one_job`: it serves one command, and grades a single job as the command itself would, with nothing else on the
-    device. `ahead` are sandboxes that were started before the job was known.
+    With `one_job` it grades a single job for a command, as the command itself would, with no other job on the device.
+    `ahead` are sandboxes that were started before the job was known.
     """
 
     def __init__(
@@ -82,14 +82,15 @@ class Worker:
         self._one_job, self._ahead = one_job, ahead
         self._root, self._device, self._answer = root, device, answer
         self._watchdog = watchdog or Watchdog()
-        self._cpus = None if DEVICES[device].on_host or one_job else Share.of(os.sched_getaffinity(0))
+        self._cpus = None if DEVICES[device].on_host or one_job else CpuShare.of(os.sched_getaffinity(0))
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
-        # A start takes one processor for some seconds: if all began at once, the first would be up as late as the last.
+        # A start uses one processor for some seconds. If all started at once, the first would be ready as late as the
+        # last.
         cpus = self._cpus.runners if self._cpus is not None else os.sched_getaffinity(0)
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
-        # As many compilers at a time. They wait for nothing else, and have no place among those that are graded.
-        self._compilers = Room(len(cpus))
-        self._room = Room(math.inf if one_job else sandboxes_in(DEVICES[device].free_bytes(), judges))
+        # Compilers hold no slot.
+        self._compilers = WeightedSemaphore(len(cpus))
+        self._room = WeightedSemaphore(math.inf if one_job else sandboxes_in(DEVICES[device].free_bytes(), judges))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = set[str](), dict[str, Grader](), False
         self._cancelled, self._watched = set[str](), set[str]()
@@ -98,7 +99,7 @@ class Worker:
         self._shared = known
 
     def use_own_cpus(self) -> None:
-        """Keep this process off the processors that its runners use."""
+        """Keep this process away from the processors of its runners."""
         if self._cpus is not None:
             os.sched_setaffinity(0, self._cpus.judge)
 
@@ -109,10 +110,10 @@ class Worker:
             if request.progress:
                 self._watched.add(request.run)
             self._reset_watchdog()
-        self._threads.submit(self._work, request)
+        self._threads.submit(self._run, request)
 
     def cancel(self, run: str) -> None:
-        """End the sandboxes of a job that has not been answered. Its answer is then an error."""
+        """End the sandboxes of a job that has not been answered yet. Its answer is then an error."""
         with self._lock:
             if run not in self._jobs:
                 return
@@ -122,7 +123,7 @@ class Worker:
             threading.Thread(target=grader.close, daemon=True).start()
 
     def stop(self) -> None:
-        """End the sandboxes of all jobs and wait until they are gone. Nobody waits for the answers any more."""
+        """End the sandboxes of all jobs and wait until they are gone. No more answers are sent."""
         with self._lock:
             self._stopped = True
             self._watchdog.stop()
@@ -133,9 +134,9 @@ class Worker:
         if ahead is not None:
             ahead.close()
 
-    def _work(self, request: JobRequest) -> None:
+    def _run(self, request: JobRequest) -> None:
         try:
-            answer = self._graded(request)
+            answer = self._grade(request)
         except _Stopped:
             answer = JobAnswer.failed(request.run, HarnessError("it was cancelled"))
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
@@ -145,36 +146,36 @@ class Worker:
             self._cancelled.discard(request.run)
             self._watched.discard(request.run)
             self._reset_watchdog()
-            # Not while others are timed: memory that was just released is slow.
+            # Not while other jobs are timed: memory that was just released is slow.
             if not self._jobs and not self._stopped:
                 free_deferred(self._device)
             if not self._stopped:
                 self._answer(answer)
 
     def _reset_watchdog(self) -> None:
-        """Restart the watchdog's timer while there are jobs, else stop it. The caller holds the lock."""
+        """Restart the watchdog's timer if there are jobs, else stop it. The caller holds the lock."""
         if self._jobs and not self._stopped:
             self._watchdog.reset()
         else:
             self._watchdog.stop()
 
-    def _progressed(self, run: str, step: Progress) -> None:
+    def _report(self, run: str, step: Progress) -> None:
         with self._lock:
             self._reset_watchdog()
             if run in self._watched and not self._stopped:
                 self._answer(JobProgress(run=run, step=step))
 
-    def _graded(self, request: JobRequest) -> JobAnswer:
-        settings, job = self._prepared(request)
+    def _grade(self, request: JobRequest) -> JobAnswer:
+        settings, job = self._prepare(request)
         if not request.timed:
-            return JobAnswer(run=request.run, check=twice(lambda _: self._checked(job, request)))
-        verdict = self._verdict(job, request.run, hidden=request.hidden)
+            return JobAnswer(run=request.run, check=twice(lambda _: self._check(job, request)))
+        verdict = self._grade_twice(job, request.run, hidden=request.hidden)
         if request.effort == "screen":
-            verdict = self._compared(settings, job, verdict)
+            verdict = self._with_known_speedups(settings, job, verdict)
         return JobAnswer(run=request.run, verdict=verdict)
 
-    def _compared(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
-        """A screen's verdict with its speedups over the known times of baselines, and a doubt for each without one."""
+    def _with_known_speedups(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
+        """Add to a screen's verdict its speedups over the known times of baselines, or a doubt where there is none."""
         automatic = settings.model_copy(update={"effort": "default"})
         found_baselines = find_baselines(automatic, job.problem, job.device)
         baselines = {job.problem.baseline_label(baseline.stem): baseline for baseline in found_baselines}
@@ -188,20 +189,20 @@ class Worker:
             found |= {"speedups": speedups, "doubts": (*verdict.doubts, *doubts)}
         return verdict.model_copy(update=found)
 
-    def _checked(self, job: PreparedJob, request: JobRequest) -> Check:
+    def _check(self, job: PreparedJob, request: JobRequest) -> Check:
         how = {"only": request.only, "fail_fast": request.fail_fast, "hidden": request.hidden}
         with self._grader(job, request.run, **how) as grader:
             if not self._one_job:
                 grader.build(self._compilers.take, triton=True)
-            with self._turn(request.run):
+            with self._slot(request.run):
                 return grader.check()
 
-    def _verdict(self, job: PreparedJob, run: str, *, hidden: bool = True) -> Verdict:
-        """Grade among other jobs; and again alone if the harness failed, or if other jobs may have taken the memory."""
-        return twice(lambda again: self._once(job, run, alone=again, hidden=hidden))
+    def _grade_twice(self, job: PreparedJob, run: str, *, hidden: bool = True) -> Verdict:
+        """Grade while other jobs run; then again alone if the harness failed or other jobs may have used the memory."""
+        return twice(lambda again: self._grade_once(job, run, alone=again, hidden=hidden))
 
-    def _once(self, job: PreparedJob, run: str, *, alone: bool, hidden: bool) -> Verdict | None:
-        """Grade once; None if the submission lacked memory that other jobs may have had."""
+    def _grade_once(self, job: PreparedJob, run: str, *, alone: bool, hidden: bool) -> Verdict | None:
+        """Grade once; None if the submission lacked memory that other jobs may have used."""
         with self._grader(job, run, hidden=hidden) as grader:
             if self._one_job:
                 return grader.grade()
@@ -210,7 +211,7 @@ class Worker:
                 with self._starting:
                     grader.start()
                     grader.wait()
-                with self._turn(run):
+                with self._slot(run):
                     verdict = grader.grade(alone=alone)
                     lacked = grader.memory_was_short or _lacked_memory(verdict)
                     return None if lacked and not alone else verdict
@@ -218,7 +219,7 @@ class Worker:
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str, **how: Any) -> Iterator[Grader]:
         """A job's grader. `stop` and `cancel` may close it before the block ends."""
-        grader = job.grader(run, self._provider(job.settings), partial(self._progressed, run), **how)
+        grader = job.grader(run, self._provider(job.settings), partial(self._report, run), **how)
         with self._lock:
             self._refuse_if_stopped(run)
             if self._ahead is not None:
@@ -229,7 +230,7 @@ class Worker:
         try:
             yield grader
         except Exception:
-            self._refuse_if_stopped(run)  # its sandboxes were ended: whatever follows from that is no failure
+            self._refuse_if_stopped(run)  # its sandboxes were ended on purpose, so the error is no failure
             raise
         finally:
             grader.close()
@@ -237,8 +238,8 @@ class Worker:
                 del self._graders[run]
 
     @contextlib.contextmanager
-    def _turn(self, run: str) -> Iterator[None]:
-        """Hold one of the slots. A job that is cancelled while it waits for one starts no sandbox."""
+    def _slot(self, run: str) -> Iterator[None]:
+        """Wait for a slot and hold it, unless the job is cancelled meanwhile."""
         with self._slots:
             self._refuse_if_stopped(run)
             yield
@@ -248,7 +249,7 @@ class Worker:
             raise _Stopped
 
     def _provider(self, settings: Settings) -> Provider:
-        """The sandbox of these settings, made once: Docker's first use also removes what killed judges left."""
+        """The sandbox of these settings, made once: Docker's first use also removes what killed judges left behind."""
         with self._lock:
             known = self._providers.get(settings.sandbox)
             if known is None:
@@ -258,8 +259,8 @@ class Worker:
                 self._providers[settings.sandbox] = known
         return known
 
-    def _prepared(self, request: JobRequest) -> tuple[Settings, PreparedJob]:
-        """The settings with the requested baselines, and the job. A screen alternates with no baseline."""
+    def _prepare(self, request: JobRequest) -> tuple[Settings, PreparedJob]:
+        """The settings of a request, and its job. A screen runs no baselines in alternation."""
         device = None if request.device == "auto" else request.device
         flags = {"device": device, "sandbox": request.sandbox, "effort": request.effort}
         settings = Settings.load(self._root, baselines=request.baselines, **flags)
@@ -272,15 +273,15 @@ class Worker:
         return settings, PreparedJob(alternating, problem, request.submission)
 
     def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | str:
-        """The times of a baseline on this device, measured once in the life of its workers; or why there are none."""
+        """The times of a baseline on this device, which its workers measure once; or why there are none."""
         if job.problem.of_baseline(baseline.stem) is not job.problem:
             return "it computes something else, and is only timed in alternation with a submission"
         key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | str]()
         with self._lock:
             known = self._known.setdefault(key, mine)
-        if known is mine:  # no other job has asked before
+        if known is mine:  # this is the first job that needs it
             try:
-                measure = partial(self._measured, PreparedJob(job.settings, job.problem, baseline))
+                measure = partial(self._measure, PreparedJob(job.settings, job.problem, baseline))
                 mine.set_result(once(self._shared, ".".join(key), measure))
             except BaseException as error:
                 mine.set_result(f"could not be timed: {error}")
@@ -290,8 +291,8 @@ class Worker:
                     raise
         return known.result()
 
-    def _measured(self, baseline: PreparedJob) -> KnownTimes | str:
-        verdict = self._verdict(baseline, secrets.token_hex(8))
+    def _measure(self, baseline: PreparedJob) -> KnownTimes | str:
+        verdict = self._grade_twice(baseline, secrets.token_hex(8))
         failed = f"{verdict.outcome.value.replace('_', ' ')}: {verdict.message}"
         return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else failed
 
@@ -304,9 +305,9 @@ def _why(known: KnownTimes | str, verdict: Verdict) -> str:
 
 
 def _lacked_memory(verdict: Verdict) -> bool:
-    """Whether a submission failed on a GPU as it would if others had its memory.
+    """Whether a submission failed on a GPU for a lack of memory that other jobs may have used.
 
-    What the submission prints counts as evidence: all that it could gain by a lie is to be graded again.
+    Its own output counts as evidence: by a false message it would gain nothing but another grading.
     """
     if verdict.environment.device_kind != "cuda" or verdict.outcome is Outcome.ACCEPTED:
         return False
@@ -326,7 +327,7 @@ def main() -> NoReturn:
     arguments = parser.parse_args()
     if arguments.cpus:
         os.sched_setaffinity(0, map(int, arguments.cpus.split(",")))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the dispatcher gets it, too, and decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches the dispatcher, which decides
     signal.signal(signal.SIGTERM, _end_of_requests)
     if arguments.resident is not None:
         _answer_a_command(arguments.root, arguments.resident)
@@ -338,14 +339,14 @@ def main() -> NoReturn:
 
 def _answer_a_dispatcher(root: Path, slots: int, judges: int, known: Path | None) -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # so that nothing else is printed between the answers
+    os.dup2(2, 1)  # other output must not mix with the answers
     device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
-    import_torch()  # now, so that the first job need not wait for it
+    import_torch()  # before the first job, which would wait for it
     send = partial(_send, answers)
     worker = Worker(root, device, slots, send, judges=judges, known=known)
     worker.use_own_cpus()
-    _answer(worker, requests, send, WorkerReady(device=DEVICES[device].facts().device_name, slots=slots))
-    if known is not None:  # the device's other workers end now, too
+    _serve(worker, requests, send, WorkerReady(device=DEVICES[device].facts().device_name, slots=slots))
+    if known is not None:  # the other workers of the device end now as well
         shutil.rmtree(known, ignore_errors=True)
 
 
@@ -360,26 +361,26 @@ def _answer_a_command(root: Path, plan: Plan) -> None:
         return
     send = partial(_send, connection.makefile("wb"))
     worker = Worker(root, plan.device, 1, send, ahead=standby.sandboxes, one_job=True)
-    _answer(worker, connection.makefile("rb"), send, WorkerReady(device="", slots=1))
+    _serve(worker, connection.makefile("rb"), send, WorkerReady(device="", slots=1))
 
 
-def _answer(worker: Worker, requests: Iterable[bytes], send: Callable[[WorkerReady], None], ready: WorkerReady) -> None:
+def _serve(worker: Worker, requests: Iterable[bytes], send: Callable[[WorkerReady], None], ready: WorkerReady) -> None:
     """Answer requests until they end, then end all sandboxes."""
     try:
         send(ready)
         for line in requests:
-            asked = _ASKED.validate_json(line)
-            if isinstance(asked, JobCancel):
-                worker.cancel(asked.cancelled)
+            request = _REQUEST.validate_json(line)
+            if isinstance(request, JobCancel):
+                worker.cancel(request.cancelled)
             else:
-                worker.take(asked)
-    except (_EndOfRequests, OSError, ValidationError):  # a dispatcher that is killed may leave an incomplete line
+                worker.take(request)
+    except (_EndOfRequests, OSError, ValidationError):  # a killed dispatcher may leave an incomplete line
         pass
     worker.stop()
 
 
 def _send(to: BinaryIO, message: Message) -> None:
-    with contextlib.suppress(OSError):  # the reader has gone, so the requests end, too
+    with contextlib.suppress(OSError):  # the reader is gone, so the requests end as well
         to.write(message.line())
         to.flush()
 
@@ -389,7 +390,7 @@ class _Stopped(Exception):
 
 
 class _EndOfRequests(Exception):
-    """SIGTERM came: no more requests are read."""
+    """SIGTERM was received: no more requests are read."""
 
 
 def _end_of_requests(_number: int, _frame: FrameType | None) -> NoReturn:

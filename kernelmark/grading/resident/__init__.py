@@ -1,7 +1,7 @@
-"""The resident worker: one process of the same user that waits a few minutes for the next `submit`, `check` or `bench`.
+"""The resident worker: a process that waits a few minutes for the next `submit`, `check` or `bench` of its user.
 
-It is a worker of a fleet (`kernelmark.grading.fleet.worker`) with the same messages, at a private socket in place of
-pipes. It has torch imported and sandboxes started, holds neither memory of the device nor a turn, gets one job, grades
-it as the command would, and ends with it; the command that it served, like any other, leaves the next one behind.
-So no state of a grading is seen by the next. Only the command records.
+It is a fleet's worker (`kernelmark.grading.fleet.worker`) with the same messages, but it listens on a private socket
+instead of using pipes. It has imported torch and started sandboxes, and holds no device memory and no lock. It grades
+one job as the command itself would, and ends. Each command starts the resident worker for the next one, so no grading
+sees the state of another. Only the command records.
 """

@@ -1,6 +1,6 @@
-"""The command's side: hands its job to the worker that waits, or grades it here; leaves a worker for the next command.
+"""The command's side: it sends its job to the resident worker or grades it here, and starts the next resident worker.
 
-Trusted; imports no torch. The worker's verdict is what grading here would give. Only the command records.
+Trusted; imports no torch. Both ways have the same verdict. Only the command records.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from harness.device import DEVICES
 from harness.kinds import DeviceKind
 from harness.verdict import Check, Verdict
-from kernelmark.grading.fleet.messages import JobAnswer, JobProgress, JobRequest, WorkerReady
+from kernelmark.grading.fleet.messages import REPLY, JobAnswer, JobRequest, WorkerReady
 from kernelmark.grading.fleet.process import PROGRAM
 from kernelmark.grading.resident import place
 from kernelmark.grading.resident.key import key_of
@@ -33,13 +33,12 @@ from kernelmark.text.terminal import warn
 if TYPE_CHECKING:
     from harness.judge.correctness.cases import OnFailure
 
-_READY_S = 60.0  # until it has started, on a busy machine
-_MESSAGE: TypeAdapter[JobAnswer | JobProgress] = TypeAdapter(JobAnswer | JobProgress)
+_READY_S = 60.0  # how long a worker may take to start on a busy machine
 
 
 def off(settings: Settings, device: DeviceKind) -> str:
-    """Why commands use no resident worker, whatever the sandbox; empty if they do."""
-    if settings.resident is None and not DEVICES[device].on_host:  # tried there by few gradings
+    """Why commands use no resident worker, regardless of the sandbox; empty if they do."""
+    if settings.resident is None and not DEVICES[device].on_host:  # few gradings have tested it on GPUs
         return "on a GPU only the setting `resident = true` turns it on"
     if settings.resident is False:
         return "the setting `resident` is false"
@@ -49,7 +48,7 @@ def off(settings: Settings, device: DeviceKind) -> str:
 
 
 class CommandJudge:
-    """Grades the job of one command: by the worker that waits for it; in this process if none does, or if `here`."""
+    """Grades the job of one command: in the resident worker, or in this process if there is none or with `here`."""
 
     def __init__(self, job: PreparedJob, *, here: bool) -> None:
         self._job, self._environment = job, dict(os.environ)
@@ -64,13 +63,13 @@ class CommandJudge:
         *,
         fail_fast: bool = False,
     ) -> Check:
-        """As `PreparedJob.check`; what `on_failure` gets is known in this process only."""
+        """As `PreparedJob.check`. With `on_failure` the job is graded in this process, which alone can call it."""
         answer = None
         if on_failure is None:
             for name in only:
                 visible_test(self._job.problem, self._job.device, name)
-            asked = {"effort": "default", "baselines": (), "timed": False, "only": only, "fail_fast": fail_fast}
-            answer = self._answer(on_progress, asked)
+            options = {"effort": "default", "baselines": (), "timed": False, "only": only, "fail_fast": fail_fast}
+            answer = self._answer(on_progress, options)
         if answer is not None and answer.check is not None:
             return answer.check
         return self._job.check(on_progress, on_failure, only, fail_fast=fail_fast)
@@ -82,7 +81,7 @@ class CommandJudge:
         return answer.verdict if answer is not None and answer.verdict is not None else self._job.grade(on_progress)
 
     def leave_one(self, result: Check) -> None:
-        """Start the worker that waits for the next command, with sandboxes as this result's, where one may wait."""
+        """Start the resident worker for the next command, with sandboxes like those of this result, if it may run."""
         job, where, name = self._job, self._place, result.environment.sandbox
         if where is None or not self._key:
             return
@@ -107,13 +106,13 @@ class CommandJudge:
             start_new_session=True,
         )
 
-    def _answer(self, on_progress: OnProgress, asked: dict[str, Any]) -> JobAnswer | None:
-        """What the worker answers; None if none waits, or it was lost.
+    def _answer(self, on_progress: OnProgress, options: dict[str, Any]) -> JobAnswer | None:
+        """The answer of the resident worker; None if there is no worker, or it was lost.
 
-        If the command is interrupted, so is the job, whose sandboxes have ended when this returns.
+        If the command is interrupted, this ends the job and returns once its sandboxes are gone.
 
         Raises:
-            KernelmarkError: the job ended with it.
+            KernelmarkError: the error of the job.
         """
         connection = place.connect(self._place) if self._place is not None and self._key else None
         if connection is None:
@@ -123,7 +122,7 @@ class CommandJudge:
             try:
                 if not self._takes_jobs(connection):
                     return None
-                answer = self._talk(connection, on_progress, asked)
+                answer = self._talk(connection, on_progress, options)
             except (OSError, ValidationError):
                 pass
             except BaseException:
@@ -139,7 +138,7 @@ class CommandJudge:
         return answer
 
     def _takes_jobs(self, connection: socket.socket) -> bool:
-        """Give the worker this process's output, and wait until it is ready; one with another key ends."""
+        """Pass this process's output to the worker and wait until it is ready. A worker with another key ends."""
         connection.settimeout(_READY_S)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -148,7 +147,7 @@ class CommandJudge:
             return connection.recv(1, socket.MSG_PEEK) != b""
         return False
 
-    def _talk(self, connection: socket.socket, on_progress: OnProgress, asked: dict[str, Any]) -> JobAnswer | None:
+    def _talk(self, connection: socket.socket, on_progress: OnProgress, options: dict[str, Any]) -> JobAnswer | None:
         job, messages = self._job, connection.makefile("rb")
         connection.settimeout(None)
         WorkerReady.model_validate_json(messages.readline())
@@ -161,11 +160,11 @@ class CommandJudge:
             device=job.device,
             sandbox=job.settings.sandbox,
             progress=True,
-            **asked,
+            **options,
         )
         connection.sendall(request.line())
         for line in messages:
-            message = _MESSAGE.validate_json(line)
+            message = REPLY.validate_json(line)
             if isinstance(message, JobAnswer):
                 return message
             on_progress(message.step)

@@ -1,4 +1,4 @@
-"""What a resident worker was started with, as one hash: a command that brings another one ends it. Trusted."""
+"""The hash of everything that a resident worker depends on. A command with another hash ends the worker. Trusted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from harness.problem.load import private_files
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.problems import private_folder, problem_directories
 
-_OF_A_JOB = {"author", "effort", "baselines"}  # settings that a request has of its own
-# Variables that differ from one terminal to the next, and change nothing of a grading.
+_OF_A_JOB = {"author", "effort", "baselines"}  # settings that are part of each request
+# Variables that differ between terminals and do not affect a grading.
 _OF_A_TERMINAL = ("TERM", "COLORTERM", "COLUMNS", "LINES", "PWD", "OLDPWD", "SHLVL", "_", "WINDOWID")
 _LIMITS = (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
 
@@ -26,8 +26,8 @@ _LIMITS = (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_NOFILE
 def key_of(job: PreparedJob) -> str | None:
     """The key of a worker that may grade this job; None if a file cannot be read.
 
-    It covers the version and the sources of this program, the interpreter and what is installed for it, the settings,
-    all problems and private cases of the project, the environment, and what else a process inherits.
+    It covers the version and the sources of this program, the interpreter and its packages, the settings, all problems
+    and private cases of the project, the environment, and other attributes that a process inherits.
     """
     try:
         return length_prefixed_sha256(*_parts(job))

@@ -1,4 +1,4 @@
-"""Where a resident worker listens: a socket for each project, in a folder that only its user can enter. Trusted."""
+"""The socket on which a resident worker listens: one for each project, in a folder only of its user. Trusted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONNECT_S = 5.0
 
 
 def socket_of(root: Path) -> Path | None:
-    """The socket of a project's worker, whether or not one listens; None if others could enter the folder."""
+    """The socket of a project's worker, even if no worker listens; None if other users could enter the folder."""
     folder = Path(tempfile.gettempdir(), f"kernelmark-resident-{os.geteuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -32,13 +32,13 @@ def socket_of(root: Path) -> Path | None:
 
 
 def peer(connection: socket.socket) -> tuple[int, int]:
-    """Process id and user id of the other end, which for `connect` is the process that listens."""
+    """The process id and user id of the other end of a connection."""
     pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return pid, uid
 
 
 def connect(path: Path) -> socket.socket | None:
-    """A connection to the worker that listens there; None if none of this user does."""
+    """A connection to the worker that listens there; None if no worker of this user does."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(_CONNECT_S)
     with contextlib.suppress(OSError):
@@ -50,14 +50,14 @@ def connect(path: Path) -> socket.socket | None:
 
 
 def listen(path: Path) -> socket.socket | None:
-    """Listen there; None if another worker does."""
+    """Listen there; None if another worker already does."""
     lock = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (other := connect(path)) is not None:
             other.close()
             return None
-        path.unlink(missing_ok=True)  # of a worker that was killed
+        path.unlink(missing_ok=True)  # left behind by a worker that was killed
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(str(path))
         listener.listen()
@@ -67,7 +67,7 @@ def listen(path: Path) -> socket.socket | None:
 
 
 def waiting(path: Path, *, end: bool = False) -> int | None:
-    """The process id of the worker that waits there; None if none does. To `end` it waits until it is gone."""
+    """The process id of the worker that listens there; None if there is none. With `end`, end it and wait for that."""
     if (connection := connect(path)) is None:
         return None
     with connection:
@@ -75,7 +75,7 @@ def waiting(path: Path, *, end: bool = False) -> int | None:
         with contextlib.suppress(OSError):  # it has just ended
             process = os.pidfd_open(pid)
             if end:
-                connection.sendall(b"end".ljust(KEY_BYTES))  # no key is equal to it
+                connection.sendall(b"end".ljust(KEY_BYTES))  # differs from every key
                 select.select([process], [], [])
             os.close(process)
     return pid

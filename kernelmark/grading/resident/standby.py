@@ -1,4 +1,4 @@
-"""The worker's side: it waits for one command of its user, ready to grade. Trusted; the worker's program calls it."""
+"""The worker's side: it waits for one command of its user. Trusted; the worker's program calls it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEY_S = 5.0
 
 
 class Plan(BaseModel):
-    """What a command leaves a worker to wait with: its own key, and sandboxes such as its job had."""
+    """How a resident worker is started: with the key of its command, and sandboxes like those of the command's job."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,24 +35,25 @@ class Plan(BaseModel):
     baselines: int
     replayed: bool
     idle_s: float = 300.0
-    """How long it waits."""
+    """How long it waits for a command."""
 
 
 class Standby:
-    """A worker until its job comes."""
+    """A worker that waits for its job."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.sandboxes: Sessions | None = None
-        """Those that were started."""
+        """The sandboxes, once they were started."""
 
     def wait(self, root: Path) -> socket.socket | None:
-        """The connection to a command with a job, whose output is this process's from then on.
+        """Wait for a command, and return the connection to it; from then on this process writes to its output.
 
-        None if no worker may wait here, another one does, the time is up, or a command came that needs another one.
+        Returns None if no worker may run here, another one is waiting, the time is up, or a command with another key
+        came.
 
         Raises:
-            KernelmarkError: there are no such settings or no sandbox any more.
+            KernelmarkError: the settings or the sandbox have become invalid.
         """
         plan, where = self._plan, place.socket_of(root)
         provider = choose_provider(Settings.load(root, sandbox=plan.sandbox))
@@ -98,6 +99,6 @@ class Standby:
 
 
 def confines(provider: Provider, where: Path) -> bool:
-    """Whether a submission in this sandbox is kept from the socket there: it is another user, who does not see it."""
+    """Whether a submission in this sandbox cannot reach the socket: it runs as another user, and does not see it."""
     other_user = provider.name == "docker" or (provider.name == "bwrap" and os.geteuid() == 0)
     return other_user and not provider.shows(where)

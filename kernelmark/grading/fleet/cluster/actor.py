@@ -1,7 +1,7 @@
-"""The actor of one machine: it owns the workers of the machine's devices and passes documents through. Trusted.
+"""The actor of one machine: it owns the workers of the machine's devices and forwards documents to them. Trusted.
 
-Ray changes the environment and the priority of the processes that it starts. What could disturb a grading is undone
-here, or by the variables with which `machine` starts Ray. Does not import ray.
+Ray changes the environment and the priority of the processes that it starts. Changes that could disturb a grading are
+undone here, or by the variables with which `machine` starts Ray. This module does not import ray.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import unexpected
 
 VERSION = f"{version('kernelmark')}, protocol {PROTOCOL}"
-"""The version of this machine's kernelmark; all machines of a fleet must have the same."""
+"""The version of kernelmark on this machine; all machines of a fleet must have the same."""
 
 
 class WorkerState(Message):
-    """What one worker has done, and what it is doing."""
+    """The state of one worker."""
 
     device: str
     """The name of its device."""
     slots: int
-    """How many jobs it works on at a time."""
+    """How many jobs it grades at a time."""
     gpu: str = ""
-    """Its GPU's id; empty if it grades on the CPU."""
+    """The id of its GPU; empty if it grades on the CPU."""
     done: int = 0
     working: int = 0
-    """Jobs that it works on."""
+    """How many jobs it is grading."""
     waiting: int = 0
-    """Jobs that wait for their turn."""
+    """How many jobs wait for a slot."""
     a_minute: float = 0.0
-    """Results a minute since its machine's first job came."""
+    """Results per minute since the first job of its machine."""
 
 
 class MachineState(Message):
-    """The workers of a machine, which are up, or why they are not."""
+    """The workers of a machine, or why they did not start."""
 
     machine: str
     workers: tuple[WorkerState, ...] = ()
@@ -58,17 +58,17 @@ class MachineState(Message):
 
 
 class MachineActor:
-    """The workers of one machine. Ray loads this class from the kernelmark that its machine has."""
+    """The workers of one machine. Ray loads this class from the kernelmark installed on that machine."""
 
     def __init__(self, version: str, sandbox: SandboxName, slots: int | None, gpus: int) -> None:
-        """Nothing is started. `gpus` is the number that Ray counted on this machine; 0: its CPU grades."""
+        """Nothing is started. `gpus` is how many GPUs Ray counted on this machine; 0: its CPU grades."""
         self._version, self._sandbox, self._slots, self._gpus = version, sandbox, slots, gpus
         self._workers: list[WorkerProcess] = []
         self._done, self._in_flight = Counter[int](), Counter[int]()
         self._begun, self._error = 0.0, ""
 
     async def start(self) -> bytes:
-        """Start the workers, and wait until they are up; returns a `MachineState`."""
+        """Start the workers and wait until they are ready; returns a `MachineState`."""
         try:
             await asyncio.to_thread(self._start)
         except Exception as error:  # noqa: BLE001 - the dispatcher reports it
@@ -76,12 +76,12 @@ class MachineActor:
         return await self.state()
 
     async def live(self) -> None:
-        """Never return: that this call has failed tells the dispatcher that the actor was lost."""
+        """Never return: when this call fails, the dispatcher knows that the actor was lost."""
         await asyncio.Event().wait()
 
     async def grade(self, worker: int, document: bytes) -> AsyncIterator[bytes]:
-        """Have the worker of this number grade a `JobRequest`; yields each `JobProgress`, if the request asks for it,
-        and last a `JobAnswer`, of the error class `WorkerLost` if the worker process ended.
+        """Let the worker with this number grade a `JobRequest`. Yields `JobProgress` messages, if the request wants
+        them, and then a `JobAnswer`, whose error class is `WorkerLost` if the worker process ended.
         """
         request = JobRequest.model_validate_json(document)
         if Path(request.problem).is_absolute():
@@ -110,11 +110,11 @@ class MachineActor:
         yield answer.line()
 
     async def cancel(self, worker: int, run: str) -> None:
-        """Have the worker of this number end a job."""
+        """Let the worker with this number end a job."""
         await asyncio.to_thread(self._workers[worker].cancel, run)
 
     async def state(self) -> bytes:
-        """What the workers have done and are doing; returns a `MachineState`."""
+        """The state of the workers, as a `MachineState`."""
         minutes = (time.monotonic() - self._begun) / 60
         workers = [
             WorkerState(
@@ -138,7 +138,7 @@ class MachineActor:
         if self._version != VERSION:
             what = f"has kernelmark {VERSION}, and the dispatcher {self._version}"
             raise HarnessError(what, "install the same version on all machines")
-        settings = Settings.load()  # Ray runs in the directory where it was started: the project's
+        settings = Settings.load()  # Ray runs in the directory in which it was started, that of the project
         sandboxes.choose(self._sandbox, providers(settings))
         environment = node_environment(Path("/proc/self/environ").read_bytes())
         found = local_workers(settings.root, "cuda" if self._gpus else "cpu", self._slots, environment)
@@ -152,9 +152,9 @@ class MachineActor:
 
 
 def node_environment(initial: bytes) -> dict[str, str]:
-    """The machine's environment without Ray's part in it.
+    """The machine's environment without the variables of Ray.
 
-    `initial` is a process's environment as it began: what Ray has set since, such as OMP_NUM_THREADS, is not there.
+    `initial` is the environment with which this process began; it lacks what Ray set later, such as OMP_NUM_THREADS.
     """
     pairs = (pair.partition("=") for pair in os.fsdecode(initial).split("\0") if "=" in pair)
     return {name: value for name, _, value in pairs if not name.startswith("RAY_") and name != "SPT_NOENV"}

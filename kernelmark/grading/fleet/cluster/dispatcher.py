@@ -1,8 +1,7 @@
-"""The dispatcher's side of a fleet on several machines: an actor on each machine, for as long as the fleet lasts.
+"""The dispatcher's side of a fleet on several machines: it starts an actor on each machine and uses its workers.
 
-Trusted. A thread looks every second which machines there are, and makes the actors of those that have none. An actor
-that was lost is not used again: if its machine is still there, it gets another. Only workers that are up are in the
-pool.
+Trusted. A thread looks for machines every second, and starts an actor on each that has none. An actor that was lost is
+not used again: its machine, if it is still there, gets a new one. The pool has only workers that have started.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
 from ray.util import list_named_actors
@@ -33,15 +32,14 @@ from harness.judge.setup import ignore
 from harness.kinds import SandboxName
 from kernelmark.grading.fleet.cluster.actor import VERSION, MachineActor, MachineState, WorkerState
 from kernelmark.grading.fleet.cluster.machine import CPU, refuse_if_open
-from kernelmark.grading.fleet.messages import JobAnswer, JobProgress, JobRequest, OnStep, WorkerAway, WorkerLost
+from kernelmark.grading.fleet.messages import REPLY, JobAnswer, JobRequest, OnStep, WorkerAway, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import DeviceChoice
 from kernelmark.text.terminal import warn
 
 _NAMESPACE = "kernelmark"
-_MESSAGE: TypeAdapter[JobAnswer | JobProgress] = TypeAdapter(JobAnswer | JobProgress)
 _LOOK_S, _START_S, _CLOSE_S, _STATE_S = 1.0, 180.0, 20.0, 5.0
-_ACCELERATOR = "ray.io/accelerator-type"  # the label in which Ray has the name of a machine's GPUs
+_ACCELERATOR = "ray.io/accelerator-type"  # Ray's label with the name of a machine's GPUs
 
 
 @dataclass(frozen=True)
@@ -52,13 +50,13 @@ class Node:
     address: str
     gpus: int
     gpu: str
-    """The name of its GPUs; empty if it has none, or Ray does not know it."""
+    """The name of its GPUs; empty if it has none or Ray does not know the name."""
     cpu: bool
     """Whether its CPU grades."""
 
 
 class FleetWorker(TypedDict):
-    """A worker of the fleet; the numbers are of results and jobs."""
+    """A worker of the fleet, as `kernelmark fleet status` shows it."""
 
     machine: str
     device: str
@@ -69,7 +67,7 @@ class FleetWorker(TypedDict):
 
 
 class FleetDocument(TypedDict):
-    """The fleet, as `kernelmark fleet status` shows it."""
+    """What `kernelmark fleet status` prints for programs."""
 
     address: str
     machines: list[Node]
@@ -77,7 +75,7 @@ class FleetDocument(TypedDict):
 
 
 class MachineWorker:
-    """A worker of a machine that has started. Its jobs are calls of the machine's actor."""
+    """A worker on a machine of the fleet. It receives its jobs through the machine's actor."""
 
     def __init__(self, cluster: Cluster, actor: Any, machine: str, number: int, state: WorkerState) -> None:
         self._cluster, self._actor, self._machine, self._number = cluster, actor, machine, number
@@ -85,19 +83,19 @@ class MachineWorker:
         self.gpu = state.gpu and f"{machine} {state.gpu}"
 
     def submit(self, request: JobRequest, on_step: OnStep = ignore) -> Future[JobAnswer]:
-        """Hand over a job."""
+        """Send a job."""
         return asyncio.run_coroutine_threadsafe(self._graded(request, on_step), self._cluster.loop)
 
     def cancel(self, run: str) -> None:
-        """Tell the worker to end a job, without waiting for it."""
+        """Ask the worker to end a job, without waiting for it."""
         with suppress(RuntimeError):  # the fleet was closed
             self._cluster.loop.call_soon_threadsafe(lambda: self._actor.cancel.remote(self._number, run))
 
     async def _graded(self, request: JobRequest, on_step: OnStep) -> JobAnswer:
         reply = None
         try:
-            async for said in self._actor.grade.remote(self._number, request.line()):
-                message = _MESSAGE.validate_json(await said)
+            async for line in self._actor.grade.remote(self._number, request.line()):
+                message = REPLY.validate_json(await line)
                 if isinstance(message, JobAnswer):
                     reply = message
                 else:
@@ -105,7 +103,7 @@ class MachineWorker:
         except (RayTaskError, ValidationError) as error:
             return JobAnswer.failed(request.run, HarnessError(f"an actor failed ({_last_line(error)})"))
         except RayError as error:
-            self._cluster.pool.remove(self)  # at once, since the job is handed over again now
+            self._cluster.pool.remove(self)  # at once, since the job is sent again now
             raise WorkerAway(f"the worker on {self._machine} was lost ({type(error).__name__})") from error
         if reply is None:
             return JobAnswer.failed(request.run, HarnessError("an actor failed (it gave no answer)"))
@@ -116,25 +114,25 @@ class MachineWorker:
 
 
 class Cluster:
-    """The connection to a fleet of several machines, and a thread with an event loop in which its actors are called."""
+    """The connection to a fleet of several machines, with a thread whose event loop calls the actors."""
 
     def __init__(
         self, address: str, device: DeviceChoice, sandbox: SandboxName, slots: int | None, device_name: str | None
     ) -> None:
         self._address, self._device, self._device_name = address, device, device_name and device_name.casefold()
         self._sandbox, self._slots = sandbox, slots
-        # By Ray's id. A machine that cannot be used stays here, so that it is not tried again.
+        # By Ray's id. A machine that cannot be used stays here, so it is not tried again.
         self._machines = dict[str, asyncio.Task[None]]()
         self._up, self._errors = set[str](), list[HarnessError]()
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     def start(self, pool: WorkerPool) -> None:
-        """Connect, and wait until the workers of all devices that are there now are up; `close` ends a failed start.
+        """Connect, and wait until the workers of all present devices have started. Call `close` even if this fails.
 
         Raises:
-            UsageError: this machine is not one of the fleet's, or the fleet has no token.
-            HarnessError: there is no fleet, or no device, or a worker did not start.
+            UsageError: this machine is not part of the fleet, or the fleet requires no token.
+            HarnessError: there is no fleet or no device, or a worker did not start.
         """
         connect(self._address)
         self.pool = pool
@@ -185,7 +183,7 @@ class Cluster:
                 warn(f"a worker of the fleet did not start: {self._errors.pop()}")
 
     def _look(self) -> None:
-        """Start to use machines that are new, and again those whose actor was lost."""
+        """Start the workers of machines that are new, or whose actor was lost."""
         for node_id, gpus in self._chosen():
             if node_id not in self._machines:
                 self._machines[node_id] = asyncio.create_task(self._use(node_id, gpus))
@@ -222,9 +220,9 @@ class Cluster:
             ray.kill(actor)
 
     def _chosen(self) -> Iterator[tuple[str, int]]:
-        """The ids of the machines that are to grade, with how many GPUs: 0 for those that grade on their CPU.
+        """The ids of the machines to use, with the number of their GPUs; 0 for those that grade on their CPU.
 
-        CPUs grade if they are asked for, or if there are no GPUs at all.
+        CPUs are used if the device is "cpu", or if no machine has a GPU.
         """
         nodes, name = living(), self._device_name
         on_cpu = self._device == "cpu" or (self._device == "auto" and not any(node.gpus for node in nodes.values()))
@@ -234,7 +232,7 @@ class Cluster:
 
 
 def connect(address: str) -> None:
-    """Connect this process, which `require_token` has prepared, to the fleet whose first machine is at HOST:PORT.
+    """Connect this process to the fleet whose first machine is at HOST:PORT. `require_token` must be called before.
 
     Raises:
         UsageError, HarnessError: as for `Cluster.start`.
@@ -258,7 +256,7 @@ def connect(address: str) -> None:
 
 
 def examine(address: str) -> FleetDocument:
-    """The machines of the fleet at HOST:PORT, and the workers that grade there now, as a document.
+    """The machines of the fleet at HOST:PORT, and the workers that programs use there now.
 
     Raises:
         UsageError, HarnessError: as for `connect`.
@@ -284,20 +282,20 @@ def examine(address: str) -> FleetDocument:
 
 def machine_states() -> Iterator[MachineState]:
     """The states that the fleet's actors report within five seconds. This process must be connected."""
-    asked: list[Any] = []
+    calls: list[Any] = []
     named: list[dict[str, str]] = list_named_actors(all_namespaces=True)
     for actor in named:
         if actor["namespace"] == _NAMESPACE:
             with suppress(ValueError):  # it has ended
-                asked.append(ray.get_actor(actor["name"], _NAMESPACE).state.remote())
-    answered, _ = ray.wait(asked, num_returns=len(asked), timeout=_STATE_S) if asked else ([], [])
+                calls.append(ray.get_actor(actor["name"], _NAMESPACE).state.remote())
+    answered, _ = ray.wait(calls, num_returns=len(calls), timeout=_STATE_S) if calls else ([], [])
     for answer in answered:
         with suppress(RayError):  # it was lost just now
             yield MachineState.model_validate_json(ray.get(answer))
 
 
 def living() -> dict[str, Node]:
-    """The machines that the fleet has now, by Ray's ids."""
+    """The machines that are in the fleet now, by Ray's ids."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return {
         node["NodeID"]: Node(
@@ -313,9 +311,9 @@ def living() -> dict[str, Node]:
 
 
 def _made(node_id: str, gpus: int, *setup: Any) -> Any:
-    """A `MachineActor` on this machine, which has its devices to itself.
+    """Start a `MachineActor` on a machine, with exclusive use of its devices.
 
-    Ray must not restart it or its jobs if it ends: the dispatcher decides which jobs are tried again, and how often.
+    Ray must restart neither the actor nor its jobs: the dispatcher decides which jobs are tried again, and how often.
     """
     devices: dict[str, Any] = {"num_gpus": gpus} if gpus else {"resources": {CPU: 1}}
     options = {

@@ -1,8 +1,8 @@
 """This machine's part of a fleet: where the fleet is, who may use it, and Ray's processes. Trusted.
 
-Anyone who has the token can run programs on all machines of the fleet, and no one else may. Ray checks it on every
-connection if it runs with RAY_AUTH_MODE=token. A Ray without it answers everybody, even those who show a token, so
-`refuse_if_open` tries a connection without one. ray is imported by `start` alone.
+Anyone with the fleet's token can run programs on all its machines, and nobody else may. Ray checks the token of every
+connection if it runs with RAY_AUTH_MODE=token; otherwise it accepts connections with any token or none, so
+`refuse_if_open` tries to connect without one. Only `start` imports ray.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PROBE = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.a
 
 
 def find_address(where: str) -> str:
-    """HOST:PORT of a fleet's first machine, given as that or as a file that holds it.
+    """HOST:PORT of a fleet's first machine; `where` is this itself, or a file that holds it.
 
     Raises:
         UsageError: it is neither.
@@ -53,10 +53,10 @@ def find_address(where: str) -> str:
 
 
 def require_token() -> None:
-    """Let Ray show the token in this process. Called before ray is imported, which reads the variable once.
+    """Make Ray use the token in this process. Call it before ray is imported, which reads the variable once.
 
     Raises:
-        UsageError: ray is not installed, tokens are switched off, or there is none.
+        UsageError: ray is not installed, tokens are switched off, or this machine has no token.
     """
     mode = os.environ.get(_MODE)
     if mode and mode.lower() != "token":
@@ -89,7 +89,7 @@ def make_token() -> Path:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.touch(0o600)
-        file.chmod(0o600)  # it was there, but empty
+        file.chmod(0o600)  # for an empty file that existed
         file.write_text(secrets.token_hex(32), encoding="utf-8")
     except OSError as error:
         raise HarnessError(f"the fleet's token cannot be written to {file} ({error.strerror})") from error
@@ -97,11 +97,11 @@ def make_token() -> Path:
 
 
 def refuse_if_open(address: str) -> None:
-    """Check that a Ray answers there, that it takes our token, and that it answers no one without one.
+    """Check that Ray runs there, accepts our token, and refuses connections without one.
 
     Raises:
-        HarnessError: there is none.
-        UsageError: it does not take our token, or answers anybody.
+        HarnessError: Ray does not run there.
+        UsageError: it refuses our token, or accepts connections without one.
     """
     host, _, port = address.rpartition(":")
     try:
@@ -119,10 +119,10 @@ def refuse_if_open(address: str) -> None:
 
 
 def _answers(address: str, environment: Mapping[str, str]) -> bool:
-    """Whether the Ray there answers a process with this environment; a new one, as ray reads mode and token once.
+    """Whether Ray there accepts a process with this environment. It is a new process, as ray reads the variables once.
 
     Raises:
-        HarnessError: what is there is no Ray.
+        HarnessError: it is not Ray.
     """
     command = [sys.executable, "-c", _PROBE, address]
     try:
@@ -142,14 +142,14 @@ def _file() -> Path:
 
 _ADDRESS_FILE = "fleet.address"
 CPU = "kernelmark_cpu"
-"""The resource of a machine whose CPU grades."""
+"""Ray's resource for a machine whose CPU grades."""
 _NODE_NAME = "--node-name=kernelmark@"
 _STARTED = "Ray runtime started."
 _START_S, _END_S = 60.0, 30.0
 _ENVIRONMENT = {
-    "RAY_worker_niceness": "0",  # Ray's processes are nice by 15 otherwise, and so would be what they start
+    "RAY_worker_niceness": "0",  # otherwise Ray's processes, and those that they start, have a niceness of 15
     "RAY_worker_oom_score_adjustment": "0",
-    "RAY_memory_monitor_refresh_ms": "0",  # a submission's memory is limited by its sandbox
+    "RAY_memory_monitor_refresh_ms": "0",  # the sandbox limits a submission's memory
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
@@ -157,7 +157,7 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class RayNode:
-    """Ray on this machine."""
+    """The Ray process on this machine."""
 
     address: str
     """HOST:PORT of the fleet's first machine."""
@@ -165,7 +165,7 @@ class RayNode:
     log: Path
 
     def wait(self) -> None:
-        """Wait until it ends; when this is interrupted, end it.
+        """Wait until it ends, or end it when this call is interrupted.
 
         Raises:
             HarnessError: it ended by itself.
@@ -179,9 +179,9 @@ class RayNode:
 
 
 def start(settings: Settings, host: str | None, port: int, device: DeviceChoice | None) -> tuple[RayNode, Path | None]:
-    """Start a fleet with this machine as its first; `device` None: it does not grade.
+    """Start a fleet with this machine as its first one; `device` None: this machine does not grade.
 
-    Returns the node, and the file of the token if a new one was made. The address is written to a file in the project.
+    Returns the node, and the token's file if a new token was made. Writes the address to a file in the project.
 
     Raises:
         UsageError: Ray's tokens are switched off, or a fleet or another program uses the port.
@@ -205,10 +205,10 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
 
 
 def join(settings: Settings, where: str, device: DeviceChoice | None) -> RayNode:
-    """Add this machine to the fleet at `where`; `device` None: it does not grade.
+    """Add this machine to the fleet at `where`; `device` None: this machine does not grade.
 
     Raises:
-        UsageError: `where` is not an address, or that fleet's token is not here.
+        UsageError: `where` is not an address, or this machine does not have the fleet's token.
         HarnessError: there is no fleet, or Ray did not start.
     """
     address = find_address(where)
@@ -218,7 +218,7 @@ def join(settings: Settings, where: str, device: DeviceChoice | None) -> RayNode
 
 
 def stop(settings: Settings) -> int:
-    """End what `start` and `join` started on this machine in this project; returns how many that were."""
+    """End the processes that `start` and `join` started on this machine in this project; returns their number."""
     found = dict(_started_here(settings.root))
     for process in found:
         _end(process)
@@ -228,16 +228,16 @@ def stop(settings: Settings) -> int:
 
 
 def _resources(device: DeviceChoice | None) -> list[str]:
-    """Ray's options about this machine. It counts the GPUs itself.
+    """Ray's options for this machine; Ray counts the GPUs itself.
 
     Raises:
-        UsageError: there is no GPU, and one was asked for.
+        UsageError: the device is "cuda", and there is no GPU.
     """
     gpu = device in ("auto", "cuda") and cuda_is_here()
     if device == "cuda" and not gpu:
         raise UsageError("--device cuda", "there is no CUDA device here", "`kernelmark doctor` says why")
     cpu = device is not None and not gpu
-    # Ray keeps an idle process for each CPU; actors need none. What is sent fits into the smallest store.
+    # Ray would keep an idle process for each CPU, which actors do not need. All messages fit into the smallest store.
     always = ["--num-cpus=0", f"--object-store-memory={200 << 20}"]
     return [*always, *([] if gpu else ["--num-gpus=0"]), *([f'--resources={{"{CPU}": 1}}'] if cpu else [])]
 
@@ -267,7 +267,7 @@ def _launch(settings: Settings, address: str, options: Sequence[str]) -> RayNode
 
 
 def _started_here(root: Path) -> Iterator[tuple[int, list[str]]]:
-    """The processes of `_launch`, of this user and this project: their ids and commands."""
+    """The ids and commands of the processes that `_launch` started for this user and project."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             command = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -279,7 +279,7 @@ def _started_here(root: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _end(process: int) -> None:
-    """End `ray start --block`, which ends what it started."""
+    """End `ray start --block`, which then ends its child processes."""
     with suppress(ProcessLookupError), os.fdopen(os.pidfd_open(process), "rb", buffering=0) as own:
         for number, seconds in ((signal.SIGTERM, _END_S), (signal.SIGKILL, 1.0)):
             signal.pidfd_send_signal(own.fileno(), number)
