@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -25,9 +25,6 @@ from kernelmark.commands.options import (
 )
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import columns, print_text, say, visible
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()
@@ -58,7 +55,7 @@ def regrade(
     Exit status: 0 if every file has a new verdict, whatever its outcome; 2 or 7 if one could not be graded.
     """
     from kernelmark.course import regrade as regrading
-    from kernelmark.course.several import grade_all, printed
+    from kernelmark.course.gradings import grade_all, printed
 
     if runs and (failed or every or author is not None):
         raise UsageError("--run", "names what to grade", "leave out --failed, --all and --author")
@@ -68,14 +65,14 @@ def regrade(
     if left:
         say(f"left out: {'; '.join(f'{count} {what}' for what, count in left.items())}")
     if dry_run or not due:
-        lines = [visible(str(one)) for one in due] or ["nothing needs to be graded again here"]
-        print_as(form, "due", [one.document() for one in due], lines)
+        lines = [visible(str(row)) for row in due] or ["nothing needs to be graded again here"]
+        print_as(form, "due", [row.document() for row in due], lines)
         return 0
-    asked = [regrading.asked(settings, one) for one in due]
-    graded = grade_all(settings, asked, jobs, record=True)
-    results = [result for _, result in sorted(printed(graded, form))]
+    requests = [regrading.request(settings, row) for row in due]
+    results = [result for _, result in sorted(printed(grade_all(settings, requests, jobs, record=True), form))]
     if form == "json":
-        print_document("grade", [result.document(one.author) for one, result in zip(asked, results, strict=True)])
+        authors = [request.author for request in requests]
+        print_document("grade", [result.document(author) for author, result in zip(authors, results, strict=True)])
     return max(result.code if result.errored else 0 for result in results)
 
 
@@ -246,10 +243,10 @@ def grade(
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
     from kernelmark.course import batch
-    from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.listing import listing
     from kernelmark.course.marks import Reports
     from kernelmark.course.platforms import PlatformForms
+    from kernelmark.course.recorded import RecordedVerdicts
     from kernelmark.record.records import whole
 
     reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
@@ -262,15 +259,15 @@ def grade(
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     reports.refuse_unwritable()
     settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
-    known = KnownVerdicts(whole(settings)) if given["resume"] else None
-    terms = batch.Terms(settings, not (given["no_record"] or given["only_list"]), given["late"], known)
+    recorded = RecordedVerdicts(whole(settings)) if given["resume"] else None
+    options = batch.GradeOptions(settings, not (given["no_record"] or given["only_list"]), given["late"], recorded)
     if base is not None:
-        found = batch.of_branch(terms, base, given["head"], given["only"], allow_other=given["allow_other"])
+        found = batch.of_branch(options, base, given["head"], given["only"], allow_other=given["allow_other"])
     else:
         assert problem is not None
         assert handins is not None  # it is the second argument
         found = batch.of_course(
-            terms, problem, handins, **{name: given[name] for name in ("handed_in", "file", "roster")}
+            options, problem, handins, **{name: given[name] for name in ("handed_in", "file", "roster")}
         )
         if given["only_list"]:
             dated = given["handed_in"] is not None
@@ -278,7 +275,7 @@ def grade(
             return 0
         forms = PlatformForms.read(found.marking, *(given[name] for name in _FORMS))
         reports = replace(reports, forms=forms)
-    return found.grade(terms, reports, jobs, form)
+    return found.grade(options, reports, jobs, form)
 
 
 @click.command("marks")
@@ -291,17 +288,17 @@ def marks(problem: str, marks: Path | None, feedback: Path | None, **given: Any)
     printed.
     """
     from kernelmark.course import marks as writer
-    from kernelmark.course.known import KnownVerdicts
     from kernelmark.course.marks import Reports
     from kernelmark.course.platforms import PlatformForms
     from kernelmark.course.points import Marking
+    from kernelmark.course.recorded import RecordedVerdicts
 
     settings = load_settings(problem)
     say_frozen(settings, problem)  # and refuses a problem that is unknown
     marking = Marking.of_record(settings, problem)
     forms = PlatformForms.read(marking, *(given[name] for name in _FORMS))
-    marked = KnownVerdicts(settings).marks(Path(problem).name, marking)
+    found = RecordedVerdicts(settings).marks(Path(problem).name, marking)
     if not any((marks, feedback, *forms)):
-        print_text(writer.table(marked).rstrip())
+        print_text(writer.table(found).rstrip())
     reports = Reports(marks=marks, feedback=feedback, forms=forms)
-    reports.write([one.graded for one in marked], marked, "author")
+    reports.write([mark.graded for mark in found], found, "author")

@@ -1,14 +1,13 @@
-"""What a branch changes, read from git's objects and never from a working tree: its submissions, and all else.
+"""Finds the changes of a branch, its submissions and all other files, in git's objects and never in a working tree.
 
 `kernelmark grade --changed` calls it. Trusted, over a branch that a stranger wrote. A submission is
-`submissions/<problem>/<author>/<file>`; or, with files next to it, the one kernel named like its folder in
-`submissions/<problem>/<author>/<name>/`. The author is the folder's name, whatever the file claims. Since the bytes
-come from the commit's objects, a symbolic link is recognized and refused, and nothing of the branch (its settings,
-problems or code) has to be checked out to grade it.
+`submissions/<problem>/<author>/<file>`; or, if it has other files, the one kernel in
+`submissions/<problem>/<author>/<name>/` that is named like its folder. The author is the name of the folder. As the
+bytes come from git's objects, symbolic links are recognized and refused, and nothing of the branch (its settings,
+problems or code) is checked out to grade it.
 
-Whoever merges a branch takes all of it, and a ledger is a valid chain no matter who appended to it. So with `--only`, a
-branch that changes the record, problems, settings or workflows as well as a kernel is refused before the kernel is
-graded.
+A merge takes the whole branch, and a ledger is a valid chain no matter who appended to it. So with `--only`, a branch
+that also changes the record, problems, settings or workflows is refused before its kernel is graded.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from harness.errors import SubmissionError, UsageError, nearest
 from harness.languages import LANGUAGES
@@ -27,17 +25,21 @@ from kernelmark.project.problems import problem_directories
 from kernelmark.project.settings import FILE_NAME, Settings
 from kernelmark.text.terminal import counted, say, visible
 
+Parts = tuple[str, ...]
 _TEXTS = {".md", ".txt"}  # notes that an author may keep next to a kernel
-_FOLDER = "040000"
+_FOLDER, _REMOVED = "040000", "000000"
 _PLAIN = {"100644", "100755"}
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
+_FETCH = "fetch both, with their history (git fetch --unshallow)"
+_PROTECTED = {FILE_NAME, "codeowners"}  # names of files that only organizers may change, in any folder
+_SHOWN = 20  # how many files are listed
 
 
 @dataclass(frozen=True)
 class SubmittedFile:
-    """One file that was added or changed: its path in the project, and git's mode and blob for it.
+    """A file that was added, changed or removed: its path, and git's mode and blob after the change.
 
-    `beside` has the other files of its folder, changed or not; such a submission counts as changed if one of them is.
+    `beside` has the other files of its folder, changed or not; such a submission has changed if one of its files has.
     """
 
     path: str
@@ -47,12 +49,12 @@ class SubmittedFile:
     in_own_folder: bool = False
 
     def author(self, settings: Settings) -> str:
-        """The author whose folder it is in; empty if it is in none."""
+        """The author in whose folder it is; empty if it is in none."""
         parts = _parts(settings, self.path)
         return parts[1] if len(parts) > 2 else ""
 
     def read(self, settings: Settings) -> tuple[Path, Submission]:
-        """The problem's directory, and the source with its other files as they were committed.
+        """The problem's directory, and the source with its other files as committed.
 
         Raises:
             UsageError: the path is not `<folder>/<problem>/<author>/<file>`, there is no such problem, or the author's
@@ -75,7 +77,7 @@ class SubmittedFile:
         if team is not None and author not in team.members:
             remedy = f"use a folder of your own; members: {', '.join(team.members)}"
             raise UsageError(self.path, f"is in a folder with the name of a team, {team.name}", remedy)
-        if len(self.beside) > MAX_BESIDE:  # before git is asked for each
+        if len(self.beside) > MAX_BESIDE:  # before git reads each of them
             raise SubmissionError(self.path, f"has {len(self.beside)} files beside it", f"use at most {MAX_BESIDE}")
         files, left = (self, *self.beside), MAX_SOURCE_BYTES
         for file in files:
@@ -90,25 +92,24 @@ class SubmittedFile:
 
 
 def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
-    """The submissions that `head` adds or changes since it branched from `base`, by path; a moved file counts.
+    """The submissions that `head` adds or changes since it branched from `base`, by path; moved files are included.
 
-    The folder's own README.md is not a submission. Nor is a text next to a kernel in an author's folder: it is named
-    on stderr.
+    The README.md of the folder of submissions is none. Nor is a text file next to a kernel; it is listed on stderr.
 
     Raises:
-        UsageError: this is not a git repository, it lacks one of the two commits or their common history, or the
-            setting `submissions` is an absolute path.
+        UsageError: this is not a git repository, one of the commits or their common history is missing, or the setting
+            `submissions` is an absolute path.
     """
     folder = settings.submissions
     if folder.is_absolute():
         raise UsageError("submissions", f"{str(folder)!r} is absolute", "give a folder of the project")
     submitted, folders = [], dict[PurePosixPath, SubmittedFile | None]()
-    for path, mode, blob, status in changes(settings.root, base, head, folder.as_posix()):
-        own = PurePosixPath(path).parent
-        if len(_parts(settings, path)) == 4 and own not in folders:
+    for file in changes(settings.root, base, head, folder.as_posix()):
+        own, parts = PurePosixPath(file.path).parent, _parts(settings, file.path)
+        if len(parts) == 4 and own not in folders:
             folders[own] = _whole(settings, head, own)
-        if folders.get(own) is None and status != "D" and _parts(settings, path) != ("README.md",):
-            submitted.append(SubmittedFile(path, mode, blob))
+        if folders.get(own) is None and file.mode != _REMOVED and parts != ("README.md",):
+            submitted.append(file)
     submitted += [file for file in folders.values() if file is not None]
     texts = [file for file in submitted if _is_text_next_to_a_kernel(settings, head, file)]
     for text in texts:
@@ -125,7 +126,7 @@ def _is_text_next_to_a_kernel(settings: Settings, head: str, submitted: Submitte
 
 
 def _whole(settings: Settings, head: str, folder: PurePosixPath) -> SubmittedFile | None:
-    """The submission of several files that a folder holds; None if there is not exactly one file named like it."""
+    """The submission of several files in a folder; None unless exactly one kernel is named like the folder."""
     files = _files(settings, head, folder)
     paths = {file: PurePosixPath(file.path) for file in files}
     own = [file for file, path in paths.items() if path.stem == folder.name and path.suffix[1:] in LANGUAGES]
@@ -144,34 +145,21 @@ def _files(settings: Settings, head: str, folder: PurePosixPath) -> list[Submitt
 
 
 def _parts(settings: Settings, path: str) -> tuple[str, ...]:
-    """The parts of a path in the folder of submissions: the problem, the author, and so on."""
+    """The parts of a path below the folder of submissions: the problem, the author, and so on."""
     return PurePosixPath(path).relative_to(settings.submissions.as_posix()).parts
 
 
-_FETCH = "fetch both, with their history (git fetch --unshallow)"
+def changes(root: Path, base: str, head: str, folder: str | None = None) -> Iterator[SubmittedFile]:
+    """The files that `head` changes since it branched from `base`: in a folder of the project, with paths relative to
+    its `root`, or in the whole repository, with paths relative to its top.
 
-
-class Change(NamedTuple):
-    """A path that was added, changed or removed: its mode and blob are now those, and the status is git's letter.
-
-    A moved file is one that was removed and one that was added. A symbolic link and a submodule are one path each.
-    """
-
-    path: str
-    mode: str
-    blob: str
-    status: str
-
-
-def changes(root: Path, base: str, head: str, folder: str | None = None) -> Iterator[Change]:
-    """What `head` changes since it branched from `base`, by path: in this folder of the project, whose paths begin at
-    its `root`; or, without a folder, in the whole repository, whose paths begin at its top.
+    A moved file is a removed one and an added one. A symbolic link and a submodule are one path each.
 
     Raises:
-        UsageError: this is not a git repository, or it lacks one of the two commits or their common history.
+        UsageError: this is not a git repository, or one of the commits or their common history is missing.
     """
     for flag, commit in (("--changed", base), ("--head", head)):
-        if not commit:  # an unset variable; git would read it as HEAD, and nothing would have changed
+        if not commit:  # an unset variable: git would read it as HEAD, and find no changes
             raise UsageError(flag, "is empty", "name a commit or a branch")
     git(root, "rev-parse", "--git-dir", remedy="run it in a clone of the project")
     fixed = ("--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--ignore-submodules=none")
@@ -179,15 +167,15 @@ def changes(root: Path, base: str, head: str, folder: str | None = None) -> Iter
     raw = git(root, "diff", *fixed, relative, "--end-of-options", f"{base}...{head}", "--", *within)
     fields = raw.split(b"\0")[:-1]
     for header, name in zip(fields[::2], fields[1::2], strict=True):
-        _, mode, _, blob, status = header.decode().split(" ")
-        yield Change(name.decode("utf-8", "backslashreplace"), mode, blob, status)
+        _, mode, _, blob, _ = header.decode().split(" ")
+        yield SubmittedFile(name.decode("utf-8", "backslashreplace"), mode, blob)
 
 
 def git(directory: Path, *arguments: str, remedy: str = _FETCH) -> bytes:
-    """What git prints.
+    """The output of git.
 
     Raises:
-        UsageError: it fails, or is not there.
+        UsageError: it fails, or is not installed.
     """
     try:
         done = subprocess.run(["git", "-C", str(directory), *arguments], capture_output=True, check=False)
@@ -199,14 +187,11 @@ def git(directory: Path, *arguments: str, remedy: str = _FETCH) -> bytes:
     return done.stdout
 
 
-_NAMES = {FILE_NAME, "codeowners"}
-_SHOWN = 20
-Parts = tuple[str, ...]
-
-
 def refuse_strays(settings: Settings, base: str, head: str, author: str, *, allowed: bool) -> None:
-    """List on stderr what `head` changes since `base` outside the author's folders, and refuse it, unless it is
-    `allowed`; the record, problems, settings, others' submissions and hidden files, such as .github/, never are.
+    """List on stderr the files that `head` changes outside the author's folders, and refuse them.
+
+    With `allowed`, only those are refused that belong to the record, problems, settings or other submissions, and
+    hidden files such as .github/.
 
     Raises:
         UsageError: there is such a file, or as for `changes`.
@@ -218,8 +203,8 @@ def refuse_strays(settings: Settings, base: str, head: str, author: str, *, allo
         raise UsageError(f"{base} and {head}", what, "rebase the branch")
     own = (prefix / settings.submissions.as_posix()).parts
     strays = [path for path in found if not _is_own(PurePosixPath(path).parts, own, author)]
-    kept = [prefix / place for place in _kept(settings)]
-    refused = [path for path in strays if _is_kept(PurePosixPath(path), kept)]
+    protected = [prefix / place for place in _protected(settings)]
+    refused = [path for path in strays if _is_protected(PurePosixPath(path), protected)]
     listed = [*refused, *(path for path in strays if path not in set(refused))]
     for path in listed[:_SHOWN]:
         say(f"kernelmark: note: the branch also changes {visible(path)}")
@@ -234,16 +219,16 @@ def refuse_strays(settings: Settings, base: str, head: str, author: str, *, allo
 
 
 def _is_own(path: Parts, submissions: Parts, author: str) -> bool:
-    """Whether it is `submissions/<problem>/<author>/...`, letter by letter: a folder that differs in case is not, nor
-    is a hidden file, such as a `.gitattributes` that keeps a kernel out of a review.
+    """Whether it is `submissions/<problem>/<author>/...`, in the same case, and not a hidden file, such as a
+    `.gitattributes` that keeps a kernel out of a review.
     """
     inside = path[len(submissions) :]
     hidden = any(part.startswith(".") for part in inside)
     return path[: len(submissions)] == submissions and len(inside) > 2 and inside[1] == author and not hidden
 
 
-def _kept(settings: Settings) -> list[PurePosixPath]:
-    """The paths of the project that only its organizers may change; for the record, the whole folder around it."""
+def _protected(settings: Settings) -> list[PurePosixPath]:
+    """The paths of the project that only its organizers may change, including the whole folder around the record."""
     record = [settings.results, settings.archive, settings.board, settings.devices]
     record += [settings.board.with_name("boards")]
     record = [place if place.parent == Path() else place.parent for place in record]
@@ -251,15 +236,16 @@ def _kept(settings: Settings) -> list[PurePosixPath]:
     return [PurePosixPath(place.as_posix()) for place in places if not place.is_absolute()]
 
 
-def _is_kept(path: PurePosixPath, kept: list[PurePosixPath]) -> bool:
-    """Whether a change of this path may change one of these, on a file system that ignores case as well.
+def _is_protected(path: PurePosixPath, protected: list[PurePosixPath]) -> bool:
+    """Whether a change of this path may affect a protected one, also on a file system that ignores case.
 
-    A link or a submodule in place of a folder changes all in it.
+    A link or a submodule in place of a folder changes everything in it.
     """
     parts = _folded(path)
-    if any(part.startswith(".") for part in parts) or parts[-1] in _NAMES:
+    if any(part.startswith(".") for part in parts) or parts[-1] in _PROTECTED:
         return True
-    return any(all(mine == its for mine, its in zip(parts, _folded(place), strict=False)) for place in kept)
+    folded = map(_folded, protected)
+    return any(all(left == right for left, right in zip(parts, place, strict=False)) for place in folded)
 
 
 def _folded(path: PurePosixPath) -> Parts:

@@ -1,4 +1,4 @@
-"""Hand-ins that may be copies: reads those to compare, and makes a page of similar files, for `kernelmark similar`.
+"""Reads the submissions that `kernelmark similar` compares, and makes a page of similar files.
 
 Trusted code over untrusted sources: they are searched as text, and escaped in the page.
 """
@@ -28,9 +28,9 @@ _SAFE = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def handed_in(settings: Settings, problem: str, place: Path, *, earlier: bool = False) -> dict[GradedFile, Submission]:
-    """Read the kernels in a folder or an archive. A note on stderr says how many hand-ins have none.
+    """Read the kernels in a folder or an archive. A note on stderr says how many submissions have none.
 
-    `earlier`: they are from an earlier course, and are not compared with each other.
+    With `earlier` they are from an earlier course, and are not compared with each other.
 
     Raises:
         UsageError: the place or the problem cannot be read.
@@ -38,16 +38,16 @@ def handed_in(settings: Settings, problem: str, place: Path, *, earlier: bool = 
     loaded = problem_of(settings, problem, place, datetime.now(UTC))
     wanted = Wanted(loaded.entry, loaded.submission.file if loaded.submission else "")
     found, without = dict[GradedFile, Submission](), 0
-    for hand_in in submissions_in(place, settings.teams, wanted):
+    for submitted in submissions_in(place, settings.teams, wanted):
         try:
-            submission = hand_in.submission()
+            submission = submitted.submission()
         except UsageError:
             without += 1
             continue
-        name = GradedFile(author=hand_in.author, run="", name=hand_in.path, earlier=place.name if earlier else "")
+        name = GradedFile(author=submitted.author, run="", name=submitted.path, earlier=place.name if earlier else "")
         found[name] = submission
     if without:
-        say(f"kernelmark: note: {place}: {counted(without, 'hand-in')} without a kernel to compare")
+        say(f"kernelmark: note: {place}: {counted(without, 'submission')} without a kernel to compare")
     return found
 
 
@@ -63,7 +63,7 @@ def people(pairs: Sequence[Pair]) -> Iterator[str]:
 def page(
     title: str, pairs: Sequence[Pair], submissions: Mapping[GradedFile, Submission], base: Sequence[Submission]
 ) -> str:
-    """An HTML page with the two files of every pair side by side. Common code is highlighted, starting code is pale."""
+    """An HTML page with the files of each pair in two columns. Common code is highlighted, starting code is pale."""
     known = {shingle for start in base for shingle in shingles(start)}
     parts = [f"<h1>{html.escape(title)}</h1><p>Similarity proves nothing. Names, texts and comments do not count.</p>"]
     for pair in pairs:
@@ -79,7 +79,7 @@ def page(
 
 
 def _marked(submission: Submission, common: set[tuple[str, ...]], known: set[tuple[str, ...]]) -> str:
-    """The files of a submission in HTML: tokens in `common` sequences are highlighted, those in `known` ones pale."""
+    """The files of a submission in HTML. Tokens in `common` sequences are highlighted, those in `known` ones pale."""
     files = []
     for name, content in submission.files:
         source = content.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""The files of a folder or an archive with what people handed in, and of archives within it.
+"""The files in a folder or an archive with submissions, and in archives within it.
 
-`submissions` asks. Trusted, over files that strangers wrote: links are not followed, an archive is read in memory, and
-no file beyond what a submission may have. Nothing is extracted. Left out are hidden files, and what tools write.
+`submissions` calls it. Trusted, over files that strangers wrote: links are not followed, archives are read in memory,
+no file is read beyond the size of a submission, and nothing is extracted. Hidden files and those of tools are skipped.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from harness.languages import LANGUAGES
 from kernelmark.course.owner import Owner, own_name
 
 _MOST_FILES = 20_000
-_DEEPEST = 32  # folders below the one with all submissions; no kernel is looked for in deeper ones
-_ARCHIVE_BYTES = 8 << 20  # the most that is read of an archive which somebody handed in
+_DEEPEST = 32  # how many levels of folders are searched for kernels
+_ARCHIVE_BYTES = 8 << 20  # the most that is read of a submitted archive
 _ARCHIVE_FILES = 1_000
-_TOOLS = {"__MACOSX", "__pycache__", "venv", "node_modules"}  # folders that nobody wrote
-# What zipfile raises for an archive or a member that is damaged, encrypted, or compressed in a way that it cannot read;
-# bz2 raises an OSError without a number.
+_TOOLS = {"__MACOSX", "__pycache__", "venv", "node_modules"}  # folders that tools make
+# The exceptions of zipfile for an archive or a member that is damaged, encrypted, or compressed in an unknown way; bz2
+# raises an OSError without a number.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, NotImplementedError),
     *(ValueError, OverflowError, MemoryError),
@@ -40,14 +40,14 @@ class HandedInFile:
 
     path: PurePosixPath
     read: Callable[[int], bytes]
-    """At most so many bytes of it."""
+    """Reads at most this many bytes."""
     is_folder: bool = False
     whose: Owner | None = None
-    """Whose it is, if that is known better than by its name."""
+    """The owner, if it does not follow from the name."""
 
     @property
     def owner(self) -> Owner:
-        """Whose it is, by the name of the outermost folder or of the file unless it is known better."""
+        """The owner; by default by the name of the outermost folder, or of the file."""
         if self.whose is not None:
             return self.whose
         outermost, *inner = self.path.parts
@@ -57,8 +57,8 @@ class HandedInFile:
 
     @property
     def name(self) -> str:
-        """The name that its author gave it, without what a platform put before it and without `.txt` after `.py`; the
-        suffix is in lower case.
+        """The name that its author gave it, without the part that a platform put before it and without `.txt` after
+        `.py`; the suffix is in lower case.
         """
         own = PurePosixPath(self.path.name if len(self.path.parts) > 1 else own_name(self.path.name))
         own = PurePosixPath(own.stem) if self.is_text else own
@@ -66,14 +66,14 @@ class HandedInFile:
 
     @property
     def language(self) -> str:
-        """The language of a kernel in it, by its suffix in lower case; "" if it has none. `.py.txt` counts as `.py`."""
+        """The language by its suffix in lower case; "" if it is no kernel. `.py.txt` counts as `.py`."""
         *most, last = ["", *(suffix.lower() for suffix in self.path.suffixes)]
         suffix = most[-1] if last == ".txt" and most else last
         return suffix[1:] if suffix[1:] in LANGUAGES and not self.is_folder else ""
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a kernel that was saved as a text."""
+        """Whether it is a kernel that was saved as a text file."""
         return bool(self.language) and self.path.suffix.lower() == ".txt"
 
     @property
@@ -82,15 +82,15 @@ class HandedInFile:
 
     @property
     def has_owner(self) -> bool:
-        """Whether it belongs to an author: a text at the top, next to all submissions, may be the teacher's own."""
+        """Whether it belongs to an author. A text file next to all submissions may be the teacher's."""
         is_work = bool(self.language) or self.is_archive
         return is_work or self.is_folder or len(self.path.parts) > 1 or bool(self.owner.id)
 
     def inside(self) -> list[HandedInFile]:
-        """The files of an archive that somebody handed in; none if it is damaged or too large, or this is no archive.
+        """The files in it, if it is an archive; none if it is damaged or too large.
 
         Raises:
-            UsageError: it cannot be read, through no fault of its author.
+            UsageError: it cannot be read, which is not the author's fault.
         """
         if not self.is_archive:
             return []
@@ -114,7 +114,7 @@ class HandedInFile:
 
 
 def files_in(place: Path) -> list[HandedInFile]:
-    """The files and the empty folders in a folder or a zip archive; of hidden ones, only the folders `.git` of clones.
+    """The files and the empty folders in a folder or a zip archive, without hidden ones except for `.git` of clones.
 
     Raises:
         UsageError: it is neither, cannot be read, or holds too many files.
@@ -143,11 +143,11 @@ def _files(place: Path) -> Iterator[HandedInFile]:
     except (OSError, *_DAMAGE) as error:
         why = getattr(error, "strerror", None) or "is not a zip archive"
         raise UsageError(str(place), f"cannot be read ({why})", "name a folder, or a zip archive") from None
-    members = [one for one in members if not _ignored(path := PurePosixPath(one.filename)) or path.name == ".git"]
-    if len(members) > _MOST_FILES:
+    paths = [(member, PurePosixPath(member.filename)) for member in members]
+    paths = [(member, path) for member, path in paths if not _ignored(path) or path.name == ".git"]
+    if len(paths) > _MOST_FILES:
         raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
-    for member in members:
-        path = PurePosixPath(member.filename)
+    for member, path in paths:
         if path.parts:
             yield HandedInFile(path, partial(_member, archive, member), is_folder=member.is_dir())
 
@@ -183,7 +183,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> by
         with archive.open(member) as opened:
             return opened.read(limit)
     except (OSError, *_DAMAGE) as error:
-        if isinstance(error, OSError) and error.errno:  # of the archive, not of what one author put into it
+        if isinstance(error, OSError) and error.errno:  # the archive cannot be read, rather than this member
             raise UsageError(str(archive.filename), f"cannot be read ({error.strerror})") from None
         remedy = "hand it in again, not compressed or encrypted"
         raise SubmissionError(member.filename, f"cannot be read from the archive ({error})", remedy) from None

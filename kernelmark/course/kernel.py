@@ -1,6 +1,6 @@
-"""Which of the files that somebody handed in is the kernel, and which others it uses.
+"""Finds the kernel among the files of an author, and the other files that it uses.
 
-`submissions` asks. Trusted, over sources that strangers wrote: they are searched as text, and never run.
+`submissions` calls it. Trusted, over sources that strangers wrote: they are searched as text, and never run.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES
 from kernelmark.course.files import HandedInFile
 from kernelmark.text.terminal import visible
 
-_SHOWN = 4  # files that a message names
+_SHOWN = 4  # how many files a message names
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_MOST_KERNELS = MAX_BESIDE + 1  # that are read to find the one to grade
+_MOST_KERNELS = MAX_BESIDE + 1  # how many files are read to find the kernel
 
 
 class Wanted(NamedTuple):
-    """What a kernel defines, and how its file should be called; either may be empty."""
+    """The entry that a kernel defines, and the name that its file should have; either may be empty."""
 
     entry: str = ""
     file: str = ""
@@ -33,7 +33,7 @@ ANY = Wanted()
 
 
 class ChosenKernel(NamedTuple):
-    """The file to grade with its source, the files that it includes or imports, and what the author should know."""
+    """The file to grade with its source, the files that it includes or imports, and remarks for the author."""
 
     file: HandedInFile
     source: bytes
@@ -42,12 +42,12 @@ class ChosenKernel(NamedTuple):
 
 
 def chosen(author: str, files: Sequence[HandedInFile], wanted: Wanted) -> ChosenKernel:
-    """The kernel among an author's files: the one that is called as is wanted, or else the only one, or else the only
-    one that defines the entry.
+    """The kernel among an author's files: the one with the wanted name, or else the only one, or else the only one that
+    defines the entry.
 
     Raises:
-        SubmissionError: there is none, or it is not known which of several is meant; or a file is damaged.
-        UsageError: a file cannot be read, through no fault of its author.
+        SubmissionError: there is none, or more than one could be meant; or a file is damaged.
+        UsageError: a file cannot be read, which is not the author's fault.
     """
     kernels = [file for file in files if file.language]
     kernels = [file for file in kernels if not file.is_text] or kernels
@@ -104,7 +104,7 @@ def _text(file: HandedInFile) -> tuple[bytes, list[str]]:
 
 
 def _defines(file: HandedInFile, entry: str) -> bool:
-    """Whether a source seems to define the entry; in a compiled one, the name may be followed by that of a dtype."""
+    """Whether a source seems to define the entry. In a compiled language its name may end in a dtype."""
     name = re.escape(entry.encode())
     python = rb"^(?:(?:async[ \t]+)?def|class)[ \t]+%b\b|^%b[ \t]*[:=][^=]" % (name, name)
     compiled = rb"\b%b(?:_\w+)?[ \t\r\n]*\(" % name
@@ -116,7 +116,7 @@ def _defines(file: HandedInFile, entry: str) -> bool:
 
 
 def _used(kernel: HandedInFile, source: bytes, files: Sequence[HandedInFile]) -> dict[str, bytes]:
-    """The files of the kernel's folder that it includes or imports, or those do, by name."""
+    """The files in the kernel's folder that it includes or imports, directly or through others, by name."""
     suffixes = LANGUAGES[kernel.language].extra_files
     near = {file.name: file for file in files if file.path.parent == kernel.path.parent and file is not kernel}
     near = {name: file for name, file in near.items() if name.rpartition(".")[2] in suffixes}

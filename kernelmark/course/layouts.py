@@ -1,8 +1,8 @@
-"""How a platform lays out what was handed in: whose each file is, where its name alone does not say it.
+"""Finds the owner of files for which that needs more than their own names.
 
-`submissions` asks. Trusted, over names that strangers chose. What Moodle and Canvas append is read from single names by
-`owner`; here is what needs all of them: the list of Gradescope, attempts on Blackboard, clones of GitHub Classroom, and
-groups of Moodle. `submissions` refuses what fits nothing.
+`submissions` calls it. Trusted, over names that strangers chose. `owner` reads what Moodle and Canvas append to single
+names. This module handles the submission list of Gradescope, attempts on Blackboard, clones of GitHub Classroom, and
+groups of Moodle. `submissions` refuses all other layouts.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from leaderboard.record.teams import Teams
 _GRADESCOPE = "submission_metadata.yml"
 _SUBMITTED = re.compile(r"(submission_\d+):")
 _SUBMITTER = re.compile(r" *(?P<first>- )?:(?P<key>name|sid|email):(?P<value>.*)")
-_CLASSROOM = "-submissions"  # what GitHub Classroom appends to an assignment, for the folder with the clones
+_CLASSROOM = "-submissions"  # GitHub Classroom appends this to the assignment, to name the folder with the clones
 _SHOWN = 3
 
 
 def arranged(files: list[HandedInFile], folder: str, roster: Roster, teams: Teams) -> tuple[list[HandedInFile], Roster]:
-    """The files without the folders around all of them, each with its owner, and the people of the roster with those
-    whom a platform names besides. `folder` is the name of what holds the files.
+    """Remove the folders that contain all files, and set the owner of each file.
+
+    `folder` is the name of the folder or archive. Returns the files and the roster, with the people whom the platform
+    names in addition.
     """
     while (unwrapped := _unwrapped(files)) is not None:
         folder, files = unwrapped
@@ -43,7 +45,7 @@ def arranged(files: list[HandedInFile], folder: str, roster: Roster, teams: Team
 
 
 def _unwrapped(files: list[HandedInFile]) -> tuple[str, list[HandedInFile]] | None:
-    """The one folder that everything is in, and the files in it; None if there is no such folder."""
+    """The folder that contains everything, and the files in it; None if there is no such folder."""
     tops = {file.path.parts[0] for file in files if len(file.path.parts) > 1 or file.language or file.is_archive}
     wrapper = next(iter(tops), "")
     is_clone = any(file.path == PurePosixPath(wrapper, ".git") for file in files)
@@ -62,19 +64,19 @@ def _unwrapped(files: list[HandedInFile]) -> tuple[str, list[HandedInFile]] | No
 
 
 def _submitters(sheet: HandedInFile) -> dict[str, list[Owner]]:
-    """Who handed in each of Gradescope's folders; read by lines, since its YAML has no more than this shape."""
+    """The submitters of each of Gradescope's folders. Its YAML always has this shape, so it is read line by line."""
     found: dict[str, list[Owner]] = {}
     own: list[Owner] = []
     for line in sheet.read(outside.TEXT_BYTES).decode(errors="replace").splitlines():
         if start := _SUBMITTED.match(line):
             own = found.setdefault(start[1], [])
-        elif said := _SUBMITTER.fullmatch(line):
-            value = said["value"].strip().strip("'\"")
-            if said["first"]:
+        elif field := _SUBMITTER.fullmatch(line):
+            value = field["value"].strip().strip("'\"")
+            if field["first"]:
                 own.append(Owner(""))
-            if own and said["key"] == "name":
+            if own and field["key"] == "name":
                 own[-1] = replace(own[-1], name=value)
-            elif own and value and (said["key"] == "sid" or not own[-1].id):
+            elif own and value and (field["key"] == "sid" or not own[-1].id):
                 own[-1] = replace(own[-1], id=value)
     return found
 
@@ -82,22 +84,22 @@ def _submitters(sheet: HandedInFile) -> dict[str, list[Owner]]:
 def _of_gradescope(
     files: list[HandedInFile], submitters: dict[str, list[Owner]], roster: Roster, teams: Teams
 ) -> tuple[list[HandedInFile], Roster]:
-    """The files with those who handed them in, and the roster with the groups in which they did, each as a team."""
+    """The files with their submitters, and the roster with each group of submitters as a team."""
     whose = {folder: owners[0] for folder, owners in submitters.items() if owners}
     authors = authors_of(owner for owners in submitters.values() for owner in owners)
     grouped: dict[str, Person] = {}
     for folder, owners in submitters.items():
         members = [roster.of(owner) or Person(authors[owner], owner) for owner in owners]
-        alone = not any(one.team or teams.of(one.author) or one.author in grouped for one in members)
-        if len(members) > 1 and alone:
-            grouped |= {one.author: replace(one, team=folder) for one in members}
+        in_team = any(member.team or teams.of(member.author) or member.author in grouped for member in members)
+        if len(members) > 1 and not in_team:
+            grouped |= {member.author: replace(member, team=folder) for member in members}
     known = [grouped.pop(person.author, person) for person in roster.people]
     owned = [replace(file, whose=whose.get(file.path.parts[0])) for file in files]
     return owned, Roster((*known, *grouped.values()))
 
 
 def _of_classroom(files: list[HandedInFile], clones: list[str], folder: str) -> list[HandedInFile]:
-    """Each clone is called like the assignment and the account."""
+    """Set the owners of clones, whose names are the assignment's name and the account."""
     names = [name for name in clones if not Owner.of(name, is_folder=True).id]
     prefix = folder.removesuffix(_CLASSROOM) + "-" if folder.endswith(_CLASSROOM) else ""
     if not prefix and len(names) > 1:
@@ -111,7 +113,7 @@ def _of_classroom(files: list[HandedInFile], clones: list[str], folder: str) -> 
 
 
 def _newest(files: list[HandedInFile]) -> list[HandedInFile]:
-    """Of several attempts on Blackboard the last that was handed in."""
+    """Keep only the newest of several attempts on Blackboard."""
     last: dict[str, str] = {}
     for file in files:
         when = attempt(file.path.name)
@@ -123,7 +125,7 @@ def _newest(files: list[HandedInFile]) -> list[HandedInFile]:
 
 
 def _without_groups(files: list[HandedInFile]) -> list[HandedInFile]:
-    """Moodle's names without the group that it puts before them: `Group A-Ada Lovelace_31415_…`."""
+    """Remove the group that Moodle puts before names: `Group A-Ada Lovelace_31415_…`."""
     owners = {file.owner for file in files if file.owner.by_moodle}
     groups = Counter(owner.name.partition("-")[0] for owner in owners if "-" in owner.name)
     if not owners or sum(groups.values()) < len(owners) or min(groups.values()) < 2:

@@ -1,4 +1,4 @@
-"""What was handed in, before it is graded: `kernelmark grade PROBLEM HANDINS --list`. Trusted; grades nothing."""
+"""Lists submissions without grading them: `kernelmark grade PROBLEM HANDINS --list`. Trusted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kernelmark.text.terminal import columns, counted, visible
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
-    from kernelmark.course.marked import Marked
+    from kernelmark.course.mark import Mark
 
 _HEAD = ("author", "id", "name", "kernel", "handed in", "note")
 
 
 class HandInDocument(TypedDict):
-    """What one author handed in; of who handed in nothing, the file is empty."""
+    """What one author submitted; the file is empty if that is nothing."""
 
     author: str
     id: str
@@ -34,27 +34,18 @@ class HandInDocument(TypedDict):
     note: str
 
 
-def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], absent: Sequence[Marked], form: str) -> None:
-    """Print who was found, as whom, with which file and when, why a submission cannot be graded, and who is absent."""
-    found = [_document(hand_in, delay) for hand_in, delay in submitted]
-    left = sum(not document["gradable"] for document in found)
-    for one in absent:
-        found.append(
-            {
-                "author": one.author,
-                "id": one.id,
-                "name": one.name,
-                "team": one.team,
-                "file": "",
-                "beside": [],
-                "handed_in": "",
-                "late_days": None,
-                "gradable": False,
-                "note": one.graded.message,
-            }
-        )
-    total = f"{counted(len(submitted), 'submission')}, {left} of which cannot be graded"
-    print_as(form, "handins", found, [*columns([_row(one) for one in found], head=_HEAD, prose=True), "", total])
+def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], absent: Sequence[Mark], form: str) -> None:
+    """Print each author with files, times and the reason if they cannot be graded; then those who submitted nothing."""
+    found = [_document(submission, delay) for submission, delay in submitted]
+    total = f"{counted(len(submitted), 'submission')}, {sum(not document['gradable'] for document in found)}"
+    for mark in absent:
+        empty = HandInDocument(
+            author=mark.author, id=mark.id, name=mark.name, team=mark.team, file="", beside=[], handed_in="",
+            late_days=None, gradable=False, note=mark.graded.message,
+        )  # fmt: skip
+        found.append(empty)
+    rows = [_row(document) for document in found]
+    print_as(form, "handins", found, [*columns(rows, head=_HEAD, prose=True), "", f"{total} of which cannot be graded"])
 
 
 def _document(submitted: CourseSubmission, delay: Delay | None) -> HandInDocument:
@@ -77,8 +68,10 @@ def _document(submitted: CourseSubmission, delay: Delay | None) -> HandInDocumen
     }
 
 
-def _row(one: HandInDocument) -> tuple[str, ...]:
-    team = f"{one['team']} ({one['author']})" if one["team"] else one["author"]
-    file = " with ".join(filter(None, (one["file"].partition("/")[2] or one["file"], ", ".join(one["beside"]))))
-    late = f", {counted(one['late_days'], 'day')} late" if one["late_days"] else ""
-    return tuple(map(visible, (team, one["id"], one["name"], file, one["handed_in"] + late, one["note"])))
+def _row(document: HandInDocument) -> tuple[str, ...]:
+    author = f"{document['team']} ({document['author']})" if document["team"] else document["author"]
+    kernel = document["file"].partition("/")[2] or document["file"]
+    files = " with ".join(filter(None, (kernel, ", ".join(document["beside"]))))
+    late = f", {counted(document['late_days'], 'day')} late" if document["late_days"] else ""
+    cells = (author, document["id"], document["name"], files, document["handed_in"] + late, document["note"])
+    return tuple(map(visible, cells))

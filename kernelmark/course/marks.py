@@ -1,4 +1,4 @@
-"""Writes the files about several gradings: the table of marks, feedback to authors, and reports. Trusted."""
+"""Writes the files about the gradings of a command: the table of marks, feedback to authors, and reports. Trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.problem.schedule import shown
-from kernelmark.course.marked import Marked, numbers_of, why_ungraded
+from kernelmark.course.mark import Mark, numbers_of, why_ungraded
 from kernelmark.course.platforms import RESULTS, PlatformForms
 from kernelmark.course.points import total
 from kernelmark.course.report import GradingResult, junit, summary
@@ -28,33 +28,33 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def table(results: Iterable[Marked]) -> str:
-    """CSV with a row for each author. Only accepted kernels have times, in ns, and a speedup, over the first baseline.
+def table(marks: Iterable[Mark]) -> str:
+    """CSV with a row for each author. Only accepted kernels have times, in ns, and a speedup over the first baseline.
     If such a kernel has no rank, the message says why.
 
-    `factor` is empty if nothing was graded, and if the problem takes nothing that late.
+    `factor` is empty if nothing was graded, or the problem accepts nothing that late.
     """
     rows: list[Sequence[object]] = [COLUMNS]
-    for one in results:
-        numbers, run = numbers_of(one.graded)
-        whose = (one.author, one.id, one.name, one.team, one.graded.path)
-        late = _late(one.delay, one.graded)
-        rows.append((*whose, *late, one.graded.outcome, *numbers, one.points, run, one.message))
+    for mark in marks:
+        numbers, run = numbers_of(mark.graded)
+        author = (mark.author, mark.id, mark.name, mark.team, mark.graded.path)
+        late = _late(mark.delay, mark.graded)
+        rows.append((*author, *late, mark.graded.outcome, *numbers, mark.points, run, mark.message))
     return spreadsheet.table(rows)
 
 
-def feedback(result: Marked) -> str:
+def feedback(mark: Mark) -> str:
     """The text for an author. It shows only the outcome of hidden tests, and no advice for the person who grades."""
-    graded = result.graded
+    graded = mark.graded
     lines = [visible(graded.path)] if graded.path else []
     if graded.verdict is not None:
         lines += show.verdict(graded.verdict, graded.table, record=graded.recorded, for_author=True)
     else:
-        lines.append(f"not graded: {why_ungraded(result)}")
-    lines += [labelled("note", remark) for remark in result.remarks]
-    if result.delay is not None and result.delay.days:
-        lines.append(labelled("handed in", f"{shown(result.delay.handed_in)}, {result.delay}"))
-    if parts := result.parts:
+        lines.append(f"not graded: {why_ungraded(mark)}")
+    lines += [labelled("note", remark) for remark in mark.remarks]
+    if mark.delay is not None and mark.delay.days:
+        lines.append(labelled("handed in", f"{shown(mark.delay.handed_in)}, {mark.delay}"))
+    if parts := mark.parts:
         lines.append(labelled("points", f"{total(parts)} ({', '.join(f'{part.what} {part}' for part in parts)})"))
     return "\n".join(lines) + "\n"
 
@@ -68,7 +68,7 @@ def _late(delay: Delay | None, graded: GradingResult) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class Reports:
-    """The paths of the reports; None: it is not written. `feedback` is a folder with a file for each author."""
+    """The paths of the reports; None: not written. `feedback` is a folder with a file for each author."""
 
     summary: Path | None = None
     junit: Path | None = None
@@ -77,34 +77,34 @@ class Reports:
     forms: PlatformForms = field(default_factory=PlatformForms)
 
     def refuse_unwritable(self) -> None:
-        """Check, before gradings spend their time, that the reports can be written.
+        """Check before the gradings that the reports can be written.
 
         Raises:
-            UsageError: one cannot.
+            UsageError: one cannot be written.
         """
         for path in filter(None, (self.summary, self.junit, self.marks, self.feedback)):
             if folder := unwritable(path.absolute()):
                 raise UsageError(str(path), f"cannot be written in {folder}", "name another place")
 
-    def keep(self, marked: Sequence[Marked], new: Sequence[Marked]) -> None:
+    def keep(self, marks: Sequence[Mark], new: Sequence[Mark]) -> None:
         """Write all marks so far and the feedback about `new` ones, so that nothing is lost if the command is killed.
-        Errors are ignored here: `write` meets and reports them at the end.
+        Errors are ignored here, since `write` reports them at the end.
         """
         with contextlib.suppress(UsageError):
             if self.marks is not None and new:
-                write(self.marks, _csv(marked))
+                write(self.marks, _csv(marks))
             for path, content in self._feedback_files(new):
                 write(path, content)
 
-    def write(self, every: Sequence[GradingResult], marked: Sequence[Marked], noun: str) -> None:
-        """Write all reports. Says on stderr how many of each outcome there are, and what was written.
+    def write(self, results: Sequence[GradingResult], marks: Sequence[Mark], noun: str) -> None:
+        """Write all reports. Says on stderr how many results have each outcome, and what was written.
 
         Raises:
             UsageError: a file cannot be written; the others are.
         """
         written, failed = [], None
-        files = ((self.marks, _csv(marked)), (self.summary, summary(every).encode()), (self.junit, junit(every)))
-        for path, content in (*files, *self.forms.files(marked)):
+        files = ((self.marks, _csv(marks)), (self.summary, summary(results).encode()), (self.junit, junit(results)))
+        for path, content in (*files, *self.forms.files(marks)):
             if path is not None:
                 try:
                     write(path, content)
@@ -112,35 +112,35 @@ class Reports:
                 except UsageError as error:
                     failed = error
         try:
-            for path, content in self._feedback_files(marked):
+            for path, content in self._feedback_files(marks):
                 write(path, content)
-            written += [f"{counted(len(marked), 'file')} in {self.feedback}/"] if self.feedback else []
-            gradescope, with_points = self.forms.gradescope, sum(bool(one.parts) for one in marked)
+            written += [f"{counted(len(marks), 'file')} in {self.feedback}/"] if self.feedback else []
+            gradescope, with_points = self.forms.gradescope, sum(bool(mark.parts) for mark in marks)
             written += [f"{counted(with_points, 'file')} in {gradescope}/"] if gradescope else []
         except UsageError as error:
             failed = error
-        if every:
-            counts = Counter(f"{one.outcome} but not recorded" if one.lost else one.outcome for one in every)
+        if results:
+            counts = Counter(f"{result.outcome}{' but not recorded' * result.lost}" for result in results)
             outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-            say(f"{counted(len(every), noun)}: {outcomes}")
+            say(f"{counted(len(results), noun)}: {outcomes}")
         if written:
             *most, last = map(visible, written)
             say(f"wrote {', '.join(most)} and {last}" if most else f"wrote {last}")
         if failed:
             raise failed
 
-    def _feedback_files(self, marked: Sequence[Marked]) -> Iterator[tuple[Path, bytes]]:
+    def _feedback_files(self, marks: Sequence[Mark]) -> Iterator[tuple[Path, bytes]]:
         if self.feedback is not None:
-            for one in marked:
-                yield self.feedback / one.feedback_file, feedback(one).encode()
+            for mark in marks:
+                yield self.feedback / mark.feedback_file, feedback(mark).encode()
 
 
-def _csv(marked: Sequence[Marked]) -> bytes:
-    return spreadsheet.encoded(table(marked))
+def _csv(marks: Sequence[Mark]) -> bytes:
+    return spreadsheet.encoded(table(marks))
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole, in place of an older one.
+    """Write a file atomically, replacing an older one.
 
     Raises:
         UsageError: it cannot be written.

@@ -1,8 +1,8 @@
-"""Whose submission a folder or file is, by its name on a learning platform or elsewhere, and whom a sheet's row means.
+"""The owner of a folder or file by its name, for example on a learning platform, and the person in a row of a sheet.
 
-`submissions` and `moments` ask. Trusted, over names that strangers chose. Moodle and Canvas append the owner's id, and
-Canvas whether it came late: `Ada Lovelace_31415_assignsubmission_file`, `lovelaceada_LATE_31415_92653_softmax.py`. On
-Blackboard the account follows the assignment: `Homework 1_ada_attempt_2026-11-30-23-50-11_softmax.py`.
+Trusted, over names that strangers chose. Moodle and Canvas append the owner's id, and Canvas also whether it was late:
+`Ada Lovelace_31415_assignsubmission_file`, `lovelaceada_LATE_31415_92653_softmax.py`. On Blackboard the account follows
+the assignment: `Homework 1_ada_attempt_2026-11-30-23-50-11_softmax.py`.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from kernelmark.project.settings import name_from
 
 _MOODLE = re.compile(r"(?P<late>)_(?P<id>\d+)_assignsubmission_", re.ASCII)
 _CANVAS = re.compile(r"(?P<late>_LATE)?_(?P<id>\d+)_\d+_", re.ASCII)  # the owner's id, the file's id, the file's name
-# The account after the assignment, when it was handed in, and the file's name, which the text of an attempt lacks.
+# The account after the assignment, the time, and the file's name, which is absent for the text of an attempt.
 _BLACKBOARD = re.compile(r"_(?P<id>[^_]+)_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_|\.txt$|$)", re.ASCII)
 _NAMES = ("name", "full name", "student", "student name", "user name")  # columns of sheets
 _IDS = ("id", "identifier", "sid", "user id", "user_id")
-_PARTICIPANT = "Participant "  # what Moodle's worksheet puts before an id
-_LONGEST_FILE = 255  # bytes in the name of a file
+_PARTICIPANT = "Participant "  # Moodle's worksheet has this before an id
+_LONGEST_FILE = 255  # the most bytes in the name of a file
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who handed something in: the name and the id that the platform has; the id is empty if the name holds none."""
+    """A person's name and id on the platform; the id is empty if it is unknown."""
 
     name: str
     id: str = ""
     marked_late: bool = False
-    """Whether the platform says in the name that it came late, as Canvas does."""
+    """Whether the platform marked the submission as late in its name, as Canvas does."""
     by_moodle: bool = False
-    """Whether the name is one that Moodle made, which takes feedback back by such names."""
+    """Whether Moodle made the name. It imports feedback from files with such names."""
     ids: tuple[str, ...] = ()
-    """The ids of several people, which the name holds: it cannot be known whose it is."""
+    """The ids of several people, if the name contains more than one: then the owner is unknown."""
 
     @classmethod
     def of(cls, text: str, *, is_folder: bool = False) -> Owner:
-        """The owner of a folder with this name, or of a file with this name less its suffix.
+        """The owner of a folder with this name, or of a file with this name without its suffix.
 
-        What the platform appends comes last in a folder's name, after the name that a student has there. In a file's
-        it stands between that name and the one that the student gave the file: either may look like it.
+        A platform appends its part to the name of a folder, after the student's name. In the name of a file it is
+        between the student's name and the name of the student's file; either may look like such a part.
         """
         moodle = list(_MOODLE.finditer(text))
         canvas = _CANVAS.search(text)
         if is_folder and moodle:
             found = moodle[-1]
         else:
-            matches = [*moodle, *(one for one in (canvas, _BLACKBOARD.search(text)) if one)]
+            matches = [*moodle, *filter(None, (canvas, _BLACKBOARD.search(text)))]
             if not matches:
                 return cls(text)
             found = min(matches, key=lambda match: match.start())
@@ -63,53 +63,52 @@ class Owner:
 
     @property
     def feedback_file(self) -> str:
-        """The name by which Moodle knows whose feedback a file is; empty if it made no name, or none that a file may
-        have."""
+        """The file name by which Moodle recognizes feedback; empty if Moodle did not make the owner's name, or the file
+        name is not valid.
+        """
         name = f"{self.name}_{self.id}_assignfeedback_file_feedback.txt"
         usable = self.by_moodle and name.isprintable() and len(name.encode()) <= _LONGEST_FILE
         return name if usable else ""
 
     @property
     def author(self) -> str:
-        """The name reduced to one that an author may have; the id, or else a part of a hash, if nothing is left."""
+        """The name reduced to a valid author's name; if nothing is left, the id or a part of a hash."""
         name = unicodedata.normalize("NFC", self.name.strip())
         digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
         return name_from(name) or name_from(self.id) or (f"author-{digest[:8]}" if name else "anonymous")
 
     @property
     def author_with_id(self) -> str:
-        """The author's name if others have the same."""
+        """The author's name with the id, for use if others have the same name."""
         return name_from(f"{self.author[:40]}-{self.id}") if self.id not in ("", self.author) else self.author
 
 
 def whose(cells: Mapping[str, str]) -> tuple[str, Owner]:
-    """Whom a row of a sheet is about: the name on the board, if it says so, and the name and the id as the platform
-    has them.
-    """
+    """The person in a row of a sheet: the author's name, if there is one, and the name and id on the platform."""
     name, own_id = (next((cells[key] for key in keys if cells.get(key)), "") for keys in (_NAMES, _IDS))
     name = name or f"{cells.get('first name', '')} {cells.get('last name', '')}".strip()
     return cells.get("author", ""), Owner(name, own_id.removeprefix(_PARTICIPANT))
 
 
 def own_name(text: str) -> str:
-    """The name that a student gave a file, without what a platform put before it."""
+    """The name that a student gave a file, without the part that a platform put before it."""
     matches = [found for pattern in (_MOODLE, _CANVAS, _BLACKBOARD) if (found := pattern.search(text))]
     first = min(matches, key=lambda match: match.start(), default=None)
     return text if first is None else text[first.end() :].removeprefix("file_") or text
 
 
 def attempt(text: str) -> str:
-    """When a file was handed in on Blackboard, by its name; "" if it is from elsewhere."""
+    """When a file was submitted on Blackboard, by its name; "" for other files."""
     found = _BLACKBOARD.search(text)
     return found["when"] if found else ""
 
 
 def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Owner, str]:
-    """Each owner's name as an author; owners with different ids are different authors, and no one with an id has the
-    name of one of these teams.
+    """The author's name of each owner. Owners with different ids are different authors, and nobody with an id gets the
+    name of a team.
 
-    A name with an id belongs to the person who has this id on the platform: someone else of that name gets a part of a
-    hash in addition, and all others keep their names.
+    A name that ends in an id belongs to the person with this id on the platform. Somebody else with this name gets a
+    part of a hash in addition; all others keep their names.
     """
     ids: dict[str, set[str]] = {name: {""} for name in teams}
     every = set(owners)
@@ -118,12 +117,12 @@ def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Own
     authors = {owner: owner.author if len(ids[owner.author]) == 1 else owner.author_with_id for owner in every}
     by_id = {author: owner.id for owner, author in authors.items() if author != owner.author or author == owner.id}
     return {
-        owner: author if by_id.get(author, owner.id) == owner.id else told_apart(owner, author)
+        owner: author if by_id.get(author, owner.id) == owner.id else with_hash(owner, author)
         for owner, author in authors.items()
     }
 
 
-def told_apart(owner: Owner, author: str) -> str:
-    """The name of an owner whose name as an author is that of somebody else."""
+def with_hash(owner: Owner, author: str) -> str:
+    """A unique author's name, for an owner whose own one belongs to somebody else."""
     digest = hashlib.sha256(f"{owner.name}_{owner.id}".encode(errors="surrogatepass")).hexdigest()
     return f"{author[:50]}-{digest[:8]}"

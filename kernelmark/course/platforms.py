@@ -1,7 +1,7 @@
 """Marks in the file formats of learning platforms: Moodle's worksheet, Canvas's gradebook, Gradescope's results.
 
 `marks` writes the files. Trusted code over untrusted names and messages. Moodle and Canvas import only sheets with the
-columns and the ids of people that they exported. So such a sheet is read, and a copy of it is filled in.
+columns and the ids that they exported, so such a sheet is read, and a copy of it is filled in.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kernelmark.text.terminal import counted, say, visible
 
 if TYPE_CHECKING:
     from harness.problem import Problem
-    from kernelmark.course.marked import Marked
+    from kernelmark.course.mark import Mark
     from kernelmark.course.points import Marking
 
-_ASSIGNMENT = re.compile(r"(?P<name>.*) \(\d+\)")  # Canvas heads a column of points with the assignment and its id
-_SHOWN = 3  # names in a note
+_ASSIGNMENT = re.compile(r"(?P<name>.*) \(\d+\)")  # Canvas names a column of points by the assignment and its id
+_SHOWN = 3  # how many names a note has
 RESULTS = "results.json"
 
 
@@ -40,11 +40,11 @@ class Gradebook:
 
     @classmethod
     def read(cls, path: Path, problem: Problem, column: str | None = None) -> Gradebook:
-        """Read a sheet. `column` is the name of the assignment in Canvas. By default it is the problem's title or slug,
-        or else the only assignment in the sheet.
+        """Read a sheet. `column` is the name of the assignment in Canvas, by default the problem's title or slug, or
+        else the only assignment in the sheet.
 
         Raises:
-            UsageError: it is no sheet of Moodle or Canvas, or it is not known which assignment is meant.
+            UsageError: it is no sheet of Moodle or Canvas, or more than one assignment could be meant.
         """
         sheet = spreadsheet.raw(path)
         names = [name.strip().casefold() for name in sheet.rows[0]] if sheet.rows else []
@@ -69,20 +69,21 @@ class Gradebook:
         """Where the filled copy is written: next to the sheet, as `NAME.filled.csv`."""
         return self.path.with_suffix(f".filled{self.path.suffix}")
 
-    def filled(self, marked: Sequence[Marked]) -> bytes:
-        """The sheet with the points of everyone who has points, and with their marks in words if it has a column for
-        comments. Everything else stays as it is. A note on stderr names authors with points who have no row.
+    def filled(self, marks: Sequence[Mark]) -> bytes:
+        """The sheet with everyone's points, and with marks in words if it has a column for comments. All other cells
+        stay as they are. A note on stderr names authors with points who have no row.
         """
         head, *rows = self.sheet.rows
-        by_key: dict[str, list[Marked]] = {}
-        for one in marked:
-            for key in {one.id, one.author} - {""}:
-                by_key.setdefault(key, []).append(one)
+        by_key: dict[str, list[Mark]] = {}
+        for mark in marks:
+            for key in {mark.id, mark.author} - {""}:
+                by_key.setdefault(key, []).append(mark)
         taken, written = set[str](), [head]
         for row in rows:
             _, owner = whose(spreadsheet.cells(head, row))
             same_key = by_key.get(owner.id) or by_key.get(owner.author_with_id) or by_key.get(owner.author) or []
-            matching = [one for one in same_key if one.points and not (owner.id and one.id and owner.id != one.id)]
+            same_person = [mark for mark in same_key if not (owner.id and mark.id and owner.id != mark.id)]
+            matching = [mark for mark in same_person if mark.points]
             if len(matching) == 1 and (owner.id or owner.name) and len(row) > self.points:
                 row = [*row]
                 row[self.points] = matching[0].points
@@ -90,15 +91,15 @@ class Gradebook:
                     row[self.comment] = matching[0].words
                 taken.add(matching[0].author)
             written.append(row)
-        left = [one.author for one in marked if one.points and one.author not in taken]
-        if left:
-            some = ", ".join(left[:_SHOWN]) + (" …" if len(left) > _SHOWN else "")
-            say(f"kernelmark: note: {self.path} has no row for {counted(len(left), 'author')} with points: {some}")
+        missing = [mark.author for mark in marks if mark.points and mark.author not in taken]
+        if missing:
+            some = ", ".join(missing[:_SHOWN]) + (" …" if len(missing) > _SHOWN else "")
+            say(f"kernelmark: note: {self.path} has no row for {counted(len(missing), 'author')} with points: {some}")
         return spreadsheet.encoded(spreadsheet.joined(written, separator=self.sheet.separator))
 
 
 class PlatformForms(NamedTuple):
-    """Which files are written for platforms; None: no filled sheet, or no folder of Gradescope's results."""
+    """The files to write for platforms: a sheet to fill, and the folder for Gradescope's results; None: not written."""
 
     gradebook: Gradebook | None = None
     gradescope: Path | None = None
@@ -107,10 +108,10 @@ class PlatformForms(NamedTuple):
     def read(
         cls, marking: Marking | None, gradebook: Path | None, gradescope: Path | None, column: str | None
     ) -> PlatformForms:
-        """Read what the options of a command name.
+        """Read the sheet that the options of a command name.
 
         Raises:
-            UsageError: they do not go together, no rule gives points, or as for `Gradebook.read`.
+            UsageError: the options contradict each other, no rule gives points, or as for `Gradebook.read`.
         """
         if column is not None and gradebook is None:
             raise UsageError("--column", "goes with --gradebook", "name the sheet")
@@ -121,19 +122,19 @@ class PlatformForms(NamedTuple):
             return cls()
         return cls(Gradebook.read(gradebook, marking.problem, column) if gradebook else None, gradescope)
 
-    def files(self, marked: Sequence[Marked]) -> Iterator[tuple[Path, bytes]]:
-        """The paths of the files to write, with their contents."""
+    def files(self, marks: Sequence[Mark]) -> Iterator[tuple[Path, bytes]]:
+        """The paths and contents of the files to write."""
         if self.gradebook is not None:
-            yield self.gradebook.filled_path, self.gradebook.filled(marked)
-        for one in marked if self.gradescope is not None else ():
-            assert self.gradescope is not None
-            if one.parts:
-                yield self.gradescope / one.author / RESULTS, results(one)
+            yield self.gradebook.filled_path, self.gradebook.filled(marks)
+        if self.gradescope is not None:
+            for mark in marks:
+                if mark.parts:
+                    yield self.gradescope / mark.author / RESULTS, results(mark)
 
 
-def results(one: Marked) -> bytes:
-    """Gradescope's `results.json` for an author who has points; each part of the mark is one of its tests."""
-    tests = [{"name": part.what, "score": round(part.points, 4), "max_score": part.most} for part in one.parts]
-    score = round(total(one.parts).points, 4)
-    document = {"score": score, "output": one.words, "output_format": "text", "tests": tests}
+def results(mark: Mark) -> bytes:
+    """Gradescope's `results.json` for an author with points; each part of the mark is shown as a test."""
+    tests = [{"name": part.what, "score": round(part.points, 4), "max_score": part.most} for part in mark.parts]
+    score = round(total(mark.parts).points, 4)
+    document = {"score": score, "output": mark.words, "output_format": "text", "tests": tests}
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()

@@ -1,4 +1,4 @@
-"""Computes the points of a submission by the rule `[marks]` of the course; `marked` calls it. Trusted."""
+"""Computes the points of a submission by the rule `[marks]` of the course; `mark` calls it. Trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Points(NamedTuple):
-    """A part of a mark: what it is for, the points, and the most that can be had for it."""
+    """A part of a mark: what it is for, the points, and the maximum."""
 
     what: str
     points: float
@@ -33,20 +33,20 @@ class Points(NamedTuple):
 
 
 class Marking(NamedTuple):
-    """How the kernels of one problem are marked."""
+    """The rule by which the kernels of a problem get points."""
 
     rule: MarksRule
     problem: Problem
 
     @classmethod
     def of(cls, settings: Settings, problem: Problem) -> Marking | None:
-        """The problem's own rule, or else that of the project; None if neither has one."""
+        """The problem's rule, or else that of the project; None if neither has one."""
         rule = problem.marks or settings.marks
         return cls(rule, problem) if rule else None
 
     @classmethod
     def of_record(cls, settings: Settings, problem: str) -> Marking | None:
-        """As `of`, for a problem in the record. None, with a note on stderr, if the problem cannot be read any more."""
+        """As `of`, for a recorded problem. None, with a note on stderr, if the problem cannot be read any more."""
         try:
             return cls.of(settings, find_problem(settings, problem, datetime.now(UTC)))
         except UsageError as error:
@@ -54,10 +54,10 @@ class Marking(NamedTuple):
             return None
 
     def parts(self, verdict: Verdict | None, factor: float) -> list[Points]:
-        """The points of a kernel, part by part; all are 0 without a verdict. `factor`, 0 to 1, is the late policy's.
+        """The points of a kernel, part by part; all 0 without a verdict. `factor`, 0 to 1, is that of the late policy.
 
-        There are no points for a speedup if the interval of the time or of the speedup is too wide for a rank, since it
-        then says little about the kernel; nor if the factor is 0.
+        A speedup gets no points if the interval of the time or of the speedup is too wide for a rank, as it then says
+        little about the kernel, or if the factor is 0.
         """
         share = self._share(verdict) if verdict else 0.0
         timed = verdict is not None and verdict.score is not None and not too_wide(verdict.score)
@@ -71,7 +71,7 @@ class Marking(NamedTuple):
         return found
 
     def _share(self, verdict: Verdict) -> float:
-        """The share of the tests that are right, by their weights. Tests that did not run count as wrong."""
+        """The weighted share of the tests that are right. Tests that did not run count as wrong."""
         device = verdict.environment.device_kind
         weights = {False: 1.0, True: self.rule.hidden}
         hidden = sum(case.hidden for case in self.problem.tests if device in case.devices)
@@ -88,5 +88,5 @@ def total(parts: Sequence[Points]) -> Points:
 
 
 def number(points: float) -> str:
-    """Points with at most two decimals, and without trailing zeros."""
+    """Points with at most two decimals and without trailing zeros."""
     return f"{points:.2f}".rstrip("0").rstrip(".")

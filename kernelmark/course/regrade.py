@@ -1,8 +1,8 @@
-"""Grades again what is out of date or too imprecise to rank, and what an organizer names: `kernelmark regrade`.
+"""Finds the sources to grade again: those that are stale or too imprecise to rank, and those that an organizer names.
 
-The command line calls it. Trusted; the sources come from the archive, whose hashes are checked.
-`leaderboard.standings.staleness` decides which rows are stale, and the ranking which are too wide; this module adds
-what a grading on this machine would use now.
+`kernelmark regrade` calls it. Trusted; the sources come from the archive, whose hashes are checked.
+`leaderboard.standings.staleness` decides which rows are stale, and the ranking which are too wide. This module
+determines the environment in which this machine would grade now.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from harness.errors import UsageError
 from harness.kinds import DeviceKind, isolates
 from harness.verdict import Outcome
-from kernelmark.course.several import AdmittedJob, GradingRequest
+from kernelmark.course.gradings import AdmittedJob, GradingRequest
 from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
@@ -44,12 +44,15 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["due", "failed", "other"]
-Place = tuple[DeviceKind, str, bool]  # the device, and whether the sandbox isolates
+Where = tuple[DeviceKind, str, bool]
+"""The kind and name of a device, and whether the sandbox isolates."""
+Candidate = tuple[Kind, "Row | RecordedGrading", str]
+"""A source that might be graded again, by its row or a run, and the reason."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What an organizer asks for in addition to the rows that are due; `author` leaves all others out."""
+    """The sources that an organizer wants graded in addition to those that are due; `author` excludes all others."""
 
     failed: bool = False
     every: bool = False
@@ -58,7 +61,7 @@ class Choice:
 
 
 class DueDocument(TypedDict):
-    """A source to be graded again, as `kernelmark regrade --dry-run` says it."""
+    """A source to be graded again, as `kernelmark regrade --dry-run` prints it."""
 
     problem: str
     run: str
@@ -68,7 +71,7 @@ class DueDocument(TypedDict):
 
 @dataclass(frozen=True)
 class Due:
-    """A source to be graded again, by its row or a run of it, and its ledger."""
+    """A source to be graded again, by its row or one of its runs, with its ledger."""
 
     ledger: JsonlLedger
     row: Row | RecordedGrading
@@ -80,18 +83,18 @@ class Due:
 
     def document(self) -> DueDocument:
         """The same for programs."""
-        row = self.row
-        return {"problem": self.ledger.path.stem, "run": row.run, "author": row.author, "reason": self.reason}
+        run, author = self.row.run, self.row.author
+        return {"problem": self.ledger.path.stem, "run": run, "author": author, "reason": self.reason}
 
 
 def due(settings: Settings, problem: str | None, choice: Choice) -> tuple[list[Due], Counter[str]]:
-    """What this machine can and should grade again: first each author's best in the newest table, by rank; and how many
-    it leaves out, by what these are and what would take them.
+    """The sources that this machine should grade again, each author's best one first, by rank; and how many it leaves
+    out, by the reason and the option that would include them.
 
-    A stale row is due until it was graded again; a row too wide to rank is graded once more by each call, and pooled.
-    Runs that were late come next: they do not rank, but have a mark. With `failed`, sources follow that failed and are
-    out of date, and with `every` all others. Rows of other devices, or with another isolation than this sandbox, are
-    left to other machines or flags. No source of which a run is disqualified is taken.
+    A stale row is due until it has been graded again. A row too wide to rank is graded once more by each call, and the
+    gradings are pooled. Late runs come next: they do not rank, but have a mark. With `failed`, sources that failed and
+    are out of date follow, and with `every` all others. Rows of other devices, or with another isolation than this
+    sandbox, are left out. So are sources with a disqualified run.
 
     Raises:
         UsageError, HarnessError: the problem or a run is unknown, a run is disqualified, a ledger is broken, or there
@@ -111,17 +114,19 @@ def due(settings: Settings, problem: str | None, choice: Choice) -> tuple[list[D
             continue  # its problem is gone, and cannot be graded at all
         here = _here(ledger, device, provider, facts)
         known = now.model_copy(update={"environments": (here,) if here else ()})
-        for where, candidates in _by_place(ledger, known, settings).items():
+        for where, candidates in _candidates(ledger, known, settings).items():
             for kind, row, reason in candidates:
-                if not (taken := _left_out(kind, row, where, mine, choice)):
+                if not (left_out := _left_out(kind, row, where, mine, choice)):
                     due_rows.append(Due(ledger, row, reason))
-                elif taken != _NEVER:
-                    left[taken] += 1
+                elif left_out != _NOT_WANTED:
+                    left[left_out] += 1
     return due_rows, left
 
 
-def asked(settings: Settings, due: Due) -> GradingRequest:
-    """A row as `several` grades it: even after the deadline, since nothing new is submitted. What was late stays so."""
+def request(settings: Settings, due: Due) -> GradingRequest:
+    """The request to grade a source again: also after the deadline, since it was submitted before. A late run stays
+    late.
+    """
 
     def read() -> AdmittedJob:
         (entry,) = due.ledger.at({due.row.seq})
@@ -135,9 +140,9 @@ def asked(settings: Settings, due: Due) -> GradingRequest:
 
 
 def _remark(row: Row | RecordedGrading) -> Remark | None:
-    """What is recorded with the new run of a late one: the same again."""
-    said = next((event for event in reversed(row.moderation) if row.state == "late" and event.action == "late"), None)
-    return Remark("late", said.actor, said.reason) if said is not None else None
+    """The remark to record with the new run: that of the old run, if it was late."""
+    late = next((event for event in reversed(row.moderation) if row.state == "late" and event.action == "late"), None)
+    return Remark("late", late.actor, late.reason) if late is not None else None
 
 
 def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
@@ -150,45 +155,43 @@ def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
     return Due(ledger, run, "asked for")
 
 
-_NEVER = "never"
+_NOT_WANTED = "not wanted"
 
 
-def _left_out(kind: Kind, row: Row | RecordedGrading, where: Place, mine: Place, choice: Choice) -> str:
-    """What a candidate that is not taken is, and what takes it, in words; empty for one that is."""
+def _left_out(kind: Kind, row: Row | RecordedGrading, where: Where, mine: Where, choice: Choice) -> str:
+    """Why a candidate is left out, with the option that includes it; empty if it is graded."""
     if where != mine and kind != "due" and not (choice.every or (kind == "failed" and choice.failed)):
-        return _NEVER  # not asked for
+        return _NOT_WANTED
     if where[:2] != mine[:2]:
         return f"graded on another device (run it on {where[1]})"
     if where != mine:
         return f"graded {'with' if where[2] else 'without'} isolation (--sandbox)"
     if choice.author not in (None, row.author):
-        return "of others (without --author)" if kind == "due" else _NEVER
+        return "of others (without --author)" if kind == "due" else _NOT_WANTED
     if kind == "failed" and not (choice.failed or choice.every):
         return "that failed before (--failed)"
     return "up to date, or not the best of an author (--all)" if kind == "other" and not choice.every else ""
 
 
-def _by_place(
-    ledger: JsonlLedger, known: Current, settings: Settings
-) -> dict[Place, list[tuple[Kind, Row | RecordedGrading, str]]]:
+def _candidates(ledger: JsonlLedger, known: Current, settings: Settings) -> dict[Where, list[Candidate]]:
     """The candidates of a ledger by where they were graded, each source once: due rows, then the others."""
-    tables: dict[Place, list[Table]] = {}
+    tables: dict[Where, list[Table]] = {}
     for table in rank(ledger, known, settings.teams):
         tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
     closed = known.closed.get(ledger.path.stem)
     chosen = selected(ledger.facts().selections(), closed, settings.teams) if closed is not None else {}
-    graded: dict[Place, list[RecordedGrading]] = {}
+    graded: dict[Where, list[RecordedGrading]] = {}
     for grading in gradings(ledger.facts(), known):
         ran = grading.verdict.environment
         graded.setdefault((ran.device_kind, ran.device_name, ran.isolated), []).append(grading)
     found = {}
-    for where, of in graded.items():
-        rows = list(_ordered(tables.get(where, [])))
+    for where, here in graded.items():
+        rows = list(_due_rows(tables.get(where, [])))
         taken = {(row.author, row.sha256) for row, _ in rows}
         ranked = {row.author for table in tables.get(where, []) for row in table.rows}
-        others = [grading for grading in newest(of) if (grading.author, grading.sha256) not in taken]
+        others = [grading for grading in newest(here) if (grading.author, grading.sha256) not in taken]
         others.sort(key=lambda grading: (not _failed(grading), grading.author in ranked))
-        candidates: list[tuple[Kind, Row | RecordedGrading, str]] = [("due", *row) for row in rows]
+        candidates: list[Candidate] = [("due", *row) for row in rows]
         for grading in others:
             if why := _selected(grading, chosen.get(settings.teams.name_of(grading.author), frozenset())):
                 candidates.append(("due", grading, why))
@@ -199,14 +202,14 @@ def _by_place(
 
 
 def _selected(grading: RecordedGrading, chosen: Collection[str]) -> str:
-    """Why a selected source that is not its author's row is due, as a row would be; empty if it is not."""
+    """Why a selected source without a row on the board is due; empty if it is not."""
     if grading.sha256 not in chosen or grading.stale is None or grading.stale.again is not None:
         return ""
     return f"selected; {grading.stale.reason}"
 
 
 def _failed(grading: RecordedGrading) -> bool:
-    """Whether it failed by what is out of date now."""
+    """Whether it failed, and is out of date."""
     accepted = grading.verdict.outcome is Outcome.ACCEPTED
     return not accepted and grading.stale is not None and grading.stale.again is None
 
@@ -216,8 +219,8 @@ def _described(grading: RecordedGrading) -> str:
     return f"{outcome}; {grading.stale.reason}" if grading.stale else f"{outcome}, and up to date"
 
 
-def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
-    """Rows that are due, with the reason, one per file: each author's first row, then all others, then late runs."""
+def _due_rows(tables: list[Table]) -> Iterator[tuple[Row, str]]:
+    """The due rows with their reasons, one per source: each author's first row, then the others, then late runs."""
     seen: set[tuple[str, str]] = set()
     authors: set[str] = set()
     later: list[tuple[Row, str]] = []
@@ -240,16 +243,17 @@ def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
 
 
 def _reason(row: Row) -> str | None:
-    """Why a row is due; None if it is not, or was graded again in another table."""
+    """Why a row is due; None if it is not, or has been graded again in another table."""
     if row.stale is not None:
         return row.stale.reason if row.stale.again is None else None
     return f"{NO_RANK['too_wide']}, {interval(row.score)}" if row.state == "too_wide" else None
 
 
 def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: DeviceFacts) -> Environment | None:
-    """What a grading would find now on this device: the newest that is recorded, with what is known before one.
+    """The environment of a grading on this device now: the newest recorded one, updated by what is known without a
+    grading.
 
-    What is inside a container is not looked at: its image's digest stands for it.
+    A container is not inspected: the digest of its image represents its content.
     """
     newest = newest_environment(ledger.facts().verdicts, (device, facts.device_name, provider.name))
     if newest is None:

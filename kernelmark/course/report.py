@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 INTERRUPTED = 130
-"""The exit status of a submission whose turn never came, since its command was interrupted; as shells have it."""
+"""The exit status of a submission that was not graded because the command was interrupted, as in shells."""
 _UNSUPPORTED = Outcome.UNSUPPORTED.exit_code
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class GradedDocument(TypedDict):
-    """One submission as `kernelmark grade` prints it for programs; of a team, the author is who handed it in.
+    """One submission as `kernelmark grade` prints it for programs; in a team, the author is the member who submitted.
 
-    `moment` and `factor` are null if it is not known when it was handed in; `factor` also if it came too late. `points`
-    are those of marks.csv, and null where that has none: without `[marks]`, or if they cannot be known.
+    `moment` and `factor` are null if the time of the submission is unknown; `factor` also if it was too late. `points`
+    are those of marks.csv, and null if that has none: without `[marks]`, or if they cannot be decided.
     """
 
     path: str
@@ -53,7 +53,7 @@ class GradedDocument(TypedDict):
 
 @dataclass(frozen=True)
 class GradingResult:
-    """One submission and its exit status; if there is no verdict, `message` says why."""
+    """The result of one submission and its exit status; without a verdict, `message` says why."""
 
     path: str
     code: int
@@ -61,33 +61,33 @@ class GradingResult:
     verdict: Verdict | None = None
     table: Table | None = None
     left: str = ""
-    """What the limits a day leave to its author."""
+    """What the daily limits leave to its author."""
     by_author: bool = False
-    """Whether there is no verdict because of something that the author can put right, as `message` says."""
+    """Whether there is no verdict because of a mistake that the author can fix; `message` describes it."""
     recorded: bool = False
-    """Whether the verdict is in the ledger, where its run can be looked up."""
+    """Whether the verdict is in the ledger."""
 
     @property
     def outcome(self) -> str:
-        """The outcome's name; without a verdict, whether that is our fault."""
+        """The outcome's name; without a verdict, "not graded" or "our fault"."""
         if self.verdict is not None:
             return self.verdict.outcome.value.replace("_", " ")
         return "not graded" if self.code in (UsageError.exit_code, INTERRUPTED) else "our fault"
 
     @property
     def errored(self) -> bool:
-        """Whether grading or recording it ended in an error: no outcome has these exit statuses."""
+        """Whether grading or recording failed: no outcome has these exit statuses."""
         return self.code in (UsageError.exit_code, HarnessError.exit_code, INTERRUPTED)
 
     @property
     def lost(self) -> bool:
-        """Whether it has a verdict that should be in the ledger and is not."""
+        """Whether its verdict should be in the ledger and is not."""
         return self.verdict is not None and self.errored and not self.recorded
 
     def document(
         self, author: str, own_id: str = "", team: str = "", delay: Delay | None = None, points: float | None = None
     ) -> GradedDocument:
-        """The result for programs, with whose it is; the verdict is the document that the ledger holds."""
+        """The result for programs, with its author; the verdict is the document in the ledger."""
         verdict: Any = self.verdict.model_dump(mode="json", exclude_none=True) if self.verdict else None
         return {
             "path": self.path,
@@ -113,12 +113,12 @@ class GradingResult:
 
 
 def worst(results: Sequence[GradingResult]) -> int:
-    """The largest exit status of all, 0 if there are none; `unsupported` counts less than any other failure."""
+    """The largest exit status, or 0 if there are no results; `unsupported` counts less than any other failure."""
     return max((result.code for result in results), key=lambda code: 0.5 if code == _UNSUPPORTED else code, default=0)
 
 
 def summary(results: Sequence[GradingResult]) -> str:
-    """A table of all results, and the details of those that were not accepted."""
+    """A table of all results in Markdown, and the details of those that were not accepted."""
     parts = ["# Gradings\n"]
     if not results:
         return "\n".join([*parts, "No submission was added or changed.\n"])
@@ -133,8 +133,8 @@ def summary(results: Sequence[GradingResult]) -> str:
 
 
 def junit(results: Sequence[GradingResult]) -> bytes:
-    """A test suite with one case per submission: a submission's fault is a failure, one that could not be graded is an
-    error, and one that needs a GPU is skipped.
+    """A test suite in JUnit XML with one case per submission. A kernel that fails is a failure, a submission that could
+    not be graded is an error, and one that needs a GPU is skipped.
     """
     kinds = [_kind(result) for result in results]
     counts = {"tests": str(len(results)), "failures": str(kinds.count("failure")), "errors": str(kinds.count("error"))}
@@ -171,5 +171,5 @@ def _cells(result: GradingResult) -> tuple[str, ...]:
 
 
 def _xml(text: str) -> str:
-    """Text with the characters replaced that XML does not allow even when escaped."""
+    """Replace the characters that XML does not allow even if they are escaped."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,7 +1,7 @@
-"""Everyone in a course, as an organizer lists them: `kernelmark grade PROBLEM HANDINS --roster FILE`. Trusted.
+"""The list of everyone in a course, for `kernelmark grade PROBLEM HANDINS --roster FILE`. Trusted.
 
-The CSV file has a row for each person, and any of the columns `author` (the name on the board), `name` and `id` (as the
-platform has them), `team`, and `extension` (how much longer this person has, or until when).
+The CSV file has a row for each person, and any of the columns `author` (the name on the board), `name` and `id` (those
+of the learning platform), `team`, and `extension` (a later deadline for this person, or how much later).
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import length
-from kernelmark.course.marked import Marked
+from kernelmark.course.mark import Mark
 from kernelmark.course.owner import Owner, authors_of, whose
+from kernelmark.course.points import Marking
 from kernelmark.course.report import GradingResult
 from kernelmark.project.settings import name_from
 from kernelmark.text import spreadsheet
@@ -26,21 +27,21 @@ from leaderboard.record.teams import Team, Teams
 
 @dataclass(frozen=True)
 class Person:
-    """One row: the name on the board, whom the platform means by it, and what holds for this person alone."""
+    """One row: the author's name on the board, the person's name and id on the platform, and exceptions."""
 
     author: str
     owner: Owner
     team: str = ""
     extension: timedelta | datetime | None = None
 
-    def handed_in_nothing(self, team: Team | None) -> Marked:
-        """The mark of a person from whom there is no submission."""
+    def absent(self, team: Team | None, marking: Marking | None) -> Mark:
+        """The mark of a person who submitted nothing."""
         nothing = GradingResult("", UsageError.exit_code, "handed in nothing", by_author=True)
-        name = team.name if team else ""
-        return Marked(self.author, self.owner.id, self.owner.name, name, None, nothing, f"{self.author}.txt")
+        name, file = team.name if team else "", f"{self.author}.txt"
+        return Mark(self.author, self.owner.id, self.owner.name, name, None, nothing, file, marking=marking)
 
     def problem(self, problem: Problem) -> Problem:
-        """The problem with the deadline that this person has."""
+        """The problem with this person's deadline."""
         if self.extension is None or problem.deadline is None:
             return problem
         own = self.extension if isinstance(self.extension, datetime) else problem.deadline + self.extension
@@ -49,30 +50,29 @@ class Person:
 
 @dataclass(frozen=True)
 class Roster:
-    """All people; nobody has the author's name or the id of another."""
+    """All people of a course, each with a unique author's name and id."""
 
     people: tuple[Person, ...] = ()
 
     @cached_property
     def authors(self) -> dict[str, Person]:
-        """Each person by the name on the board."""
+        """The people by author's name."""
         return {person.author: person for person in self.people}
 
     def of(self, owner: Owner) -> Person | None:
-        """Who handed something in: the person with this id, or else the only one with this name, unless both have an
-        id.
-        """
+        """The person with this id, or the only person with this name; names do not count if both sides have an id."""
         if by_id := [person for person in self.people if owner.id and person.owner.id == owner.id]:
             return by_id[0]
         names = {owner.author, owner.name.casefold()}
-        named = [one for one in self.people if not (owner.id and one.owner.id) and names & _known_as(one)]
+        without_ids = [person for person in self.people if not (owner.id and person.owner.id)]
+        named = [person for person in without_ids if names & _names(person)]
         return named[0] if len(named) == 1 else None
 
     def teams(self, known: Teams) -> Teams:
-        """The teams of the settings, and those that the people are in.
+        """The teams of the settings and those of the roster together.
 
         Raises:
-            UsageError: the two contradict each other.
+            UsageError: they contradict each other.
         """
         own: dict[str, list[str]] = {}
         for person in self.people:
@@ -92,7 +92,7 @@ def read(file: Path, problem: Problem) -> Roster:
     """The people in a CSV file.
 
     Raises:
-        UsageError: it cannot be read, has no rows or none of the columns that name people, or a row is wrong.
+        UsageError: it cannot be read, has no rows or none of the columns that name people, or a row is invalid.
     """
     people, seen, rows = list[Person](), set[str](), list[tuple[str, dict[str, str], str, Owner]]()
     for where, cells in spreadsheet.read(file):
@@ -105,18 +105,18 @@ def read(file: Path, problem: Problem) -> Roster:
         if not owner.name and not owner.id:
             raise UsageError(where, "names nobody", "give one of the columns author, name and id")
         author = author or authors[owner]
-        for one in (author, *([f"the id {owner.id}"] if owner.id else [])):
-            if one in seen:
-                raise UsageError(where, f"names {one} again", "give each person one row, and a name in `author`")
-            seen.add(one)
+        for name in (author, *([f"the id {owner.id}"] if owner.id else [])):
+            if name in seen:
+                raise UsageError(where, f"names {name} again", "give each person one row, and a name in `author`")
+            seen.add(name)
         extension = _extension(cells.get("extension", ""), where, problem)
         people.append(Person(author, owner, name_from(cells.get("team", "")), extension))
     return Roster(tuple(people))
 
 
-def _known_as(person: Person) -> set[str]:
-    own = person.owner
-    return {person.author, own.id, own.author, own.name.casefold()} - {""}
+def _names(person: Person) -> set[str]:
+    owner = person.owner
+    return {person.author, owner.id, owner.author, owner.name.casefold()} - {""}
 
 
 def _extension(text: str, where: str, problem: Problem) -> timedelta | datetime | None:

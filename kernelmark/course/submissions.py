@@ -1,17 +1,17 @@
 """The submissions to a course: a folder, or the zip archive of a learning platform, with a kernel per author or team.
 
 `kernelmark grade PROBLEM HANDINS` calls it. Trusted, over files that strangers wrote: an archive is read in memory, and
-no file beyond what a submission may have. Nothing is extracted.
+no file is read beyond the size of a submission. Nothing is extracted.
 
-The author is the folder of the kernel, or else the name of its file, without what a platform appends (`owner` says
-what). A team's name counts as that of an author of the team, but not where the platform says that a person has it.
-Authors who submitted no kernel, or only a folder, are listed too, so that no author is missing.
+The author is the name of the kernel's folder, or else that of its file, without what a platform appends (see `owner`).
+The name of a team counts as an author of the team, unless the platform says that it is a person's name. Authors who
+submitted no kernel, or only a folder, are listed as well, so that no author is missing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,8 +26,9 @@ from harness.submission import Submission
 from kernelmark.course.files import HandedInFile, files_in
 from kernelmark.course.kernel import ANY, ChosenKernel, Wanted, chosen, listed
 from kernelmark.course.layouts import arranged
-from kernelmark.course.marked import Marked
-from kernelmark.course.owner import Owner, authors_of, told_apart
+from kernelmark.course.mark import Mark
+from kernelmark.course.owner import Owner, authors_of, with_hash
+from kernelmark.course.points import Marking
 from kernelmark.course.report import GradingResult
 from kernelmark.course.roster import NOBODY, Person, Roster
 from kernelmark.project.problems import find_directory, find_problem
@@ -35,14 +36,8 @@ from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import say, visible
 from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
-_ARCHIVES = 4  # archives of one author that are opened
-_SHOWN = 3  # folders that a message names
-Moments = Callable[["CourseSubmission"], datetime | None]
-"""When a submission was handed in; None if that is not known.
-
-Raises:
-    UsageError: what is known of it contradicts itself, or is not there.
-"""
+_ARCHIVES = 4  # how many archives of one author are opened
+_SHOWN = 3  # how many folders a message names
 
 
 @dataclass(frozen=True)
@@ -53,24 +48,24 @@ class CourseSubmission:
     files: tuple[HandedInFile, ...]
     team: Team | None = None
     teammates: tuple[str, ...] = ()
-    """The others of the author's team who submitted something."""
+    """Other members of the author's team who submitted something."""
     names: tuple[str, ...] = ()
-    """The names by which a table may mean this author: without the id too, if no one else has that name."""
+    """The names by which a table may refer to this author; one without the id only if nobody else has that name."""
     mates: tuple[tuple[str, Owner], ...] = ()
-    """Others of the team whom the platform knows, though they submitted no kernel: their authors' names, and owners."""
+    """Other members of the team whom the platform knows, with their authors' names, even if they submitted nothing."""
     wanted: Wanted = ANY
-    """By what its kernel is known."""
+    """How to recognize the kernel among the files."""
     person: Person | None = None
-    """Who the author is, by a roster."""
+    """The author's row in the roster."""
 
     @property
     def owner(self) -> Owner:
-        """The name and the id that the platform has, or else those that a roster has."""
+        """The author's name and id on the platform, or else those in the roster."""
         return self.files[0].owner if self.files[0].owner.id or self.person is None else self.person.owner
 
     @cached_property
     def chosen(self) -> ChosenKernel:
-        """The kernel among its files, and those that it uses; raises as `submission` does."""
+        """The kernel among its files, and the files that it uses; raises as `submission` does."""
         if self.owner.ids:
             what = f"the name of {visible(str(self.files[0].path))} holds the ids {' and '.join(self.owner.ids)}"
             raise SubmissionError(self.author, what, "hand in a file whose own name has no id")
@@ -78,23 +73,29 @@ class CourseSubmission:
 
     @property
     def authors(self) -> tuple[str, ...]:
-        """The authors whose marks it decides: the whole team, unless several of its members submitted."""
+        """The authors whose mark it decides: the whole team, unless several members submitted something."""
         return (self.author,) if self.team is None or self.teammates else self.team.members
 
-    def known_as(self, author: str) -> Owner:
-        """The name and id that the platform has of an author; empty for a teammate who submitted nothing."""
-        return dict([*self.mates, (self.author, self.owner)]).get(author, Owner(""))
+    def marks(self, delay: Delay | None, graded: GradingResult, marking: Marking | None) -> list[Mark]:
+        """The mark of every author whose mark it decides, the submitter's or the team's."""
+        team, owners = self.team.name if self.team else "", dict([*self.mates, (self.author, self.owner)])
+        found = []
+        for author in self.authors:
+            owner = owners.get(author, Owner(""))  # the platform may not know a teammate who submitted nothing
+            file = owner.feedback_file or f"{author}.txt"
+            found.append(Mark(author, owner.id, owner.name, team, delay, graded, file, self.remarks, marking))
+        return found
 
     @cached_property
     def path(self) -> str:
-        """The kernel's file, or the first of several; without a kernel, the first file."""
+        """The kernel's file; if there are several kernels, the first of them; without a kernel, the first file."""
         with suppress(UsageError):
             return str(self.chosen.file.path)
         return str(next((file for file in self.files if file.language), self.files[0]).path)
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What its author should know about how the kernel was handed in, if it can be graded."""
+        """Remarks for the author on how the kernel was submitted; none if it cannot be graded."""
         try:
             return self.chosen.remarks
         except UsageError:
@@ -102,16 +103,16 @@ class CourseSubmission:
 
     @property
     def marked_late(self) -> bool:
-        """Whether the platform says in the name that it came late."""
+        """Whether the platform marked it as late in its name."""
         return any(file.owner.marked_late for file in self.files if file.language)
 
     def submission(self) -> Submission:
         """The kernel with the files that it uses.
 
         Raises:
-            SubmissionError: there is none, or several, a teammate handed in another, or it is not a valid submission,
-                such as a damaged file.
-            UsageError: it cannot be read, through no fault of its author.
+            SubmissionError: there is no kernel or more than one, a teammate submitted another one, or it is not a valid
+                submission.
+            UsageError: it cannot be read, which is not the author's fault.
         """
         kernel, source, beside, _ = self.chosen
         if self.teammates:
@@ -124,10 +125,10 @@ class CourseSubmission:
 
 
 def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> Problem:
-    """The problem of the submissions in that place, as it is `now`.
+    """The problem with this slug or directory, as it is `now`.
 
     Raises:
-        UsageError: there is none, or the two were swapped.
+        UsageError: there is none, or problem and place were swapped.
     """
     try:
         find_directory(settings, problem)
@@ -144,7 +145,7 @@ def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> 
 def submissions_in(
     place: Path, teams: Teams = NO_TEAMS, wanted: Wanted = ANY, roster: Roster = NOBODY
 ) -> list[CourseSubmission]:
-    """The submissions in a folder or a zip archive, by author; notes on stderr which files belong to no author.
+    """The submissions in a folder or a zip archive, by author. A note on stderr lists files that belong to no author.
 
     Raises:
         UsageError: it is neither, cannot be read, or holds no kernel.
@@ -182,12 +183,12 @@ def submissions_in(
 
 
 def _refuse_unknown(submissions: Sequence[CourseSubmission]) -> None:
-    """Refuse folders of folders, if it is of none known which kernel in them is meant: they are of several authors."""
+    """Refuse folders that contain several folders with kernels each: they probably belong to several authors."""
     folders = set[str]()
-    for each in submissions:
-        folders = {file.path.parts[1] for file in each.files if file.language and len(file.path.parts) > 2}
+    for submission in submissions:
+        folders = {file.path.parts[1] for file in submission.files if file.language and len(file.path.parts) > 2}
         with suppress(UsageError):
-            if each.owner.id or len(folders) < 2 or each.chosen:
+            if submission.owner.id or len(folders) < 2 or submission.chosen:
                 return
     if len(submissions) > 1:
         some = visible(", ".join(sorted(folders)[:_SHOWN]))
@@ -196,8 +197,8 @@ def _refuse_unknown(submissions: Sequence[CourseSubmission]) -> None:
 
 
 def _by_author(files: Iterable[HandedInFile], teams: Teams, roster: Roster) -> dict[str, list[HandedInFile]]:
-    """The files that have an owner, by author, in order of name; notes on stderr an author who cannot have the name
-    that their file has, since that is what another author's id makes of their name.
+    """The files that have an owner, by author in the order of names. A note on stderr says which author gets another
+    name, since somebody else has the name of their file.
     """
     owned = [file for file in files if file.has_owner]
     people = _people({file.owner for file in owned}, roster)
@@ -205,7 +206,7 @@ def _by_author(files: Iterable[HandedInFile], teams: Teams, roster: Roster) -> d
     authors = authors_of(others, [*_without_member(teams), *roster.authors])
     for owner, author in authors.items():
         if author in roster.authors:
-            authors[owner] = author = told_apart(owner, author)
+            authors[owner] = author = with_hash(owner, author)
         if author not in (owner.author, owner.author_with_id):
             say(f"kernelmark: note: {visible(owner.name)} is graded as {author}, since {owner.author} is somebody else")
     authors |= {owner: person.author for owner, person in people.items()}
@@ -216,14 +217,14 @@ def _by_author(files: Iterable[HandedInFile], teams: Teams, roster: Roster) -> d
 
 
 def _people(owners: Collection[Owner], roster: Roster) -> dict[Owner, Person]:
-    """Those whom the roster has; by their name alone, only where no one handed in with the id that they have."""
+    """The people of the roster among the owners. A name alone counts only if no other owner has that person's id."""
     ids = {owner.id for owner in owners} - {""}
     found = ((owner, roster.of(owner)) for owner in owners)
-    return {owner: one for owner, one in found if one is not None and (owner.id or one.owner.id not in ids)}
+    return {owner: person for owner, person in found if person is not None and (owner.id or person.owner.id not in ids)}
 
 
 def _opened(files: list[HandedInFile]) -> list[HandedInFile]:
-    """An author's files; without a kernel among them, also those in the archives among them."""
+    """An author's files; if there is no kernel among them, also the files in their archives."""
     if any(file.language for file in files):
         return files
     archives = [file for file in files if file.is_archive]
@@ -231,14 +232,14 @@ def _opened(files: list[HandedInFile]) -> list[HandedInFile]:
 
 
 def _without_member(teams: Teams) -> list[str]:
-    """The teams that no member is named like: no one whose id the platform has counts as a team because of a name."""
+    """The teams whose name is not that of a member. Nobody with an id on the platform may have such a name."""
     return [name for name, members in teams.root.items() if name not in members]
 
 
 def _by_team(by_author: Mapping[str, Sequence[HandedInFile]], teams: Teams) -> dict[str, list[str]]:
-    """The authors who submitted something, by the name that they rank under.
+    """The authors who submitted something, by the name under which they rank.
 
-    Beside the kernel of a teammate a text counts for nothing: then its author is left out.
+    An author who submitted no kernel is left out if a teammate submitted one.
     """
     with_kernel = {author for author, files in by_author.items() if any(file.language for file in files)}
     done = {teams.name_of(author) for author in with_kernel}
@@ -250,17 +251,8 @@ def _by_team(by_author: Mapping[str, Sequence[HandedInFile]], teams: Teams) -> d
 
 
 def _names(by_author: Mapping[str, Sequence[HandedInFile]], teams: Teams) -> dict[str, tuple[str, ...]]:
-    """The names by which a table may mean an author: without the id too, if no one else has or is given that name."""
+    """The names by which a table may refer to an author; one without the id only if it refers to nobody else."""
     plain = {author: Owner(files[0].owner.name).author for author, files in by_author.items()}
     count = Counter([*plain.values(), *(author for author, name in plain.items() if author != name)])
     count.update(_without_member(teams))
     return {author: (author, name) if count[name] == 1 else (author,) for author, name in plain.items()}
-
-
-def marked(submitted: CourseSubmission, delay: Delay | None, graded: GradingResult) -> Iterator[Marked]:
-    """The mark of every author whose mark a submission decides."""
-    team = submitted.team.name if submitted.team else ""
-    for author in submitted.authors:
-        owner = submitted.known_as(author)
-        file = owner.feedback_file or f"{author}.txt"
-        yield Marked(author, owner.id, owner.name, team, delay, graded, file, submitted.remarks)

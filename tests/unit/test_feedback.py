@@ -12,7 +12,7 @@ import pytest
 from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.problem.schedule import Delay
 from harness.verdict import Doubt, DoubtCode
-from kernelmark.course.marked import Marked
+from kernelmark.course.mark import Mark
 from kernelmark.course.marks import feedback, table
 from kernelmark.course.report import GradingResult
 from leaderboard.record.entry import encode
@@ -24,8 +24,8 @@ FOR_THE_TEACHER = re.compile(r"--|quiet|again|install|doctor|kernelmark|grade it
 TOO_LATE = Delay(datetime(2027, 2, 4, tzinfo=UTC), 4, None)
 
 
-def marked(graded: GradingResult, delay: Delay | None = None) -> Marked:
-    return Marked("ada", "", "", "", delay, graded, "ada.txt")
+def marked(graded: GradingResult, delay: Delay | None = None) -> Mark:
+    return Mark("ada", "", "", "", delay, graded, "ada.txt")
 
 
 def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> None:
@@ -79,9 +79,9 @@ def test_a_table_of_marks_has_every_time_and_says_why_there_is_no_rank(ranks: bo
         (UsageError("problem p", "takes no more submissions", "record it as late (--late NAME)"), TOO_LATE,
          "it was handed in too late"),
         (UsageError("/srv/in.csv", "has no moment for ada", "grade without --handed-in"), None,
-         "not because of what you handed in; ask whoever grades it"),
+         "not because of what you handed in; ask the person who grades it"),
         (HarnessError("bwrap did not start", "run `kernelmark doctor`"), None,
-         "not because of what you handed in; ask whoever grades it"),
+         "not because of what you handed in; ask the person who grades it"),
     ],
 )  # fmt: skip
 def test_an_ungraded_hand_in_gets_a_remedy(error: UsageError | HarnessError, delay: Delay | None, why: str) -> None:

@@ -174,7 +174,7 @@ def test_a_job_waits_for_the_first_worker(competition: Path) -> None:
 
 
 def test_a_job_does_not_wait_for_ever(competition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_NONE_S", 0.1)
+    monkeypatch.setattr(pool, "_NO_WORKER_S", 0.1)
     (result,) = soon(lambda: list(batch(plan=WorkerPool()).run([job(1)])))
     assert isinstance(result.error, HarnessError)
     assert str(result.error).startswith("all workers of the fleet are lost")

@@ -288,7 +288,7 @@ def test_a_gpu_has_workers_for_its_processors_and_its_slots(
     gpus = [SimpleNamespace(uuid=f"GPU-{number}", pci_address="") for number in range(2)]
     monkeypatch.setattr(process, "visible_gpus", lambda: gpus)
     monkeypatch.setattr(process, "cuda_is_here", lambda: True)
-    monkeypatch.setattr(process, "near", lambda _: set(range(cpus)))
+    monkeypatch.setattr(process, "local_cpus", lambda _: set(range(cpus)))
     made = process.local_workers(Path(), "auto", slots, {}, devices)
     found = [[worker.slots for worker in made if worker.gpu == gpu.uuid] for gpu in gpus[:devices]]
     assert found == shares

@@ -486,7 +486,7 @@ def test_a_truncated_request_ends_the_sandboxes(worker: Worker, graders: Graders
         yield request(run=RUNS[1]).line()[:-20]
 
     graders.does["# mine"] = until_closed
-    module._answer(worker, requests(), lambda ready: None, WorkerReady(device="", slots=1))
+    module._serve(worker, requests(), lambda ready: None, WorkerReady(device="", slots=1))
     assert graders.made[0].closed.is_set()
     assert len(graders.made) == 1
 

@@ -92,7 +92,7 @@ def test_the_final_grading_takes_what_was_selected(open_problem: Path, command: 
     reference.write_text(reference.read_text() + "# changed\n")
     closes(open_problem, datetime.now(UTC))
     settings = Settings.load()
-    (candidates,) = regrade._by_place(ledger(settings, "double"), current(settings), settings).values()
+    (candidates,) = regrade._candidates(ledger(settings, "double"), current(settings), settings).values()
     due = {row.run: reason.partition("; ")[0] for kind, row, reason in candidates if kind == "due"}
     assert {run for run, reason in due.items() if reason == "selected"} == {SLOW, MIDDLE}
     assert {FAST, EVE, BOB} <= due.keys()

@@ -14,8 +14,8 @@ from harness.judge import Progress
 from harness.kinds import DeviceKind, SandboxName
 from harness.problem import load
 from harness.verdict import Outcome, Stage, Verdict
+from kernelmark.course.gradings import printed
 from kernelmark.course.report import GradingResult
-from kernelmark.course.several import printed
 from kernelmark.diagnostics.selftest import PROBLEMS, SelfTest, Trial, attacks, attempt_all, honest
 from kernelmark.grading.fleet import Job, JobResult, judges, one_by_one
 from kernelmark.grading.fleet.fleet import Fleet

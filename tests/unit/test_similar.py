@@ -154,7 +154,7 @@ def test_hand_ins_are_compared_with_earlier_ones_without_a_record(competition: P
         (competition / name).write_text(content)
     said = command("similar", "double", "now", "--base", "start.py", "--with", "2025", "--html", "out.html")
     assert said.code == 0, said.err
-    assert "note: now: 1 hand-in without a kernel to compare\n" in said.err
+    assert "note: now: 1 submission without a kernel to compare\n" in said.err
     _, *rows, group = said.out.splitlines()
     assert [row.split()[:-2] for row in rows] == [
         ["1.00", "2025", "ada", "ada.py", "bob", "bob.py"],

@@ -1,8 +1,8 @@
-"""Grades and records several submissions for one command, side by side where the machine allows it.
+"""Grades and records several submissions for one command, at the same time if the machine allows it.
 
-`kernelmark grade` and `regrade` call it, with the submissions that `batch` and `regrade` find. Trusted. Any error, the
-submission's or ours, is part of that submission's result, so that the others are still graded. Results come in any
-order; each is recorded as soon as it is there, and `printed` prints them in the order of the submissions.
+`kernelmark grade` and `regrade` call it with the submissions that `batch` and `regrade` find. Trusted. Any error with a
+submission becomes its result, so that the others are still graded. Results come in any order and are recorded at once;
+`printed` prints them in the order of the submissions.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from kernelmark.text.progress import BatchReporter
 
 Placed = tuple[int, GradingResult]
-"""A result, and the place of its submission among all, counted from 0."""
+"""A result, and the index of its submission."""
 
 
 class AdmittedJob(NamedTuple):
-    """A submission that may be graded, and recorded with a remark about when it was handed in.
+    """A submission that may be graded, and the remark to record with it.
 
-    It is `exempt` from the limits a day if an organizer wants it graded, and not its author.
+    It is `exempt` from the daily limits if an organizer, and not its author, wants it graded.
     """
 
     job: PreparedJob
@@ -45,24 +45,23 @@ class AdmittedJob(NamedTuple):
 
 
 class GradingRequest(NamedTuple):
-    """A submission that a command is to grade: what its result is called, and how it is read and admitted.
-
-    What is read is its result instead if that is known already.
-    """
+    """A submission that a command is to grade."""
 
     path: str
+    """The name of its result."""
     read: Callable[[], AdmittedJob | GradingResult]
+    """Reads and admits it, or returns its result if that is recorded already."""
     author: str
 
 
 def printed(
     results: Iterable[Placed], form: str, lines: Callable[[int, GradingResult], Iterable[str]] | None = None
 ) -> Iterator[Placed]:
-    """The results as they come; with the form "table" each is printed as soon as all before it are there, and what is
-    left at the end. `lines` says how, if not in full.
+    """Pass on results as they come. With the form "table" each is printed once all before it are printed, by default in
+    full; `lines` may shorten them. Those that remain are printed at the end.
     """
     waiting: dict[int, GradingResult] = {}
-    following = 0
+    next_place = 0
 
     def show(place: int, result: GradingResult) -> None:
         if form == "table":
@@ -71,9 +70,9 @@ def printed(
     try:
         for place, result in results:
             waiting[place] = result
-            while following in waiting:
-                show(following, waiting.pop(following))
-                following += 1
+            while next_place in waiting:
+                show(next_place, waiting.pop(next_place))
+                next_place += 1
             yield place, result
     finally:
         for place, result in sorted(waiting.items()):
@@ -82,27 +81,27 @@ def printed(
 
 def grade_all(
     settings: Settings,
-    asked: Sequence[GradingRequest],
+    requests: Sequence[GradingRequest],
     jobs: int | None,
     *,
     record: bool,
     refuse_together: bool = False,
     quiet: bool = False,
 ) -> Iterator[Placed]:
-    """Read and admit all submissions at once, and grade them when iterated; yields each result as soon as it is there.
+    """Read and admit all submissions now, and grade them while the results are iterated.
 
-    `jobs` is how many are graded at a time on each device. Those for a GPU are graded first, and those for the CPU,
-    which the others would disturb, after them.
+    `jobs` is how many each device grades at a time. Submissions for a GPU are graded first, and then those for the CPU,
+    whose times the others would disturb.
 
     Raises:
-        UsageError: nothing can be graded with what is installed.
-        KernelmarkError: with `refuse_together`, why none can be graded, if several are refused for this reason.
+        UsageError: the packages for grading are not installed.
+        KernelmarkError: with `refuse_together`, if all are refused and several for the same reason: this reason.
     """
     refuse_without_torch()
     ready: dict[DeviceKind, dict[int, AdmittedJob]] = {"cuda": {}, "cpu": {}}
     done: dict[int, GradingResult] = {}
     refused: list[Exception] = []
-    for place, submission in enumerate(asked):
+    for place, submission in enumerate(requests):
         try:
             read = submission.read()
             if isinstance(read, GradingResult):
@@ -112,7 +111,7 @@ def grade_all(
         except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
             refused.append(error)
             done[place] = _failed(submission.path, error)
-    if refuse_together and len(refused) == len(asked):
+    if refuse_together and len(refused) == len(requests):
         alike = Counter(str(error) for error in refused if isinstance(error, KernelmarkError))
         for message, count in alike.most_common(1):
             if count > 1:
@@ -121,9 +120,12 @@ def grade_all(
     def results() -> Iterator[Placed]:
         from kernelmark.text.progress import BatchReporter
 
-        with BatchReporter(len(asked)) as reporter, Publisher(settings) as publisher:
+        with BatchReporter(len(requests)) as reporter, Publisher(settings) as publisher:
             recorder = publisher if record else None
-            graded = [_graded(settings, of, asked, mine, jobs, reporter, recorder) for of, mine in ready.items()]
+            graded = [
+                _graded(settings, device, requests, admitted, jobs, reporter, recorder)
+                for device, admitted in ready.items()
+            ]
             for place, result in chain(done.items(), *graded):
                 reporter.finished(result.path, result.outcome, quiet=quiet)
                 with reporter.hidden():
@@ -135,7 +137,7 @@ def grade_all(
 def _graded(
     settings: Settings,
     device: DeviceKind,
-    asked: Sequence[GradingRequest],
+    requests: Sequence[GradingRequest],
     ready: dict[int, AdmittedJob],
     jobs: int | None,
     reporter: BatchReporter,
@@ -144,20 +146,23 @@ def _graded(
     from kernelmark.grading.fleet import Job
     from kernelmark.grading.fleet.one_by_one import several
 
-    given = [Job(problem=one.job.problem, submission=one.job.submission, key=place) for place, one in ready.items()]
-    left = dict(ready)
+    fleet_jobs = [
+        Job(problem=admitted.job.problem, submission=admitted.job.submission, key=place)
+        for place, admitted in ready.items()
+    ]
+    left, effort, baselines = dict(ready), settings.effort, settings.baselines
     try:
-        with several(settings, device, jobs, count=len(given), on_progress=reporter.report) as grades:
-            for result in grades.grade_many(given, effort=settings.effort, baselines=settings.baselines, reuse=False):
+        with several(settings, device, jobs, count=len(fleet_jobs), on_progress=reporter.report) as grades:
+            for result in grades.grade_many(fleet_jobs, effort=effort, baselines=baselines, reuse=False):
                 place = result.job.key
                 assert isinstance(place, int)
-                yield place, _recorded(asked[place].path, left.pop(place), result, publisher)
-    except KernelmarkError as error:  # none could be graded, or no more
-        yield from ((place, _failed(asked[place].path, error)) for place in left)
+                yield place, _recorded(requests[place].path, left.pop(place), result, publisher)
+    except KernelmarkError as error:  # no job, or no further one, could be graded
+        yield from ((place, _failed(requests[place].path, error)) for place in left)
 
 
 def _recorded(path: str, ready: AdmittedJob, result: JobResult, publisher: Publisher | None) -> GradingResult:
-    """The result for the report; its verdict is recorded if there is a publisher."""
+    """Record the verdict, if there is a publisher; returns the result for the report."""
     from kernelmark.grading.recorder import left_today, record, recorded
 
     verdict = result.verdict
@@ -173,7 +178,7 @@ def _recorded(path: str, ready: AdmittedJob, result: JobResult, publisher: Publi
         table = table_of(tables(ready.job.settings, slug), verdict)
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
         is_recorded = False
-        with suppress(KernelmarkError):  # the ledger has it where only the board could not be written
+        with suppress(KernelmarkError):  # the verdict is in the ledger if only the board could not be written
             is_recorded = recorded(ready.job, verdict.run) is not None
         return _failed(path, error, verdict, recorded=is_recorded)
     left = "" if ready.exempt else left_today(ready.job)

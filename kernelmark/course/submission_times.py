@@ -1,13 +1,13 @@
-"""When submissions were handed in, as an organizer says it: `kernelmark grade PROBLEM HANDINS --handed-in WHEN`.
+"""When submissions were handed in, by the organizer's statement: `kernelmark grade PROBLEM HANDINS --handed-in WHEN`.
 
-Trusted. The times of files and of an archive's members do not count: the author of a file sets its time. A table of
-moments comes from the organizer: a CSV file of their own, an older `marks.csv`, or the platform's own sheet, such as
-Moodle's grading worksheet. A moment without an offset is one in the deadline's time zone.
+Trusted. File times, also in archives, do not count, since authors can set them. A table of times comes from the
+organizer: a CSV file of their own, an older `marks.csv`, or a sheet of the platform, such as Moodle's grading
+worksheet. A time without an offset is in the time zone of the deadline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,45 +16,51 @@ from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import Delay, shown
 from kernelmark.course.owner import Owner, whose
-from kernelmark.course.submissions import CourseSubmission, Moments
+from kernelmark.course.submissions import CourseSubmission
 from kernelmark.text import spreadsheet
 from kernelmark.text.terminal import say
 
+SubmissionTimes = Callable[[CourseSubmission], datetime | None]
+"""Returns when a submission was handed in; None if that is unknown.
+
+Raises:
+    UsageError: the organizer's statement has no time for it, or contradicts the platform.
+"""
 _OPTION = "--handed-in"
-# How the column with the moments is called by us, Moodle, Gradescope, and Canvas (in its reports, and in its interface
-# for programs: the gradebook that it exports has no moments).
+# The name of the column with the times in our files, and in those of Moodle, Gradescope and Canvas. Canvas has it in
+# its reports and its API; the gradebook that it exports has no times.
 _COLUMNS = ("handed_in", "last modified (submission)", "submission time", "submission date", "submitted_at")
 _ByKey = dict[str, list[datetime]]
-_NOTHING = {"", "-"}  # the moment of someone who handed in nothing
-# Gradescope's format, then Moodle's in British English, in American English, and with a clock of 24 hours.
+_NOTHING = {"", "-"}  # the cell of someone who submitted nothing
+# Gradescope's format, then Moodle's in British and in American English, and with a 24-hour clock.
 _FORMS = (
     "%Y-%m-%d %H:%M:%S %z", "%A, %d %B %Y, %I:%M %p", "%A, %B %d, %Y, %I:%M %p", "%A, %d %B %Y, %H:%M",
 )  # fmt: skip
 _ELSE = "record all as late (--late NAME), or grade without recording (--no-record)"
 
 
-def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool) -> Moments:
+def submission_times(stated: str | None, problem: Problem, now: datetime, *, needed: bool) -> SubmissionTimes:
     """A function that returns when a submission was handed in.
 
-    `given` is a moment for all of them, or the path of a CSV file with one for each author. Without it all count as
-    handed in at `now`, if that is on time. After the deadline the moments are unknown and the function returns None; if
-    they are `needed`, that is an error.
+    `stated` is one time for all submissions, or the path of a CSV file with a time for each author. Without it, before
+    the deadline, all count as handed in `now`; after the deadline their times are unknown, which is an error if they
+    are `needed`.
 
     Raises:
-        UsageError: `given` is missing but `needed`, is neither a moment nor such a file, is in the future, or is
-            `needed` and after the problem was closed.
+        UsageError: times are needed and unknown, `stated` is neither a time nor a table, a time is in the future, or
+            times are needed and one is after the problem was closed.
     """
-    if given is None:
+    if stated is None:
         known = None if problem.delay(now).days else now
         if known is None and needed:
             what = f"its deadline has passed ({problem.schedule_at(now)}), so it matters when these were handed in"
             raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, {_ELSE}")
         return lambda submitted: known
-    with suppress(OSError, ValueError):  # `given` is not valid as a path
-        if Path(given).is_file():
-            return _by_table(Path(given), problem, now)
-    moment = _moment(given, _OPTION, problem, now)
-    _say_zone(_OPTION, [given], problem)
+    with suppress(OSError, ValueError):  # it is not valid as a path
+        if Path(stated).is_file():
+            return _by_table(Path(stated), problem, now)
+    moment = _moment(stated, _OPTION, problem, now)
+    _say_zone(_OPTION, [stated], problem)
     if needed and problem.closed(moment):
         what = f"takes no more submissions, {problem.schedule_at(moment)}"
         raise UsageError(f"problem {problem.slug}", what, f"give an earlier {_OPTION}, {_ELSE}")
@@ -68,16 +74,16 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
     return of_all
 
 
-def delay(problem: Problem, submitted: CourseSubmission, moments: Moments) -> Delay | None:
-    """How late it was handed in; None if that is not known."""
+def delay(problem: Problem, submitted: CourseSubmission, submitted_at: SubmissionTimes) -> Delay | None:
+    """How late it was handed in; None if that is unknown."""
     try:
-        moment = moments(submitted)
+        moment = submitted_at(submitted)
     except UsageError:
-        return None  # the same error is reported when it is graded
+        return None  # the error is raised again when the submission is graded
     return None if moment is None else problem.delay(moment)
 
 
-def _by_table(file: Path, problem: Problem, now: datetime) -> Moments:
+def _by_table(file: Path, problem: Problem, now: datetime) -> SubmissionTimes:
     by_id, by_name = _table(file, problem, now)
 
     def of_one(submitted: CourseSubmission) -> datetime:
@@ -96,8 +102,8 @@ def _by_table(file: Path, problem: Problem, now: datetime) -> Moments:
 
 
 def _table(file: Path, problem: Problem, now: datetime) -> tuple[_ByKey, _ByKey]:
-    """The moments in a CSV file, which may have other columns as well: by the platform's ids, which are in columns or
-    part of the author's name, and by the names without ids.
+    """The times in a CSV file: by the platform's ids, from a column or from the author's name, and by names without
+    ids. Other columns are ignored.
     """
     by_id, by_name, seen = _ByKey(), _ByKey(), set[tuple[str, str]]()
     rows = spreadsheet.read(file)
@@ -110,7 +116,7 @@ def _table(file: Path, problem: Problem, now: datetime) -> tuple[_ByKey, _ByKey]
     for where, cells in rows:
         text = cells[column]
         if text in _NOTHING and (column != _COLUMNS[0] or cells.get("file") == ""):
-            continue  # this person handed in nothing
+            continue  # this person submitted nothing
         author, known = whose(cells)
         owner = Owner.of(author or known.name or known.id)
         ids = {owner.id, known.id, cells.get("email", "")} - {""}
@@ -129,7 +135,7 @@ def _table(file: Path, problem: Problem, now: datetime) -> tuple[_ByKey, _ByKey]
 
 
 def _say_zone(where: str, texts: Sequence[str], problem: Problem) -> None:
-    """Say on stderr how moments without an offset were read."""
+    """Say on stderr how times without an offset were read."""
     if problem.deadline is not None and any(_parsed(text).tzinfo is None for text in texts):
         offset = shown(problem.deadline).rpartition(" ")[2]
         say(f"kernelmark: note: {where} has moments without an offset; they count as {offset}, as the deadline's")
@@ -152,11 +158,7 @@ def _moment(text: str, where: str, problem: Problem, now: datetime) -> datetime:
 
 
 def _parsed(text: str) -> datetime:
-    """Parse a moment in ISO 8601 or in a platform's format.
-
-    Raises:
-        ValueError: it is in no such format.
-    """
+    """Parse a time in ISO 8601 or in a platform's format; raises a ValueError if it is in neither."""
     text = text.strip().removesuffix(" UTC") + ("+00:00" if text.strip().endswith(" UTC") else "")
     with suppress(ValueError):
         return datetime.fromisoformat(text)

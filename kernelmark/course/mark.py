@@ -1,4 +1,4 @@
-"""The mark of one submission of a course: its result, its points, and the lines that say both. Trusted."""
+"""The mark of an author: the result of a submission, its points, and how both are shown in one line. Trusted."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from harness.problem.schedule import Delay
 
 
-class Marked(NamedTuple):
-    """An author's submission, its result and its mark; `delay` is None if it is not known when it was handed in.
+class Mark(NamedTuple):
+    """An author's submission with its result and points. `delay` is None if the time of the submission is unknown.
 
-    `id` and `name` are those of the learning platform, empty if a teammate handed it in. `team` is empty if the author
-    is in none. `feedback_file` is the name of the feedback file. `remarks` say what was unusual in how the kernel was
-    handed in. `marking` is the rule for its points; None: it gets none.
+    `id` and `name` are those on the learning platform, and empty if a teammate submitted it. `team` is empty if the
+    author is in none. `remarks` say what was unusual in how the kernel was submitted. `marking` is the rule for points;
+    None: there are no points.
     """
 
     author: str
@@ -37,8 +37,8 @@ class Marked(NamedTuple):
 
     @property
     def parts(self) -> list[Points]:
-        """The points, part by part. The list is empty if there is no rule, and if the points cannot be known: if it was
-        not graded and the author is not to blame, or if the schedule takes nothing that was handed in then.
+        """The points, part by part. The list is empty if there is no rule, or if the points cannot be decided: it was
+        not graded for a reason that is not the author's fault, or it was too late to be accepted.
         """
         verdict, factor = self.graded.verdict, self.delay.factor if self.delay else None
         if self.marking is None:
@@ -57,19 +57,19 @@ class Marked(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The mark in one line, for its author: the same wherever a mark is shown."""
+        """The mark in one line, as every author sees it."""
         verdict, delay = self.graded.verdict, self.delay
         (right, count, *_, baseline, speedup), _ = numbers_of(self.graded)
-        said = [f"{right} of {count} tests right"] if verdict else []
-        said += [interval(verdict.score)] if verdict and verdict.score else []
-        said += [f"{speedup} × {baseline}"] if baseline else []
-        said += [str(delay)] if delay and delay.days else []
-        said += [f"{total(self.parts)} points"] if self.parts else []
+        facts = [f"{right} of {count} tests right"] if verdict else []
+        facts += [interval(verdict.score)] if verdict and verdict.score else []
+        facts += [f"{speedup} × {baseline}"] if baseline else []
+        facts += [str(delay)] if delay and delay.days else []
+        facts += [f"{total(self.parts)} points"] if self.parts else []
         why = self.message if verdict else why_ungraded(self)
-        return visible(": ".join(filter(None, (", ".join((self.graded.outcome, *said)), why))))
+        return visible(": ".join(filter(None, (", ".join((self.graded.outcome, *facts)), why))))
 
     def line(self, *, of_team: bool) -> Line:
-        """The mark in one line, for the organizer's terminal. With `of_team` it begins with the name of the team."""
+        """The mark in one line, for the organizer's terminal; with `of_team` it begins with the team's name."""
         graded = self.graded
         who = f"{self.team} ({self.author})" if of_team else self.author
         failed = graded.verdict is None or graded.errored  # the reason is for the organizer, not for the author
@@ -80,21 +80,21 @@ class Marked(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What went wrong or was unusual, in one line; of an accepted kernel, why it has no rank."""
+        """What failed or was unusual, in one line; for an accepted kernel, why it has no rank."""
         return "; ".join(filter(None, (self.graded.message or _no_rank(self.graded), *self.remarks)))
 
 
-def why_ungraded(result: Marked) -> str:
-    """Why a submission was not graded, as its author should know it."""
-    if result.graded.by_author:
-        return visible(result.graded.message)
-    if result.delay is not None and result.delay.factor is None:
+def why_ungraded(mark: Mark) -> str:
+    """Why a submission was not graded, in words for its author."""
+    if mark.graded.by_author:
+        return visible(mark.graded.message)
+    if mark.delay is not None and mark.delay.factor is None:
         return "it was handed in too late"
-    return "not because of what you handed in; ask whoever grades it"
+    return "not because of what you handed in; ask the person who grades it"
 
 
 def numbers_of(graded: GradingResult) -> tuple[tuple[object, ...], str]:
-    """The columns of `marks.COLUMNS` from `tests_right` to `speedup`, and the run; empty where there is no value."""
+    """The columns of `marks.COLUMNS` from `tests_right` to `speedup`, and the run; missing values are empty."""
     verdict = graded.verdict
     if verdict is None:
         return ("",) * 7, ""
@@ -107,7 +107,7 @@ def numbers_of(graded: GradingResult) -> tuple[tuple[object, ...], str]:
 
 
 def _no_rank(graded: GradingResult) -> str:
-    """Why an accepted kernel has no rank; empty if it has one, or if its author ranks with a better one."""
+    """Why an accepted kernel has no rank; empty if it has one, or its author ranks with a better kernel."""
     verdict = graded.verdict
     if verdict is None or verdict.score is None:
         return ""
