@@ -1,4 +1,4 @@
-"""Where a command ends: any exception becomes one line and an exit status. Trusted.
+"""Turns the result or the exception of a command into one line and an exit status. Trusted.
 
 The exit status is that of the outcome or the exception: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime
 error or memory limit, 5 timeout, 6 rejected, 7 our fault, 8 unsupported, 9 incomplete, 10 submitted
@@ -32,11 +32,11 @@ class Boundary(click.Command):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         signal.signal(signal.SIGTERM, _terminate)
-        given = sys.argv[1:] if args is None else [*args]
-        form = "json" if "--format=json" in given or ("--format", "json") in pairwise(given) else "table"
+        words = sys.argv[1:] if args is None else [*args]
+        form = "json" if "--format=json" in words or ("--format", "json") in pairwise(words) else "table"
         Printed.yet = False
         try:
-            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # until now `scripts` answers it
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # until now `scripts` handles it
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             status = super().main(args, prog_name, **{**extra, "standalone_mode": False})
         except (click.Abort, KeyboardInterrupt):
@@ -72,7 +72,7 @@ class BoundaryGroup(Boundary, Group):
 
 
 def _not_installed(form: str, error: ModuleNotFoundError) -> int:
-    """Commands that grade look for torch before they begin; the others import what they need when they need it."""
+    """Report a missing package. Commands that grade look for torch before they begin; others import it when needed."""
     package = (error.name or "").partition(".")[0]
     if package in UNIX:
         return failed_by(form, UsageError("this command", "needs Linux", "with --to, a server grades your kernel"))

@@ -69,8 +69,8 @@ def calibrate(form: str, device: str | None) -> None:
 
 @click.command()
 @form_option
-@click.option("-v", "--verbose", is_flag=True, help="Show each check, also of what is well.")
-@click.option("--end-resident", is_flag=True, help="End the resident worker that waits in this project, and no more.")
+@click.option("-v", "--verbose", is_flag=True, help="Show each check, also those without a problem.")
+@click.option("--end-resident", is_flag=True, help="Only end the resident worker that waits in this project.")
 def doctor(form: str, verbose: bool, end_resident: bool) -> int:
     """Report what this machine needs before it can grade, and how to get it.
 
@@ -88,7 +88,7 @@ def doctor(form: str, verbose: bool, end_resident: bool) -> int:
 
 
 class CacheDocument(TypedDict):
-    """What `kernelmark cache` says."""
+    """What `kernelmark cache` prints."""
 
     folder: str
     files: int
@@ -100,9 +100,9 @@ class CacheDocument(TypedDict):
 @form_option
 @click.option("--empty", is_flag=True, help="Remove it all first.")
 def cache(form: str, empty: bool) -> None:
-    """Show what is kept of compiled submissions, and of verdicts that are reused, so that the same is done sooner.
+    """Show the cache of compiled submissions and reused verdicts, which makes later gradings faster.
 
-    The least recently used goes first when it is more than the setting cache_bytes.
+    When it exceeds the setting cache_bytes, the least recently used files are removed first.
     """
     from harness.files.kept import Kept, cache_folder
     from leaderboard.text.plural import counted
@@ -122,33 +122,13 @@ def cache(form: str, empty: bool) -> None:
 
 
 for _command in (
-    *(
-        submit,
-        bench,
-        check,
-        look.board,
-        ledger.moderate,
-        ledger.select,
-        ledger.verify,
-        organizers.grade,
-        organizers.marks,
-    ),
-    *(
-        ledger.merge_ledger,
-        ledger.import_ledger,
-        ledger.repair_ledger,
-        organizers.regrade,
-        organizers.similar,
-        problems.problems,
-        importing.importing,
-    ),
-    *(exporting.export, calibrate, audit.audit, compare.compare, debug.debug, fleet.fleet, start.init),
-    *(profile.profile, look.runs, look.show, look.explain, site.site, start.start, doctor, cache),
-    *(grade_many.grade_many, worker.worker),
-    *(accounts.accounts, accounts.invitations, accounts.tokens, workers.workers),
-    *(login.login, login.logout, login.list_servers, remote.watch, remote.cancel, remote.queue),
-    serve.serve,
-):
+    submit, bench, check, look.board, ledger.moderate, ledger.select, ledger.verify, organizers.grade, organizers.marks,
+    ledger.merge_ledger, ledger.import_ledger, ledger.repair_ledger, organizers.regrade, organizers.similar,
+    problems.problems, importing.importing, exporting.export, calibrate, audit.audit, compare.compare, debug.debug,
+    fleet.fleet, start.init, profile.profile, look.runs, look.show, look.explain, site.site, start.start, doctor, cache,
+    grade_many.grade_many, worker.worker, accounts.accounts, accounts.invitations, accounts.tokens, workers.workers,
+    login.login, login.logout, login.list_servers, remote.watch, remote.cancel, remote.queue, serve.serve,
+):  # fmt: skip
     main.add_command(_command)
 for _command in (workers.pause, workers.resume, workers.again):
     remote.queue.add_command(_command)

@@ -67,7 +67,7 @@ def compare(
     print_as(form, "verdict", result.to_json(), show.comparison(result, second))
     if result.score is not None and not result.speedups:
         why = "; ".join(doubt.text for doubt in result.doubts if doubt.code == DoubtCode.NO_BASELINE)
-        what = "could not be timed beside the other one"
+        what = "could not be timed in alternation with the other one"
         raise SubmissionError(
             second.name, f"{what}: {why}" if why else what, "" if why else "`kernelmark check` says why"
         )
@@ -75,11 +75,7 @@ def compare(
 
 
 def _refuse_interpreted(job: PreparedJob) -> None:
-    """Run one test of what may launch Triton's kernels without a GPU, before two kernels are graded for nothing.
-
-    Raises:
-        UsageError: Triton's interpreter ran it.
-    """
+    """Raise a UsageError if Triton's interpreter would run the kernel, which one test shows: its time means nothing."""
     from kernelmark.project.problems import visible_test
     from kernelmark.text.progress import Reporter
 
@@ -93,7 +89,7 @@ def _refuse_interpreted(job: PreparedJob) -> None:
 
 
 def _kernel(settings: Settings, named: str, problem: str | None) -> tuple[Submission, str | None]:
-    """A kernel, and the problem that it is of, if that is known."""
+    """A kernel, and its problem, if that is known."""
     from harness.submission import Submission
     from kernelmark.record.records import source_of
 

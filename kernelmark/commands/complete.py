@@ -1,6 +1,6 @@
-"""What a shell completes: problems, baselines and runs of the project around the working directory.
+"""Shell completion: problems, baselines and runs of the project of the working directory.
 
-Whatever is wrong with the project, nothing is completed, and nothing is printed.
+If something is wrong with the project, nothing is completed and nothing is printed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem
 
 
 def _one_of(find: Callable[[click.Context], Iterable[str]]) -> Completion:
-    """Completes the names that `find` gives."""
+    """A completion among the names that `find` returns."""
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
@@ -36,7 +36,7 @@ def _slugs(_context: click.Context) -> Iterable[str]:
 
 
 def problems(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The slugs; folders, if what was typed leads to another one."""
+    """The slugs of problems; folders, if no slug begins with the typed text."""
     return _slugs(context, parameter, incomplete) or [CompletionItem(incomplete, type="dir")]
 
 
@@ -50,7 +50,7 @@ def shipped_problems(_context: click.Context) -> Iterable[str]:
 
 @_one_of
 def baselines(context: click.Context) -> Iterable[str]:
-    """The organizers' kernels of the problem that was typed before, or of all."""
+    """The organizers' kernels of the problem on the command line, or of all problems."""
     from harness.languages import LANGUAGES
 
     files = load_settings().locate("reference").glob(f"{context.params.get('problem') or '*'}/*")

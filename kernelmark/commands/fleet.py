@@ -37,8 +37,8 @@ def fleet() -> None:
 def start(host: str | None, port: int, device: str | None, no_grading: bool, block: bool) -> None:
     """Start a fleet with this machine as its first, and write its address to fleet.address.
 
-    Run it in the project's directory. It makes a token if there is none (~/.ray/auth_token); whoever has that can run
-    anything on the fleet's machines.
+    Run it in the project's directory. It makes a token if there is none (~/.ray/auth_token). Anyone with the token can
+    run any program on the fleet's machines.
     """
     from kernelmark.grading.fleet.cluster import machine
 
@@ -80,7 +80,8 @@ def status(address: str, form: str) -> None:
 
 @fleet.command()
 def stop() -> None:
-    """End this project's part of a fleet on this machine; the first machine's ends the others within a minute or two.
+    """Remove this machine from its fleet in this project; stopping the first machine ends the others within two
+    minutes.
 
     Programs that use the fleet lose the gradings that it has not finished.
     """

@@ -27,7 +27,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Set up a project and a machine": ("init", "doctor", "calibrate", "fleet", "cache"),
     "Serve a project": ("serve", "worker", "workers", "accounts", "invitations", "import-ledger", "repair-ledger"),
 }
-"""Commands of `kernelmark` that are in none of them are listed last."""
+"""The sections of the help. Commands that are in none of them are listed last."""
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "": ("kernelmark start softmax", "kernelmark check softmax softmax.py", "kernelmark submit softmax softmax.py"),
@@ -71,13 +71,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "workers revoke": ("kernelmark workers revoke gpu1",),
     "workers resume": ("kernelmark workers resume gpu1",),
     "workers pin": ("kernelmark workers pin", "kernelmark workers pin softmax"),
-    "queue": ("kernelmark queue",),
     "queue pause": (
         "kernelmark queue pause --why 'the machine is needed'",
         "kernelmark queue pause --account ada --why 'too many at once'",
     ),
     "queue again": ("kernelmark queue again 81def7c3a90b4412",),
-    "queue resume": ("kernelmark queue resume",),
     "watch": ("kernelmark watch", "kernelmark watch 81def7 --server bench"),
     "cancel": ("kernelmark cancel 81def7",),
     "board": ("kernelmark board softmax", "kernelmark board softmax --from bench"),
@@ -144,7 +142,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "fleet join": ("kernelmark fleet join fleet.address",),
 }
-"""By path; the example of any other command is the command itself."""
+"""Examples by the path of the command; the example of any other command is the command itself."""
 
 
 class Group(click.Group):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.errors import SandboxError, UsageError
 from kernelmark.commands.help import Group
-from kernelmark.commands.options import device_option, load_settings, sandbox_option
+from kernelmark.commands.options import combined, device_option, load_settings, sandbox_option
 from kernelmark.text.terminal import counted, print_lines, say, visible
 
 if TYPE_CHECKING:
     from harness.shared.foreign import ForeignForm
     from kernelmark.interop.importing import Imported
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group("import", cls=Group)
@@ -26,24 +24,21 @@ def importing() -> None:
     """Problems of other projects, from a checkout on this machine."""
 
 
-def _options(command: F) -> F:
-    for decorate in (
-        click.option("--force", is_flag=True, help="Write problems again that were imported before."),
-        click.option(
-            "--into",
-            type=click.Path(path_type=Path, file_okay=False),
-            metavar="DIR",
-            help="Where the folders are written, without baselines. [default: the project's problems]",
-        ),
-        click.option(
-            "--jobs", type=click.IntRange(min=1), metavar="N", default=2, help="How many to run at a time. [default: 2]"
-        ),
-        sandbox_option("What isolates their code, which runs once for each problem."),
-        device_option("Whether their code may use the GPU."),
-        click.argument("path", type=click.Path(path_type=Path, file_okay=False)),
-    ):
-        command = decorate(command)
-    return command
+_options = combined(
+    click.argument("path", type=click.Path(path_type=Path, file_okay=False)),
+    device_option("Whether their code may use the GPU."),
+    sandbox_option("What isolates their code, which runs once for each problem."),
+    click.option(
+        "--jobs", type=click.IntRange(min=1), metavar="N", default=2, help="How many to run at a time. [default: 2]"
+    ),
+    click.option(
+        "--into",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Where the folders are written, without baselines. [default: the project's problems]",
+    ),
+    click.option("--force", is_flag=True, help="Write problems again that were imported before."),
+)
 
 
 @importing.command("gpu-mode")

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
-from kernelmark.commands.options import form_option, load_settings
+from kernelmark.commands.options import combined, form_option, load_settings
 from kernelmark.project.documents import print_as
 from kernelmark.text.terminal import counted, labelled, print_text, say, visible
 
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 @click.group(cls=Group)
 def moderate() -> None:
     """Moderate a recorded run: an event is appended; nothing is ever edited or removed."""
+
+
+_event_options = combined(
+    click.option("--actor", required=True, help="Who says so."),
+    click.option("--reason", required=True, help="Why; shown on the board."),
+    form_option,
+)
 
 
 def _event_command(action: Action, text: str, *, scoped: bool = True) -> click.Command:
@@ -42,28 +49,15 @@ def _event_command(action: Action, text: str, *, scoped: bool = True) -> click.C
         _print_events(form, moderate(load_settings(), runs, action, actor, reason, scope))
 
     if scoped:
-        command = click.option(
-            "--source",
-            is_flag=True,
-            help="Every run of this source on the problem, by any author, including later ones.",
-        )(command)
-        command = click.option(
-            "--author",
-            is_flag=True,
-            help="Every run of this author, later ones too, in every ledger that exists now.",
-        )(command)
+        source_text = "Every run of this source on the problem, by any author, including later ones."
+        author_text = "Every run of this author, later ones too, in every ledger that exists now."
+        command = click.option("--source", is_flag=True, help=source_text)(command)
+        command = click.option("--author", is_flag=True, help=author_text)(command)
     return click.command(action, help=text)(command)
 
 
-def _event_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command that appends a moderation event."""
-    command = form_option(command)
-    command = click.option("--reason", required=True, help="Why; shown on the board.")(command)
-    return click.option("--actor", required=True, help="Who says so.")(command)
-
-
 def _print_events(form: str, events: Sequence[Moderation]) -> None:
-    """Print each event: for programs as a document, for people with its run and, for a note, who sees it."""
+    """Print each event as a document, or for people with its run and, for a note, who sees it."""
     from kernelmark.record.moderating import audience
     from kernelmark.text import standings
 

@@ -1,4 +1,4 @@
-"""The commands that look at the record: `kernelmark board`, `runs` and `show`; and `explain`, what its words mean."""
+"""The commands that show the record, `kernelmark board`, `runs` and `show`; and `explain`, which explains terms."""
 
 from __future__ import annotations
 
@@ -163,4 +163,4 @@ def explain(word: Sequence[str], form: str) -> None:
     from kernelmark.text import words
 
     found = [words.find(" ".join(word))] if word else [*words.words()]
-    print_as(form, "explain", found, (line for each in found for line in words.lines(each)))
+    print_as(form, "explain", found, (line for entry in found for line in words.lines(entry)))

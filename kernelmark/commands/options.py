@@ -1,10 +1,11 @@
-"""What all commands share: the project's settings, and common options.
+"""The options that several commands have, and how a command finds the project's settings.
 
-The modules of commands call it. Trusted. Slow imports are done by the functions that need them.
+All modules of commands use it. Trusted. Slow imports are inside the functions that need them.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -26,6 +27,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DEVICES, _SANDBOXES = ("auto", *get_args(DeviceKind)), ("auto", *get_args(SandboxName))
 
 
+def combined(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """A decorator that adds several options, which the help lists in this order."""
+    return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
 def device_option(text: str) -> Callable[[F], F]:
     """The option `--device`, with this help text."""
     return click.option("--device", type=click.Choice(_DEVICES), help=text)
@@ -37,7 +43,7 @@ def sandbox_option(text: str) -> Callable[[F], F]:
 
 
 def jobs_option(default: str) -> Callable[[F], F]:
-    """The option `--jobs`; the text says what the default is."""
+    """The option `--jobs`; the text states the default."""
     text = f"How many to grade at a time on each device; 1: one after the other in this process. {default}"
     return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=text)
 
@@ -73,8 +79,8 @@ def connected(server: str | None) -> Connection:
 
 
 def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:
-    """The settings of a project, overridden by these flags: of that around the working directory, or, if PROBLEM is a
-    path into another project, of that one, so that its kernels and its results are used.
+    """The settings of the project of the working directory, overridden by these flags. If PROBLEM is a path into
+    another project, they are those of that project, so that its kernels and its results are used.
     """
     from kernelmark.project.settings import Settings, find_file
 
@@ -84,7 +90,7 @@ def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:
 
 
 def say_frozen(settings: Settings, problem: str | None) -> None:
-    """Say of each frozen board that there may be more than was printed."""
+    """Say on stderr which boards are frozen, so that there may be more results than were printed."""
     from kernelmark.record.records import ledgers
     from kernelmark.text import standings
     from kernelmark.text.terminal import say
@@ -95,11 +101,11 @@ def say_frozen(settings: Settings, problem: str | None) -> None:
 
 
 def source_of(file: str, language: str | None, author: str) -> Path | Submission:
-    """The file to grade; or the submission that stdin holds, where FILE is `-`.
+    """The file to grade, or the submission from stdin if FILE is `-`.
 
     Raises:
-        UsageError: stdin needs a language, and a file must not have one.
-        SubmissionError: what stdin holds is no source.
+        UsageError: there is no language for stdin, or there is one for a file.
+        SubmissionError: stdin holds no valid source.
     """
     from harness.submission import MAX_SOURCE_BYTES, Submission
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import click
 from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import (
+    combined,
     device_option,
     form_option,
     jobs_option,
@@ -91,7 +90,7 @@ def regrade(
     multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Starting code that everybody was given, which counts for nothing; repeatable.",
+    help="Starting code that everybody received, which is not compared; repeatable.",
 )
 @click.option(
     "--with",
@@ -99,7 +98,7 @@ def regrade(
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
     metavar="EARLIER",
-    help="Compare with these hand-ins of an earlier course, too; repeatable.",
+    help="Compare also with these submissions of an earlier course; repeatable.",
 )
 @click.option(
     "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with the pairs side by side here."
@@ -114,8 +113,8 @@ def similar(
     html: Path | None,
     form: str,
 ) -> None:
-    """List people whose files on PROBLEM are nearly the same, without taking any action: those on record, and those in
-    HANDINS, a folder or an archive as for `grade`.
+    """List people whose files on PROBLEM are nearly the same, without taking any action. The files are those on record,
+    and those in HANDINS, a folder or an archive as for `grade`.
 
     Members of one team are not compared with each other.
     """
@@ -150,7 +149,7 @@ def similar(
     print_as(form, "similar", pairs, found if rows else nothing)
 
 
-_MARK_OPTIONS = (
+_mark_options = combined(
     click.option(
         "--csv", "marks", type=click.Path(path_type=Path, dir_okay=False), help="Write a row for each author here."
     ),
@@ -174,13 +173,6 @@ _MARK_OPTIONS = (
         help="Write Gradescope's results here: DIR/AUTHOR/results.json.",
     ),
 )
-
-
-def _mark_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command that writes marks."""
-    return functools.reduce(lambda made, option: option(made), reversed(_MARK_OPTIONS), command)
-
-
 _FORMS = ("gradebook", "gradescope", "column")
 _COURSE_ONLY = ("handed_in", "file", "roster", "only_list", *_FORMS)
 

@@ -94,14 +94,14 @@ def problems_show(problem: str, server: str | None, form: str) -> None:
     from kernelmark.text import problem as text
 
     settings = load_settings(problem)
-    asked = find_problem(settings, problem)
+    loaded = find_problem(settings, problem)
     if form == "json":
-        print_document("problem", text.document(asked))
+        print_document("problem", text.document(loaded))
     else:
-        found = sheet(settings, asked)
+        found = sheet(settings, loaded)
         now, columns = datetime.now(UTC), min(text.WIDTH, width(sys.stdout))
-        print_lines(text.lines(asked, found.statement, found.entry_points, found.baselines, now, columns))
-        _print_news(settings, asked.slug)
+        print_lines(text.lines(loaded, found.statement, found.entry_points, found.baselines, now, columns))
+        _print_news(settings, loaded.slug)
 
 
 def _print_news(settings: Settings, slug: str | None = None) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from kernelmark.commands import complete
-from kernelmark.commands.options import beside_option, device_option, load_settings, sandbox_option
+from kernelmark.commands.options import beside_option, combined, device_option, load_settings, sandbox_option
 from kernelmark.text.terminal import print_lines, say
 
 if TYPE_CHECKING:
@@ -35,10 +35,9 @@ _PARTS = {
 }
 
 
-def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for name, text in reversed(_PARTS.items()):
-        command = click.option(f"--{name}", "parts", flag_value=name, multiple=True, help=text)(command)
-    return command
+_part_options = (
+    click.option(f"--{name}", "parts", flag_value=name, multiple=True, help=text) for name, text in _PARTS.items()
+)
 
 
 @click.command()
@@ -87,7 +86,9 @@ def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="NAME=SIZES",
     help="Instead, time the case at 2 to 32 sizes: cols=128:16384 (doubling), cols=128:4096:128 (steps), cols=100,200.",
 )
-@_part_options
+@combined(
+    *(click.option(f"--{name}", "parts", flag_value=name, multiple=True, help=text) for name, text in _PARTS.items())
+)
 @beside_option
 @sandbox_option("How to isolate it.")
 @device_option("Where to run it.")
@@ -119,12 +120,12 @@ def profile(
     from kernelmark.text import profiles, show
     from kernelmark.text.progress import Reporter
 
-    asked = _asked(schedule, sort_by, row_limit)
+    request = _request(schedule, sort_by, row_limit)
     settings = load_settings(problem, effort="quick", baselines=baselines or ("none",), **given)
     if sweep is not None:
         return _swept(settings, problem, (file, *beside), case, sweep, out)
     with Reporter() as reporter:
-        found = profiling.profile(settings, problem, (file, *beside), case, parts, reporter.report, asked)
+        found = profiling.profile(settings, problem, (file, *beside), case, parts, reporter.report, request)
     verdict = found.verdict
     if verdict is not None and verdict.score is None:
         print_lines(show.verdict(verdict, record=False, profiled=True))
@@ -148,22 +149,18 @@ def profile(
     return 0
 
 
-def _asked(schedule: str, sort_by: str | None, rows: int) -> Profile:
-    """Parse what torch.profiler is to record.
-
-    Raises:
-        UsageError: the schedule or the name of the column is not valid.
-    """
+def _request(schedule: str, sort_by: str | None, rows: int) -> Profile:
+    """The request to torch.profiler; raises a UsageError if the schedule or the name of the column is not valid."""
     from harness.errors import UsageError, nearest
     from harness.profiling.torch_profile import EVERYTHING
     from harness.wire.commands import SORTS
 
     if sort_by is not None and sort_by not in SORTS:
         raise UsageError("--sort-by", f"{sort_by!r} is not a column of torch.profiler", nearest(sort_by, list(SORTS)))
-    given = dict(_SCHEDULE.findall(schedule))
-    if schedule != ",".join(f"{name}={count}" for name, count in given.items()) or not given:
+    parsed = dict(_SCHEDULE.findall(schedule))
+    if schedule != ",".join(f"{name}={count}" for name, count in parsed.items()) or not parsed:
         raise UsageError("--schedule", f"{schedule!r} is no schedule", "write it as wait=1,warmup=1,active=2,repeat=1")
-    counts = {"wait": 1, "warmup": 2, "active": 3, "repeat": 2} | {name: int(count) for name, count in given.items()}
+    counts = {"wait": 1, "warmup": 2, "active": 3, "repeat": 2} | {name: int(count) for name, count in parsed.items()}
     for name, (low, high) in _COUNTS.items():
         if not low <= counts[name] <= high:
             raise UsageError("--schedule", f"{name} is {counts[name]}, and not {low} to {high}")

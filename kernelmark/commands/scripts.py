@@ -1,8 +1,7 @@
 """The console scripts: they run the commands of `kernelmark.commands.cli`, then exit without interpreter shutdown.
 
 The shutdown of torch and the CUDA driver takes 0.4 s and is not needed: by then the sandboxes are removed and the
-ledger is on disk. Ctrl-C ends a command quietly from the beginning: importing all commands takes 0.2 s, in which
-nothing is under way yet, and `cli` catches it after that.
+ledger is on disk. Importing all commands takes 0.2 s; until then this module handles Ctrl-C, and after that `cli` does.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def main() -> NoReturn:
 
 def _run(command: str) -> NoReturn:
     _end_at_ctrl_c()
-    # The BLAS of NumPy, which the judge does not use, starts a thread per core, and each spins for 0.1 s. Sandboxes
-    # inherit no variables.
+    # NumPy's BLAS, which the judge does not use, starts a thread per core that spins for 0.1 s. Sandboxes inherit no
+    # variables.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(10_000, 20, 20)  # imports leave little garbage, and looking for it takes a tenth of their time
     if os.environ.get("KERNELMARK_DEBUG"):
@@ -49,14 +48,14 @@ def _run(command: str) -> NoReturn:
             with contextlib.suppress(OSError):  # the reader is gone
                 stream.flush()
         ending.wait()
-    except KeyboardInterrupt:  # after another one what is left is removed by the next judge
+    except KeyboardInterrupt:  # if there is another one, the next judge removes what is left
         _end_at_ctrl_c()
         ending.wait()
     os._exit(status)
 
 
 def _end_at_ctrl_c() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as in the background
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise it is ignored, as in the background
         signal.signal(signal.SIGINT, _interrupted)
 
 

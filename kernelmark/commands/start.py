@@ -1,4 +1,4 @@
-"""The commands that begin: `kernelmark init` makes a project, `kernelmark start` a participant's first file."""
+"""`kernelmark init` makes a project, and `kernelmark start` a participant's first file."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from kernelmark.text.terminal import counted, print_text, say
 def start(problem: str, file: Path | None, lang: str | None) -> None:
     """Write a first kernel for PROBLEM into FILE, and print the command that checks it.
 
-    In PyTorch it is the problem's definition: right, slow, and there to be replaced piece by piece. In Triton, CUDA and
-    C++ it is the file that the problem has for this in its folder `start`, or the signature alone; it builds, and is
-    wrong until it is filled in.
-    FILE is SLUG.py, .cu or .cpp in this folder by default, and must not exist.
+    In PyTorch it is the problem's definition: right and slow, for you to replace step by step. In Triton, CUDA and C++
+    it is the problem's file for this in its folder `start`, or only the signature; it builds, and is wrong until you
+    fill it in. FILE is SLUG.py, .cu or .cpp in this folder by default, and must not exist.
     """
     from kernelmark.authoring import start as starting
 

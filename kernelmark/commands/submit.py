@@ -1,7 +1,4 @@
-"""The commands that grade one file: `submit`, `bench` and `check`, which can watch the file.
-
-Slow imports are done by the functions that need them.
-"""
+"""The commands that grade one file: `submit`, `bench` and `check`. Slow imports are inside the functions."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +18,7 @@ from kernelmark.commands import complete, remote
 from kernelmark.commands.boundary import Boundary
 from kernelmark.commands.options import (
     beside_option,
+    combined,
     device_option,
     form_option,
     load_settings,
@@ -37,50 +35,39 @@ if TYPE_CHECKING:
     from kernelmark.grading.setup import PreparedJob
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _graded(command: F) -> F:
-    for decorate in (
-        form_option,
-        sandbox_option("How to isolate it."),
-        device_option("Where to run it."),
-        click.option(
-            "--here",
-            is_flag=True,
-            help="Grade on this machine even if the project names a server, in this process, "
-            "and leave no worker for the next command.",
-        ),
-        server_options,
-        click.option("--language", type=click.Choice(list(LANGUAGES)), help="What stdin holds, where FILE is `-`."),
-        beside_option,
-        click.option(
-            "--author", help="Who wrote it. [default: from its folder in submissions/, the settings, git or the login]"
-        ),
-        click.argument("file", shell_complete=complete.files),
-        click.argument("problem", shell_complete=complete.problems),
-    ):
-        command = decorate(command)
-    return command
-
-
-def _timed(command: F) -> F:
-    for decorate in (
-        click.option(
-            "--baseline",
-            "baselines",
-            multiple=True,
-            metavar="NAME",
-            shell_complete=complete.baselines,
-            help="Alternate with this kernel of reference/; repeatable; `none`: no baseline. [default: eager on a GPU]",
-        ),
-        click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer."),
-        click.option(
-            "--quick", "effort", flag_value="quick", help="Measure for less time, with no baseline unless one is named."
-        ),
-    ):
-        command = decorate(command)
-    return command
+_graded = combined(
+    click.argument("problem", shell_complete=complete.problems),
+    click.argument("file", shell_complete=complete.files),
+    click.option(
+        "--author", help="Who wrote it. [default: from its folder in submissions/, the settings, git or the login]"
+    ),
+    beside_option,
+    click.option("--language", type=click.Choice(list(LANGUAGES)), help="What stdin holds, where FILE is `-`."),
+    server_options,
+    click.option(
+        "--here",
+        is_flag=True,
+        help="Grade on this machine even if the project names a server, in this process, "
+        "and leave no worker for the next command.",
+    ),
+    device_option("Where to run it."),
+    sandbox_option("How to isolate it."),
+    form_option,
+)
+_timed = combined(
+    click.option(
+        "--quick", "effort", flag_value="quick", help="Measure for less time, with no baseline unless one is named."
+    ),
+    click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer."),
+    click.option(
+        "--baseline",
+        "baselines",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete.baselines,
+        help="Alternate with this kernel of reference/; repeatable; `none`: no baseline. [default: eager on a GPU]",
+    ),
+)
 
 
 @click.command(cls=Boundary)
@@ -195,12 +182,9 @@ def check(
         if written and given["file"] == "-":
             say(f"wrote {counted(len(written), 'failed test')} to {dump}")
         elif written:
-            same = [
-                given["problem"],
-                given["file"],
-                *(word for path in given["beside"] for word in ("--with", str(path))),
-            ]
-            command = shlex.join(["kernelmark", "debug", *same, "--from", str(written[0])])
+            others = [word for path in given["beside"] for word in ("--with", str(path))]
+            files = (given["problem"], given["file"], *others)
+            command = shlex.join(["kernelmark", "debug", *files, "--from", str(written[0])])
             say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
         if form == "json":
             print_document("check", result.model_dump_json(exclude_none=True))
@@ -214,7 +198,7 @@ def check(
 
 
 def _job(given: dict[str, Any]) -> PreparedJob:
-    """Read what the command line names; every usage error is raised here, before torch is imported."""
+    """Read the problem and the submission; raises all usage errors before torch is imported."""
     from kernelmark.grading.setup import PreparedJob
 
     problem, file, beside = given.pop("problem"), given.pop("file"), given.pop("beside")
@@ -255,8 +239,7 @@ def _whole_grading(
             print_document("verdict", result.to_json())
         else:
             left = recorder.left_today(job) if recorded else ""
-            lines = show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus)
-            print_lines(lines)
+            print_lines(show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus))
             print_compilation(job, result)
     if recorded and result.score is not None and table is None:
         say_frozen(job.settings, job.problem.slug)
@@ -275,7 +258,7 @@ def _say_served(job: PreparedJob) -> None:
 
 
 def _say_whose(job: PreparedJob) -> None:
-    """Say which author a first result is recorded under, if nobody named one."""
+    """Say under which author's name a first result is recorded, if no option or setting names the author."""
     settings, author = job.settings, job.submission.author
     known = any(settings.locate("archive").glob(f"*/{author}"))
     if not known and settings.author is None and author == settings.author_or_default():
@@ -284,7 +267,7 @@ def _say_whose(job: PreparedJob) -> None:
 
 
 def _profiled(job: PreparedJob, result: Verdict) -> str:
-    """Profile what was recorded; returns a line about it, whatever happens: the record and the status stay."""
+    """Profile a recorded kernel; returns a line about it. An error changes neither the record nor the exit status."""
     from kernelmark.diagnostics.profiling import profile_recorded
     from kernelmark.text.progress import Reporter
 
@@ -293,13 +276,13 @@ def _profiled(job: PreparedJob, result: Verdict) -> str:
             line = profile_recorded(job, result, reporter.report)
     except KernelmarkError as error:
         line = f"kernelmark: warning: no profile: {error}"
-    except Exception as error:  # noqa: BLE001 - the run is recorded, and its outcome is the command's
+    except Exception as error:  # noqa: BLE001 - the run is recorded, and its outcome decides the exit status
         line = f"kernelmark: warning: no profile: {unexpected(error)}"
     return visible(" ".join(line.split()))
 
 
 def print_compilation(job: PreparedJob, result: Check) -> None:
-    """Compile what the interpreter accepted, and print the line; do nothing after any other result."""
+    """Compile a kernel that the interpreter accepted, and print a line about it; do nothing after other results."""
     from harness.verdict import Outcome
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
@@ -314,13 +297,13 @@ def print_compilation(job: PreparedJob, result: Check) -> None:
 
 
 _EVERY_S = 0.5
-_Stamp = tuple[int, int, int]
+_Stamps = list[tuple[int, int, int] | None]
 
 
 def _repeated(files: Sequence[Path], once: Callable[[], int], form: str) -> int:
     """Run `once` now, and again whenever one of the files is saved, until Ctrl-C; returns the last status.
 
-    From the second time on, an error is printed, and does not end it: an editor may have written half of a file.
+    After the first time an error is printed and does not end the command: an editor may have written half of a file.
     """
     names = " or ".join(visible(file.name) for file in files)
     seen = _stamps(files)
@@ -340,21 +323,21 @@ def _repeated(files: Sequence[Path], once: Callable[[], int], form: str) -> int:
         return status
 
 
-def _changed(files: Sequence[Path], seen: list[_Stamp | None]) -> list[_Stamp | None]:
-    """Wait until all files are there and differ from what was seen; returns what they are then."""
+def _changed(files: Sequence[Path], seen: _Stamps) -> _Stamps:
+    """Wait until all files exist and their stamps differ from those seen before; returns the new stamps."""
     while None in (now := _stamps(files)) or now == seen:
         time.sleep(_EVERY_S)
     return now
 
 
-def _stamps(files: Sequence[Path]) -> list[_Stamp | None]:
-    return [_stamp(file) for file in files]
-
-
-def _stamp(file: Path) -> _Stamp | None:
-    """When it was written, its size, and which file it is, since editors replace files; None if it is not there."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+def _stamps(files: Sequence[Path]) -> _Stamps:
+    """The time, size and inode of each file, as editors may replace files; None for a missing file."""
+    found: _Stamps = []
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return found

@@ -168,7 +168,7 @@ def of_course(
     submitted_at = submission_times.submission_times(handed_in, loaded, options.now, needed=needed)
 
     def read(submitted: CourseSubmission) -> AdmittedJob | GradingResult:
-        admit_job = _not_recorded
+        admit_job: Callable[[PreparedJob], Remark | None] = _not_recorded
         if options.record:
             admit_job = partial(admit, late=late, handed_in=submitted_at(submitted), exempt=True)
         return options.prepare(submitted.path, problem_for(submitted), submitted.submission(), admit_job, exempt=True)

@@ -68,7 +68,10 @@ def test_a_comparison_that_is_impossible_gets_one_line(project: Path, run: Comma
     judge(accepted().model_copy(update={"doubts": (doubt,)}), accepted(), failed())
     for why in (": baseline kernel: it crashed\n", "; `kernelmark check` says why"):
         said = run("compare", "kernel.py", "kernel.py", "--problem", "double")
-        assert (said.code, f"kernel.py could not be timed beside the other one{why}" in said.err) == (2, True)
+        assert (said.code, f"kernel.py could not be timed in alternation with the other one{why}" in said.err) == (
+            2,
+            True,
+        )
     assert run("compare", "kernel.py", "kernel.py", "--problem", "double").code == 1, "the first one is wrong"
     folder = project / "submissions" / "double" / "bob"
     folder.mkdir(parents=True)
