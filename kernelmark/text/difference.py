@@ -1,4 +1,4 @@
-"""Formats two runs of a problem as a unified diff of their sources, after both times.
+"""Formats two runs of a problem: both times, then a unified diff of their sources.
 
 Trusted code over untrusted text: names and lines go through `visible`.
 """
@@ -26,7 +26,7 @@ class Sourced(NamedTuple):
 
 
 def lines(before: Sourced, after: Sourced) -> Iterator[str]:
-    """Both times in one line, then the diff of each file that is not the same in both."""
+    """Both times in one line, then the diff of each file that differs."""
     times = f"{_time(after.verdict)}, before {_time(before.verdict)}"
     yield Line(times + _faster(before.verdict, after.verdict), "bold")
     changes = [
@@ -37,7 +37,7 @@ def lines(before: Sourced, after: Sourced) -> Iterator[str]:
 
 
 def diff(before: Sourced, after: Sourced) -> Iterator[str]:
-    """The unified diff alone; other files of a source are matched by name."""
+    """The unified diff only; the other files of the sources are matched by name."""
     old, new = before.source, after.source
     pairs = [((old.name, old.source), (new.name, new.source))]
     for name in sorted(dict([*old.beside, *new.beside])):
@@ -58,7 +58,7 @@ def _time(verdict: Verdict) -> str:
 
 
 def _faster(before: Verdict, after: Verdict) -> str:
-    """How many times as fast, as far as two gradings on one device tell."""
+    """How many times as fast the second run is, or why that is unknown."""
     if before.score is None or after.score is None:
         return ""
     devices = [verdict.environment.device_name for verdict in (before, after)]

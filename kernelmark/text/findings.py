@@ -16,14 +16,12 @@ from leaderboard.text.visible import parameters
 if TYPE_CHECKING:
     from harness.verdict import Budget, CaseResult, Check, Mismatch, OutputCheck
 
-_NAMED = 4  # maximum number of tests named that failed in the same way
-_WAYS = 4  # maximum number of lines about ways in which tests failed; what is left shares one
+_NAMED = 4  # how many tests are named that failed in the same way
+_WAYS = 4  # how many lines describe ways in which tests failed; all further ways share the last one
 
 
 def reason(result: Check) -> str:
-    """The message of a result. Of a wrong answer it is about the test whose wrong elements are shown, and not the first
-    one.
-    """
+    """The message of a result. For a wrong answer it is about the test whose wrong elements are shown."""
     failed = [case for case in result.tests if case.outcome.exit_code]
     if result.outcome is not Outcome.WRONG_ANSWER or not (shown := _shown(failed)):
         return result.message
@@ -34,7 +32,7 @@ def reason(result: Check) -> str:
 def failures(failed: Sequence[CaseResult], *, none_right: bool = False) -> Iterator[str]:
     """One line for each way in which tests failed, and one table of a wrong output: people do not read twelve.
 
-    `none_right`: all tests ran and failed. If they did so alike, the headline has said why.
+    `none_right` says that all tests ran and failed. If they failed in the same way, the headline has the reason.
     """
     if none_right and (alike := _alike(failed)):
         yield labelled("failed", alike)
@@ -47,7 +45,7 @@ def failures(failed: Sequence[CaseResult], *, none_right: bool = False) -> Itera
 
 
 def outputs(case: CaseResult) -> Iterator[str]:
-    """The errors of every output, and where it is wrong."""
+    """The errors of every output, and its wrong elements."""
     for output in case.outputs:
         yield from _budgets(output, f" in {output.mismatch.dtype}" if output.mismatch else "")
         if output.mismatch is not None:
@@ -73,7 +71,7 @@ def _shown(failed: Sequence[CaseResult]) -> CaseResult | None:
 
 
 def _alike(failed: Sequence[CaseResult]) -> str:
-    """A line about all tests, if those shown failed with one message, and the hidden ones with the same outcome."""
+    """A line about all tests, if the visible ones failed with one message and all have the same outcome; else empty."""
     shown = [case for case in failed if not case.hidden]
     if len(shown) < 2 or len({case.message for case in shown}) > 1 or len({case.outcome for case in failed}) > 1:
         return ""
@@ -82,7 +80,7 @@ def _alike(failed: Sequence[CaseResult]) -> str:
 
 
 def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
-    """Tests with the same message share a line; if there are too many such lines, those left share one an outcome."""
+    """Tests with the same message share a line. If there are too many such lines, the rest share one per outcome."""
     alike: dict[tuple[bool, str, str], list[CaseResult]] = {}
     for case in failed:
         alike.setdefault((case.hidden, case.outcome.value, case.message), []).append(case)
@@ -92,10 +90,8 @@ def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
     for case in (case for cases in ways[len(first_ways) :] for case in cases):
         rest.setdefault((case.hidden, case.outcome.value), []).append(case)
     for cases in first_ways:
-        why = _why(cases[0])
-        yield (
-            labelled("failed", f"{_several(cases, _NAMED)}: {why}") if cases[1:] else labelled("failed", line(cases[0]))
-        )
+        several = f"{_several(cases, _NAMED)}: {_why(cases[0])}" if cases[1:] else ""
+        yield labelled("failed", several or line(cases[0]))
     for (_, outcome), cases in rest.items():
         yield labelled("failed", f"{_several(cases)}: {outcome.replace('_', ' ')}")
 
@@ -117,7 +113,7 @@ def _mismatches(case: CaseResult) -> list[tuple[OutputCheck, Mismatch]]:
 
 
 def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
-    if not mismatch.wrong:  # the problem's own `compare`, which counts nothing and need not name an output
+    if not mismatch.wrong:  # the problem's own `compare` neither counts elements nor needs to name an output
         yield labelled("output", f"refused by the problem's own check{where}")
         return
     shape = ", ".join(map(str, mismatch.shape))

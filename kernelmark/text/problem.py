@@ -1,7 +1,4 @@
-"""Formats what a problem asks for.
-
-Trusted; a problem is the organizers' own.
-"""
+"""Formats a problem: its statement, and what a submission must define. Trusted; organizers write problems."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from harness.problem.spec import TensorSpec
 
 WIDTH = 80
-_VALUES = 8  # values of a choice that are shown
+_VALUES = 8  # how many values of a choice are shown
 _STYLES = {
     "returns": "a function that returns its outputs",
     "module": "a class, whose instance is called and returns its outputs",
@@ -31,7 +28,7 @@ _STYLES = {
 
 
 class BaselineTime(NamedTuple):
-    """What a baseline took on a device: the geometric mean over all benchmark cases of one run."""
+    """The time of a baseline on a device: the geometric mean over all benchmark cases of one run."""
 
     name: str
     device: str
@@ -47,9 +44,10 @@ def lines(
     now: datetime | None = None,
     width: int = WIDTH,
 ) -> Iterator[str]:
-    """The title, the statement (in Markdown), and what a submission must define: entry points, tensors, cases; last
-    the times of baselines. What holds `now` of its deadline is said if that is given. Lines have at most `width`
-    columns where words allow it.
+    """The title, the statement (in Markdown), the entry points, tensors and cases, and the times of baselines.
+
+    With `now`, they include the state of the deadline at this moment. Lines have at most `width` columns unless a word
+    is longer.
     """
     yield Line(f"{spec.slug}: {spec.title}", "bold")
     if statement.strip():
@@ -64,13 +62,11 @@ def lines(
 
 
 def open_now(spec: Problem, now: datetime) -> str:
-    """What holds now, and how much time is left until that changes."""
-    ends = next(
-        (end for end in (spec.deadline, spec.on_time_until, spec.closes) if end is not None and now <= end), None
-    )
-    if ends is None:
+    """The state of the deadline now, and how much time is left until it changes."""
+    ends = [end for end in (spec.deadline, spec.on_time_until, spec.closes) if end is not None and now <= end]
+    if not ends:
         return spec.schedule_at(now)
-    left = ends - now
+    left = ends[0] - now
     hours = left.seconds // 3600
     remaining = counted(left.days, "day") if left.days else counted(hours, "hour") if hours else "less than an hour"
     return f"{spec.schedule_at(now)}, {remaining} left"
@@ -181,7 +177,7 @@ def _tolerance(spec: Problem) -> str:
 
 
 def _of_outputs(spec: Problem) -> str:
-    """What is allowed for outputs with a tolerance of their own, unless they must be equal."""
+    """The tolerances of outputs that have their own, unless they must be equal."""
     lines = []
     for name, own in spec.tolerance.outputs.items():
         most = "" if own.share == 1 else f" in at most {100 * own.share:g} % of the elements"
@@ -193,7 +189,7 @@ def _of_outputs(spec: Problem) -> str:
 
 
 class ProblemNotes(TypedDict):
-    """What is printed with a problem for programs."""
+    """The fields that are added to a problem for programs."""
 
     decided_by: str
     hidden_tests: int
@@ -201,7 +197,7 @@ class ProblemNotes(TypedDict):
 
 
 def document(spec: Problem) -> dict[str, Any]:
-    """The same for programs: the parsed `problem.toml` and what decides; hidden cases are counted but left out."""
+    """The same for programs: the parsed `problem.toml` with `ProblemNotes`; hidden cases are counted but left out."""
     shown = [case for case in spec.tests if not case.hidden]
     left_out = {"tests": tuple(shown), "private": None}
     document = spec.model_copy(update=left_out).model_dump(mode="json", exclude_none=True)

@@ -1,4 +1,4 @@
-"""Formats a profile as plain text: what was measured, and what torch.profiler says.
+"""Formats a profile as plain text: the measured times, and the reports of torch.profiler and other tools.
 
 Trusted code over untrusted text: names go through `visible`.
 """
@@ -25,7 +25,7 @@ _SHOWN, _LETTERS, _NAME = 8, 80, 40
 
 
 def measured(verdict: Verdict) -> Iterator[str]:
-    """The verdict as every grading prints it, and the kernels of a call."""
+    """The verdict as for every grading, and the kernels of a call."""
     yield from show.verdict(verdict, record=False, profiled=True)
     for benchmark in verdict.benchmarks:
         if benchmark.mode == "replayed":
@@ -37,26 +37,25 @@ def measured(verdict: Verdict) -> Iterator[str]:
 def claimed(profiles: Sequence[tuple[str, TorchProfile | None]]) -> Iterator[str]:
     """The functions with the most time of their own, by torch.profiler."""
     for name, profile in profiles:
-        for what, root in profile.stacks.items() if profile else ():
+        for stacks, root in profile.stacks.items() if profile else ():
             if profile and root.value:
                 yield ""
-                title = (
-                    f"{visible(name)}, by torch.profiler, {what.removesuffix(' stacks')} time of {profile.calls} calls"
-                )
+                kind = stacks.removesuffix(" stacks")
+                title = f"{visible(name)}, by torch.profiler, {kind} time of {profile.calls} calls"
                 yield Line(INDENT + title, "bold")
                 yield from columns(_hottest(root), right={0, 1}, indent=INDENT * 2)
 
 
-def rates(parameter: str, unit: str, of: Mapping[tuple[str, int], float]) -> Iterator[str]:
-    """A line a size, a column a kernel."""
-    kernels, sizes = (list(dict.fromkeys(key)) for key in zip(*of, strict=True))
-    rows = [(str(size), *(f"{of[kernel, size]:.4g}" for kernel in kernels)) for size in sizes]
+def rates(parameter: str, unit: str, by_size: Mapping[tuple[str, int], float]) -> Iterator[str]:
+    """A table with a row for each size and a column for each kernel, from rates by kernel and size."""
+    kernels, sizes = (list(dict.fromkeys(key)) for key in zip(*by_size, strict=True))
+    rows = [(str(size), *(f"{by_size[kernel, size]:.4g}" for kernel in kernels)) for size in sizes]
     head = (visible(parameter), *(f"{visible(kernel)}, {unit}" for kernel in kernels))
     yield from columns(rows, head=head, right=range(len(head)))
 
 
 def counted(profiles: Sequence[tuple[str, NsightProfile | None]]) -> Iterator[str]:
-    """Each kernel's use of the device by Nsight Compute, those of all profiles in one table."""
+    """Each kernel's use of the device by Nsight Compute, with all profiles in one table."""
     rows = []
     for name, profile in profiles:
         for kernel in profile.kernels[:_SHOWN] if profile else ():
@@ -74,8 +73,8 @@ USE = ("kernel", "time", "memory", "arithmetic", "occupancy", "bound by")
 def use(kernel: KernelMetrics) -> tuple[str, ...]:
     """A kernel's use of the device by Nsight Compute, as cells below `USE`; its name is untrusted."""
     shares = (kernel.percent(metric) for metric in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
-    told = (f"{share:.0f} %" if share is not None else "" for share in shares)
-    return (kernel.name, kernel.text(nsight.DURATION), *told, kernel.bound)
+    percentages = (f"{share:.0f} %" if share is not None else "" for share in shares)
+    return (kernel.name, kernel.text(nsight.DURATION), *percentages, kernel.bound)
 
 
 def sanitized(reports: Mapping[str, ToolReport]) -> Iterator[str]:

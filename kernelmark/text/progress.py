@@ -1,7 +1,7 @@
 """Shows progress on stderr: a bar on a terminal, otherwise one plain line per stage or per submission.
 
-The command line makes one reporter per command and passes its `report` to the judge. Trusted; labels and names may be
-hostile text, so control characters in them are made visible.
+Each command makes one reporter and passes its `report` to the judge. Trusted; labels and names may be hostile text, so
+control characters in them are made visible.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Step(Protocol):
-    """Item `done` of `total` of a stage is about to begin: of a judge here, or as a server reports it."""
+    """A step of a grading, from a judge here or from a server: item `done` of `total` of a stage is about to begin."""
 
     @property
     def stage(self) -> Stage: ...
@@ -36,13 +36,13 @@ class Step(Protocol):
     def label(self) -> str: ...
 
 
-_PER_SECOND = 4  # how often the bar is drawn: on a CPU, calls are being timed at the same time
+_PER_SECOND = 4  # how often the bar is drawn; on a CPU, kernels are timed meanwhile
 
 
 class Reporter:
-    """A context manager whose `report` shows one step; without a terminal, each stage is printed as a line.
+    """A context manager whose `report` shows one step. Without a terminal, each stage is printed as a line.
 
-    `usual_s` says how long a grading usually takes, in seconds from its build to its end; None: unknown.
+    `usual_s` returns how long a grading usually takes, in seconds from its build to its end, or None.
     """
 
     def __init__(self, stream: TextIO | None = None, usual_s: Callable[[], float | None] = lambda: None) -> None:
@@ -75,12 +75,12 @@ class Reporter:
     def report(self, step: Step) -> None:
         """Show one step; the same step twice is shown once."""
         line = stage(step) if self._bar is None else describe(step)
-        if line != self._last and step.stage == "build" and step.total:  # what waits for other gradings comes before
+        if line != self._last and step.stage == "build" and step.total:  # waiting for other gradings is over
             self._built = time.monotonic()
         self.note(line, step.done, step.total)
 
     def note(self, line: str, done: int = 0, total: int = 0) -> None:
-        """Show a line, such as what is waited for; the same line twice is shown once."""
+        """Show a line, for example that this waits for something; the same line twice is shown once."""
         if line == self._last:
             return
         self._last = line
@@ -90,7 +90,7 @@ class Reporter:
             self._show(line, done, total)
 
     def _show(self, line: str, done: int, total: int) -> None:
-        """Put a line in place of the bar's; without a total, the bar only says that something goes on."""
+        """Replace the text of the bar. Without a total, the bar shows only that work is in progress."""
         if self._bar is not None:
             [task] = self._bar.tasks
             task.total = total or None  # for `update`, None means as before
@@ -101,7 +101,7 @@ class Reporter:
             print(line, file=self._stream, flush=True)
 
     def _clock(self) -> str:
-        """The time since the start, and what is left if it takes as long as usual."""
+        """The time since the start, and the time that is left if the grading takes as long as usual."""
         now = time.monotonic()
         elapsed = _minutes(now - self._started)
         if self._usual_s is None or self._built is None:
@@ -117,12 +117,12 @@ def describe(step: Step) -> str:
 
 
 def stage(step: Step) -> str:
-    """What a log says of a step: `test: 12 cases`, the same for every case of a stage."""
+    """One step as text for a log: `test: 12 cases`, the same for every case of a stage."""
     return f"{step.stage}: {step.total} cases" if step.total > 1 else describe(step)
 
 
 def _bar(stream: TextIO, clock: Callable[[], str]) -> Bar:
-    """A bar for one task, which is gone when it stops; without colours if the user wants none."""
+    """A bar for one task, which disappears when it stops; without colours if the user wants none."""
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
     from rich.progress import Progress as Bar
@@ -170,7 +170,7 @@ class BatchReporter(Reporter):
             self._print(visible(line))
 
     def finished(self, name: str, result: str, *, quiet: bool = False) -> None:
-        """Count one submission, and print what became of it unless `quiet`."""
+        """Count one submission, and print its result unless `quiet`."""
         with self._lock:
             self._done += 1
             self._last = ""
@@ -180,7 +180,7 @@ class BatchReporter(Reporter):
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:
-        """Take the bar away, so that something can be printed."""
+        """Hide the bar, so that something can be printed."""
         if self._bar is not None:
             self._bar.stop()
         try:

@@ -1,8 +1,8 @@
 """Formats verdicts, checks and problems as plain text for a terminal.
 
-The command line calls it and prints the lines; nothing here does I/O. Trusted code over untrusted text: everything from
-a participant goes through `visible`, so no escape sequence, carriage return or bidirectional override reaches the
-terminal. The result is never parsed as markup.
+Commands print the lines; nothing here does I/O. Trusted code over untrusted text: everything from a participant goes
+through `visible`, so no escape sequence, carriage return or bidirectional override reaches the terminal. The result is
+never parsed as markup.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BENCH = f"kernelmark bench {_DOCUMENT}"
 def check(result: Check, *, for_gpus: int = 0) -> Iterator[str]:
     """The result of build and tests: the outcome, what failed and why, and notes on its limits.
 
-    `for_gpus` is how many tests of the problem were left out, because they run on a GPU alone.
+    `for_gpus` is how many tests of the problem were skipped because they need a GPU.
     """
     result = with_own_name(result)
     yield from _outcome(result)
@@ -70,11 +70,16 @@ def verdict(
     for_author: bool = False,
     profiled: bool = False,
 ) -> Iterator[str]:
-    """The result of a whole grading; `table` is the one that ranks it, if any, and `left` what the limits a day leave.
+    """The result of a whole grading.
 
-    The run is named only if it is recorded, since `kernelmark show` does not know any other. `for_gpus` as in `check`.
-    `for_author` is for an author whom someone else graded: with the whole log, without advice to the person who grades.
-    `profiled` is for `kernelmark profile`, which can show and measure less than `kernelmark bench`.
+    Args:
+        table: the table of the board that ranks it, if any.
+        left: what the daily limits leave to the author, in words.
+        record: whether the run is recorded; only then it is named, as `kernelmark show` finds no others.
+        for_gpus: as for `check`.
+        for_author: whether the author reads it and somebody else graded: the log is complete, and there is no advice
+            on grading.
+        profiled: whether this is for `kernelmark profile`, which shows and measures less than `kernelmark bench`.
     """
     result = _presented(result)
     shown_by = f"kernelmark show {result.run}" if record else _BENCH if profiled else _DOCUMENT
@@ -97,7 +102,7 @@ def verdict(
 
 
 def compilation(found: Compilation) -> str:
-    """Whether Triton's kernels compile for a GPU, as a line below the result; it changes no outcome."""
+    """A line that says whether Triton's kernels compile for a GPU; this changes no outcome."""
     if found.refused:
         return labelled("warning", f"does not compile for a GPU ({found.architecture}): {visible(found.refused)}")
     if not found.tried:
@@ -107,7 +112,7 @@ def compilation(found: Compilation) -> str:
 
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
-    """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
+    """A grading in alternation with another kernel: how many times as fast it is, overall and in each case."""
     result = _presented(result)
     faster = next((_faster(result.submission.name, other, speedup) for speedup in result.speedups), None)
     if result.environment.interpreted and result.score is not None:
@@ -137,7 +142,7 @@ def _faster(name: str, other: Submission, speedup: Speedup) -> Line:
 
 
 def run(result: Verdict, events: Sequence[Moderation] = (), source: PooledSource | None = None) -> Iterator[str]:
-    """What the stored document says to people, after the pooled result of its source and the organizers' events."""
+    """A recorded verdict in full, after the pooled result of its source and the events of organizers."""
     result = _presented(result)
     yield from _headline(result)
     if source is not None and len(source.gradings) > 1:
@@ -192,12 +197,12 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
 
 
 def _presented(result: Verdict) -> Verdict:
-    """The result with its author's file name, and without speedups that say nothing."""
+    """The result with its author's file name, and without meaningless speedups."""
     return without_speedups(with_own_name(result))
 
 
 def _outcome(result: Check, first: Line | None = None, whole_log: str = _DOCUMENT) -> Iterator[str]:
-    """`whole_log`: the command or option that shows all lines of the log; empty to show them here."""
+    """`whole_log` is the command or option that shows the whole log; empty to show it here."""
     yield from _headline(result, first)
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
@@ -212,7 +217,7 @@ def _outcome(result: Check, first: Line | None = None, whole_log: str = _DOCUMEN
 
 
 def _headline(result: Check, first: Line | None = None) -> Iterator[str]:
-    """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where."""
+    """The result in one line (`first`, or the outcome with the time or the reason), the submission and the device."""
     outcome = result.outcome.value.replace("_", " ")
     score = result.score if isinstance(result, Verdict) else None
     why = visible(findings.reason(result)) or (f"{interval(score)} a call" if score else "")
@@ -253,7 +258,10 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
     parts = (str(result.protocol), timed, f"effort {result.effort}", ended)
     yield "protocol", ", ".join(part for part in parts if part)
     if result.timing == "sealed":
-        yield "timing", "sealed rounds, as before protocol 5: the submission's process told its times, within bounds"
+        yield (
+            "timing",
+            "sealed rounds, as before protocol 5: the submission's process reported its times, within bounds",
+        )
     versions = {"python": e.python, "torch": e.torch, "triton": e.triton, "driver": e.driver, "CUDA": e.cuda}
     yield "versions", ", ".join(f"{name} {visible(value)}" for name, value in versions.items() if value is not None)
     if e.power_limit_mw is not None:

@@ -1,7 +1,7 @@
-"""Reads and writes tables in CSV as spreadsheets and learning platforms do. What kernelmark writes it can also read.
+"""Reads and writes CSV like spreadsheets and learning platforms; kernelmark can read what it writes.
 
-`course` and `diagnostics` call it. Trusted code over untrusted cells. A spreadsheet takes a cell that begins with = for
-a formula, and recognizes UTF-8 by the byte order mark. Where the decimal sign is a comma, it separates cells by
+`course` and `diagnostics` call it. Trusted code over untrusted cells. Spreadsheets treat a cell that begins with = as a
+formula, and recognize UTF-8 by the byte order mark. Where the decimal sign is a comma, they separate cells by
 semicolons.
 """
 
@@ -21,7 +21,7 @@ _SEPARATORS = ",;\t"
 
 
 class Sheet(NamedTuple):
-    """The unchanged content of a file: its separator, its rows, and the number of the line on which each row ends."""
+    """The unchanged content of a file: the separator, the rows, and the number of each row's last line."""
 
     separator: str
     rows: list[list[str]]
@@ -29,7 +29,7 @@ class Sheet(NamedTuple):
 
 
 class SheetRow(NamedTuple):
-    """One row: its place in the file, for messages, and its cells by the names of the columns."""
+    """One row: its place in the file, for messages, and its cells by column name."""
 
     where: str
     cells: dict[str, str]
@@ -71,7 +71,7 @@ def raw(file: Path) -> Sheet:
 
 
 def read(file: Path) -> list[SheetRow]:
-    """The rows of a CSV file below the first. Names of columns are in lower case.
+    """The rows of a CSV file after the first. Column names are in lower case.
 
     Raises:
         UsageError: as for `raw`.
@@ -83,16 +83,16 @@ def read(file: Path) -> list[SheetRow]:
 
 
 def cells(head: Sequence[str], row: Sequence[str]) -> dict[str, str]:
-    """The cells of a row by the names of the columns, in lower case. Cells that a short row lacks are empty."""
+    """The cells of a row by column name in lower case. Cells that a short row lacks are empty."""
     names = [_meant(cell).casefold() for cell in head]
     return dict.fromkeys(names, "") | dict(zip(names, map(_meant, row), strict=False))
 
 
 def _harmless(cell: object) -> object:
-    """The cell, with an apostrophe before a text that a spreadsheet would run as a formula."""
+    """The cell, with an apostrophe before text that a spreadsheet would run as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(_FORMULA) else cell
 
 
 def _meant(cell: str) -> str:
-    """The text of a cell, without the apostrophe that keeps it from being a formula."""
+    """The text of a cell without the apostrophe that `_harmless` adds."""
     return (cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(_FORMULA) else cell).strip()

@@ -1,4 +1,4 @@
-"""Formats boards, lists of gradings, a result's place on its board and what organizers said about it, for a terminal.
+"""Formats boards, lists of gradings, a result's place on its board, and moderation events, for a terminal.
 
 Trusted code over untrusted text, as in `show`: everything from a participant goes through `visible`.
 """
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
-    """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or with which better source the author, or the team,
-    ranks; `for_author` as in `verdict`.
+    """The rank (`rank 2 of 7 on NVIDIA H200`), or why there is none, or the better source with which the author or team
+    ranks; `for_author` as in `show.verdict`.
     """
     if table.frozen is not None and result.created_at > table.frozen:
         return f"none: {frozen(table.frozen)}"
@@ -47,19 +47,18 @@ def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
         better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)}){team}"
         return f"{better} {_keeps(best, table)}"
     if row.rank is None:
-        return _too_wide(row, result, for_author=for_author) + (
-            f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""
-        )
+        better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""
+        return _too_wide(row, result, for_author=for_author) + better
     return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
 
 
 def frozen(since: datetime) -> str:
-    """What a frozen board does not show, in words."""
+    """A sentence about what a frozen board does not show."""
     return f"the board is frozen, and shows nothing graded after {shown(since)} until the problem closes"
 
 
 def _because(aside: Row) -> str:
-    """The reason of the last event that decided its state, in parentheses."""
+    """The reason in the last event that decided its state, in parentheses."""
     last = next(event for event in reversed(aside.moderation) if event.decides)
     return f" ({last.subject}{visible(last.reason)})"
 
@@ -74,7 +73,7 @@ def _place(row: Row, table: Table) -> str:
 
 
 def _too_wide(row: Row, result: Verdict, *, for_author: bool) -> str:
-    """Why a source does not rank, and what the person who grades it can do."""
+    """Why a source does not rank, and advice for the person who grades it."""
     pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
     why = f"none: {row.no_rank} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high)"
     if result.environment.interpreted:
@@ -93,10 +92,10 @@ def _width(score: Interval) -> float:
 
 
 def board(tables: Sequence[Table], *, memory: bool = False, folded: bool = False) -> Iterator[str]:
-    """Every table with its rows; a mode and sandbox that all rows share are in the heading.
+    """Every table with its rows. If all rows have the same mode and sandbox, the heading has them.
 
-    `memory`: with a column of the most device memory that a call allocates. A table in which every row is stale is
-    `folded` to its heading if its problem has another one.
+    `memory` adds a column with the most device memory that a call allocates. With `folded`, a table in which every row
+    is stale is shortened to its heading if its problem has a current one.
     """
     current = {table.key.problem for table in tables if not _out_of_date(table)}
     if not tables:
@@ -136,33 +135,33 @@ def _heading(table: Table, how: str) -> Iterator[Line]:
 
 
 def _rows(table: Table, *, memory: bool, alike: bool) -> Iterator[Line]:
-    """The rows as columns; with their modes and sandboxes unless those are `alike`, and with notes if there are any."""
+    """The rows as columns, with modes and sandboxes unless those are `alike`, and with notes if there are any."""
     baselines, notes = table.baseline_names, [_note(row) for row in table.rows]
     over = [f"× {visible(name)}" for name in baselines] + ["peak memory"] * memory
     more = (*(() if alike else ("mode", "sandbox")), "date (UTC)", "run", *(("note",) if any(notes) else ()))
     rows = []
     for row, note in zip(table.rows, notes, strict=True):
-        beside = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
+        measured = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
         if memory:
-            beside.append("" if row.peak_bytes is None else size(row.peak_bytes))
+            measured.append("" if row.peak_bytes is None else size(row.peak_bytes))
         who = (visible(row.who), visible(row.submission))
         when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
         how = () if alike else (", ".join(row.modes), row.sandbox)
         rank = "-" if row.rank is None else str(row.rank)
         noted = (note,) if any(notes) else ()
-        rows.append((rank, *who, *times.cells(row.score), *beside, *how, when, row.run, *noted))
+        rows.append((rank, *who, *times.cells(row.score), *measured, *how, when, row.run, *noted))
     yield from columns(rows, head=("rank", "author", "submission", "time", "interval", *over, *more), right={0, 3})
 
 
 def _note(row: Row) -> str:
-    """The note in a row: why it has no rank, how many gradings it pools, and whether it is stale."""
+    """The note on a row: why it has no rank, how many gradings it pools, and whether it is stale."""
     again = f"stale, graded again as {row.stale.again}" if row.stale and row.stale.again else "stale"
     pooled = f"{row.gradings} gradings" if row.gradings > 1 else ""
     return ", ".join(filter(None, (row.no_rank, pooled, again if row.stale else "")))
 
 
 def moderation(events: Iterable[Moderation]) -> Iterator[str]:
-    """What organizers said about a run: a line for each event with its id, and with the event that undid it, if any."""
+    """The moderation events about a run: a line for each with its id, and the event that undid it, if any."""
     all_events = list(events)
     gone = undone(all_events)
     for event in all_events:
@@ -177,16 +176,15 @@ def _said(event: Moderation) -> str:
 
 
 def _notes_on(table: Table) -> Iterator[str]:
-    """Notes below a table: each reason why rows are stale, once; and what was said about rows and runs set aside."""
+    """Notes below a table: each reason why rows are stale, once; and the events about rows and runs set aside."""
     stale: dict[str, list[str]] = {}
     for row in table.rows:
         if row.stale is not None:
             stale.setdefault(row.stale.reason, []).append(row.run)
     for reason, runs in stale.items():
-        which = (
-            "all rows are" if len(runs) == len(table.rows) else f"{', '.join(runs)} {'is' if len(runs) == 1 else 'are'}"
-        )
-        yield f"{which} stale: {visible(reason)}"
+        which = "all rows" if len(runs) == len(table.rows) else ", ".join(runs)
+        verb = "is" if which == runs[0] else "are"
+        yield f"{which} {verb} stale: {visible(reason)}"
     for row in (*table.rows, *table.set_aside):
         state = "" if row.state == "ranks" else f" ({row.state.replace('_', ' ')})"
         for event in row.moderation:
@@ -194,7 +192,7 @@ def _notes_on(table: Table) -> Iterator[str]:
 
 
 _EVENTS = ("event", "date (UTC)", "problem", "action", "about", "actor", "undone by", "reason")
-_DIGITS = 8  # how many digits of an event's id are shown
+_DIGITS = 8  # of an event's id that are shown
 
 
 def moderated(events: Sequence[RecordedEvent]) -> Iterator[str]:
@@ -203,9 +201,9 @@ def moderated(events: Sequence[RecordedEvent]) -> Iterator[str]:
     for listed in events:
         event = listed.event
         scope, named = event.about
-        about = (
-            f"event {event.undoes[:_DIGITS]}" if event.undoes else f"{scope} {named[:16] if event.sha256 else named}"
-        )
+        about = f"{scope} {named[:16] if event.sha256 else named}"
+        if event.undoes:
+            about = f"event {event.undoes[:_DIGITS]}"
         when, problems = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}", ", ".join(listed.problems)
         said = (problems, event.action, about, event.actor, listed.undone_by[:_DIGITS], event.reason)
         rows.append((event.id[:_DIGITS], when, *map(visible, said)))
@@ -232,13 +230,13 @@ class RunDocument(TypedDict):
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A recorded grading, and where it stands: `rank 2 of 7`, why it has no rank; empty if no row is about it."""
+    """A recorded grading and its standing: `rank 2 of 7`, or why it has no rank; empty if it is on no board."""
 
     verdict: Verdict
     standing: str
 
     def document(self) -> RunDocument:
-        """For programs: the fields of a list; `kernelmark show RUN --format json` has the whole verdict."""
+        """The fields of the list for programs; `kernelmark show RUN --format json` has the whole verdict."""
         verdict = self.verdict
         return {
             "run": verdict.run,
@@ -266,7 +264,7 @@ class RecordedRun:
 
 
 def runs(found: Sequence[RecordedRun], total: int, author: str | None = None) -> Iterator[str]:
-    """A row for each grading: when, on which problem, whose, its time or outcome, and its place on the board."""
+    """A row for each grading with its date, problem, author, time or outcome, and standing."""
     if not found:
         yield "no grading was recorded yet" + (f" of the author {visible(author)}" if author is not None else "")
         return

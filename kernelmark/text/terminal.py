@@ -1,7 +1,7 @@
-"""Lines of text for terminals: their styles, where a narrow terminal wraps them, tables, and how they are printed.
+"""Lines of text for terminals: their styles and wrapping, tables, and printing.
 
-Everything that `kernelmark` prints uses it. Trusted code over hostile text, which goes through `visible` before it is a
-part of a line. A line is a plain string in a pipe or a file.
+All output of `kernelmark` goes through it. Trusted code over hostile text, which goes through `visible` before it
+becomes part of a line. In a pipe or a file, a line is a plain string.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ _log = logging.getLogger("kernelmark")
 
 
 class Line(str):
-    """A line that knows how a terminal shows it: the style (as `rich` calls it) of its first `styled` characters, by
-    default of all, and where it goes on if it is too long: in the column `hang`, by default as far indented as it
-    begins; or, of a table's row, at the columns in which cells begin.
+    """A line with its presentation in a terminal.
+
+    The first `styled` characters, by default all, have the `style` (in the notation of `rich`). A line that is too long
+    continues in the column `hang`, by default with its own indentation. A row of a table is broken at the columns in
+    which its `cells` begin.
     """
 
     style: str
@@ -56,7 +58,7 @@ class Line(str):
         return line
 
     def wrapped(self, width: int) -> list[str]:
-        """The lines of at most `width` characters that a terminal shows; a longer word keeps its whole length."""
+        """The line as lines of at most `width` characters; a longer word is not broken."""
         rows, begin, margin = [], 0, ""
         for cell, after in zip(self.cells[1:], self.cells[2:], strict=False):
             if len(margin) + after - len(INDENT) - begin > width:
@@ -69,12 +71,12 @@ class Line(str):
 
 
 def labelled(label: str, text: str, style: str | None = None) -> Line:
-    """A line with a label in its first columns, by which it has its style if none is given."""
+    """A line with a label in its first columns; the label determines the default style."""
     return Line(f"{INDENT}{label:<10}  {text}", _STYLES.get(label, "") if style is None else style, hang=_TEXT)
 
 
 def rendered(lines: Sequence[str], width: int, *, colours: bool) -> str:
-    """Lines as a terminal of this width shows them, with escape sequences for their styles if it has colours."""
+    """Lines for a terminal of this width, with escape sequences for their styles if it has colours."""
     from rich.color import ColorSystem
     from rich.style import Style
 
@@ -89,7 +91,7 @@ def rendered(lines: Sequence[str], width: int, *, colours: bool) -> str:
 
 
 def moves_cursor(stream: TextIO) -> bool:
-    """Whether this is a terminal in which a line can be drawn anew."""
+    """Whether this is a terminal in which a line can be redrawn."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
@@ -107,7 +109,7 @@ def width(stream: TextIO) -> int:
 
 
 def block(text: str) -> Iterator[Line]:
-    """Several lines of untrusted text (a log, a traceback), indented; only newlines and tabs keep their meaning."""
+    """Lines of untrusted text (a log, a traceback), indented; only newlines and tabs keep their meaning."""
     for line in text.rstrip("\n").split("\n"):
         yield Line(INDENT * 2 + visible(line.removesuffix("\r").expandtabs(4)), "dim")
 
@@ -120,10 +122,10 @@ def columns(
     indent: str = INDENT,
     prose: bool = False,
 ) -> Iterator[Line]:
-    """Rows of cells as aligned lines below a head, if there is one; the columns in `right` are right-aligned.
+    """Rows of cells as aligned lines, below a head if there is one; the columns in `right` are right-aligned.
 
-    A terminal that is too narrow shows the cells that do not fit below the others; if the last column is `prose`, it
-    wraps that one instead.
+    In a terminal that is too narrow, cells that do not fit continue below the others; if the last column is `prose`, it
+    is wrapped instead.
     """
     every = [*([head] if head else []), *rows]
     widths = [max(map(len, column)) for column in zip(*every, strict=True)]

@@ -1,11 +1,11 @@
-"""Formats the times of a verdict as plain text: the table that every grading prints, and one case in full.
+"""Formats the times of a verdict as plain text: the table of every grading, and one case in full.
 
 `show` calls it. Trusted code over untrusted text: names and doubts go through `visible`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness import stats
@@ -37,7 +37,7 @@ _HOW = {
     "calls": "plain calls: the submission's own code ran",
     "replayed": "replayed: a launcher made the recorded calls",
 }
-_CONFIDENT = 0.9  # below it, an interval that aims at 95 % is said to reach less
+_CONFIDENT = 0.9  # below this confidence, a doubt says that an interval does not reach 95 %
 _MEASURE_MORE: Mapping[Effort, str] = {
     "screen": "grade again with the effort quick",
     "quick": "grade again without --quick",
@@ -48,7 +48,7 @@ _LETTERS = 40  # maximum length of a kernel's name
 
 
 def table(result: Verdict, score: Interval) -> Iterator[str]:
-    """A line a case: the time, the speedups, the metrics."""
+    """A table with a row for each case: the time, the speedups, the metrics."""
     names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
     metrics = [metric for metric in METRICS if metric.in_tables and any(map(metric.cell, result.benchmarks))]
     head = ["case", "time", "95 % interval", *(f"× {visible(name)}" for name in names)]
@@ -65,7 +65,7 @@ def table(result: Verdict, score: Interval) -> Iterator[str]:
 
 
 def memory(result: Verdict) -> Iterator[str]:
-    """A line a case: the most device memory that a call allocates, of the submission and of each baseline."""
+    """A line for each case: the most device memory that a call of the submission and of each baseline allocates."""
     for b in result.benchmarks:
         if (own := peak_bytes(b)) is not None:
             others = [f"{visible(o.name)} {size(o.peak_bytes)}" for o in b.baselines if o.peak_bytes is not None]
@@ -79,7 +79,7 @@ def kernels(b: ReplayedBenchmark) -> Iterator[str]:
 
 
 def cells(value: Interval) -> tuple[str, str]:
-    """Median and interval as two cells, in one unit."""
+    """Median and interval as two cells in the same unit."""
     median, _, bounds = interval(value).partition(" [")
     return median, f"[{bounds}"
 
@@ -99,29 +99,33 @@ def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
 
 
 def unfinished(result: Verdict, *, for_author: bool = False, profiled: bool = False) -> Iterator[str]:
-    """Which cases were not measured to the end, and why; and what to do, which is not up to the author."""
+    """The cases whose measurement was stopped early, with the reason and, unless `for_author`, what to do."""
     more = "" if for_author else _more(result.effort, profiled=profiled)
-    said = [(b.name, _stopped(b, more)) for b in result.benchmarks if b.stop_reason != "converged"]
-    yield from _by_case(said, len(result.benchmarks))
+    names: dict[str, list[str]] = {}
+    for b in result.benchmarks:
+        if b.stop_reason != "converged":
+            names.setdefault(_stopped(b, more), []).append(b.name)
+    for text, cases in names.items():
+        yield f"{_cases(cases, len(result.benchmarks))}: {text}"
 
 
 def doubts(result: Verdict, *, for_author: bool = False, profiled: bool = False) -> Iterator[str]:
-    """Reasons to trust the result less, one line each with what to do: about the whole run, then about cases.
+    """Reasons to trust the result less, each in one line with advice: on the whole run, then on cases.
 
-    `for_author` leaves out what only the person who grades can do; `profiled` is for `kernelmark profile`.
+    `for_author` leaves out advice for the person who grades; `profiled` is for `kernelmark profile`.
     """
     if result.score is not None and (reached := result.score.confidence) < _CONFIDENT:
         why = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %, as too few rounds were measured"
         yield f"few_rounds: {why}" + ("" if for_author else f"; {_more(result.effort, profiled=profiled)}")
     for doubt in result.doubts:
         yield f"{visible(doubt.code)}: {_with_advice(doubt, for_author)}"
-    of_code: dict[str, list[tuple[str, Doubt]]] = {}
+    by_code: dict[str, list[tuple[str, Doubt]]] = {}
     for benchmark in result.benchmarks:
         for doubt in benchmark.doubts:
-            of_code.setdefault(doubt.code, []).append((benchmark.name, doubt))
-    for code, said in of_code.items():
-        (name, first), *others = said
-        where = _cases([case for case, _ in said], len(result.benchmarks))
+            by_code.setdefault(doubt.code, []).append((benchmark.name, doubt))
+    for code, found in by_code.items():
+        (name, first), *others = found
+        where = _cases([case for case, _ in found], len(result.benchmarks))
         if any(doubt.text != first.text for _, doubt in others):
             where = f"{visible(name)}, and {counted(len(others), 'more case')} like it"
         yield f"{where}: {visible(code)}: {_with_advice(first, for_author)}"
@@ -147,7 +151,7 @@ def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
 
 
 def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
-    """The time of a call by each clock of a replay; what is taken off the judge's time of a round."""
+    """The time of a call by each clock of a replay, or the overhead of a round, which is subtracted."""
     if b.mode == "replayed":
         by_cupti = [round(stats.quantile(b.calls.device_ns, share)) for share in (0.1, 0.5, 0.9)]
         by_events, by_host = (round(stats.median(times)) for times in (b.calls.event_ns, b.calls.span_ns))
@@ -169,7 +173,7 @@ def _took(baseline: PairedBaseline) -> str:
 
 
 def _telemetry(b: BenchmarkResult) -> str:
-    """The ranges of the sensors' readings after each round or block, and why clocks were lowered."""
+    """The ranges of the sensor readings after each round or block, and why clocks were lowered."""
     seen = [reading for reading in b.telemetry if reading is not None]
     ranges = [
         ("SM", [t.sm_mhz for t in seen if t.sm_mhz is not None], "MHz"),
@@ -198,15 +202,6 @@ def _stopped(b: BenchmarkResult, more: str) -> str:
     if b.stop_reason == "unstable" and not remedy.endswith("machine"):
         remedy = remedy.replace("again", "again on a quiet machine or", 1)
     return _STOPPED[b.stop_reason] + (f"; {remedy}" if remedy else "")
-
-
-def _by_case(said: Iterable[tuple[str, str]], cases: int) -> Iterator[str]:
-    """Group pairs of case name and text: each text once, after all the cases that it applies to."""
-    names: dict[str, list[str]] = {}
-    for name, text in said:
-        names.setdefault(text, []).append(name)
-    for text, named in names.items():
-        yield f"{_cases(named, cases)}: {text}"
 
 
 def _cases(named: Sequence[str], cases: int) -> str:

@@ -1,9 +1,9 @@
-"""What the words in results mean: outcomes, doubts and terms. For `kernelmark explain` and the lists of docs/cli.md."""
+"""The meaning of the words in results: outcomes, doubts and terms. For `kernelmark explain` and docs/cli.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, cast
+from typing import Literal
 
 from typing_extensions import TypedDict
 
@@ -15,17 +15,17 @@ Kind = Literal["outcome", "doubt", "term"]
 
 
 class Word(TypedDict):
-    """A word and its meaning; the other texts are empty where there is nothing to say."""
+    """A word and its meaning; the other texts may be empty."""
 
     word: str
     kind: Kind
     meaning: str
     when: str
-    """Of a doubt: when it is given."""
+    """The condition for a doubt."""
     for_author: str
-    """What the author of a kernel can do about it, or where to look."""
+    """Advice for the author of a kernel."""
     for_grader: str
-    """What the person who grades can do about it."""
+    """Advice for the person who grades."""
 
 
 _OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
@@ -69,14 +69,6 @@ _WITHOUT_OUTCOME = {
         HarnessError.exit_code,
         "the grading failed, twice, and not because of the submission; nothing is recorded",
     ),
-}
-_FEW_ROUNDS: Word = {
-    "word": "few_rounds",
-    "kind": "doubt",
-    "meaning": "Too few rounds were measured for an interval of 95 %.",
-    "when": "printed, and not in the JSON, which has `confidence`: it is below 90 %",
-    "for_author": "grade without `--quick`, or with `--thorough`",
-    "for_grader": "",
 }
 _TERMS = {
     "arena": "memory that judge and runner share",
@@ -123,7 +115,13 @@ def words() -> Iterator[Word]:
         yield _word(name, "outcome", f"{meaning} (exit status {status})", for_author=advice)
     for code in DoubtCode:
         yield _word(code.value, "doubt", code.meaning, code.when, code.for_author, code.for_grader)
-    yield _FEW_ROUNDS
+    yield _word(
+        "few_rounds",
+        "doubt",
+        "Too few rounds were measured for an interval of 95 %.",
+        when="printed, and not in the JSON, which has `confidence`: it is below 90 %",
+        for_author="grade without `--quick`, or with `--thorough`",
+    )
     for term, meaning in _TERMS.items():
         yield _word(term, "term", meaning)
 
@@ -135,17 +133,17 @@ def find(name: str) -> Word:
         UsageError: there is no such word; the message names the nearest.
     """
     known = {word["word"].replace("_", " "): word for word in words()}
-    asked = " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
-    if asked not in known:
-        remedy = nearest(asked, known, "`kernelmark explain` lists all words")
+    wanted = " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+    if wanted not in known:
+        remedy = nearest(wanted, known, "`kernelmark explain` lists all words")
         raise UsageError(f"{name:.100}", "is not explained here", remedy)
-    return known[asked]
+    return known[wanted]
 
 
 def lines(word: Word) -> Iterator[str]:
     """A word with its meaning and advice, for a terminal."""
     yield Line(f"{word['word']} ({word['kind']}): {word['meaning']}", "bold", styled=len(word["word"]), hang=2)
-    for label, text in _said(word):
+    for label, text in _advice(word):
         yield labelled(label, text)
 
 
@@ -154,16 +152,15 @@ def markdown(kind: Kind) -> Iterator[str]:
     for word in words():
         if word["kind"] == kind:
             name = word["word"] if kind == "term" else f"`{word['word']}`"
-            rest = "".join(f" *{label.capitalize()}*: {text}." for label, text in _said(word))
+            rest = "".join(f" *{label.capitalize()}*: {text}." for label, text in _advice(word))
             yield f"- **{name}**: {word['meaning'].removesuffix('.')}{'.' if rest else ''}{rest}"
 
 
 def _word(word: str, kind: Kind, meaning: str, when: str = "", for_author: str = "", for_grader: str = "") -> Word:
-    said = {"meaning": meaning, "when": when, "for_author": for_author, "for_grader": for_grader}
-    return cast("Word", {"word": word, "kind": kind, **said})
+    return Word(word=word, kind=kind, meaning=meaning, when=when, for_author=for_author, for_grader=for_grader)
 
 
-def _said(word: Word) -> Iterator[tuple[str, str]]:
+def _advice(word: Word) -> Iterator[tuple[str, str]]:
     for label, text in (("when", word["when"]), ("what to do", word["for_author"]), ("organizers", word["for_grader"])):
         if text:
             yield label, text

@@ -95,7 +95,7 @@ def test_gradescope_says_who_handed_in_each_folder(place: Made, tmp_path: Path) 
     }, "the roster has the teams"  # fmt: skip
     (tmp_path / "roster.csv").write_text("author,id\nfalcon,0314\nzed,99\nbob,bob@x.edu\n")
     of = found(made, read(tmp_path / "roster.csv", load(PROBLEMS / "double")))
-    assert (of["bob"].authors, of["bob"].known_as("zed").id) == (("bob", "zed"), "99")
+    assert (of["bob"].authors, dict(of["bob"].mates)["zed"].id) == (("bob", "zed"), "99")
 
 
 def test_people_of_one_name_in_several_groups_stay_distinct(tmp_path: Path) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import UsageError
-from kernelmark.commands.profile import _asked
+from kernelmark.commands.profile import _request
 
 
 def test_the_schedule_of_the_lecture() -> None:
-    asked = _asked("wait=1,warmup=1,active=2,repeat=1", "cuda_time_total", 10)
+    asked = _request("wait=1,warmup=1,active=2,repeat=1", "cuda_time_total", 10)
     assert (asked.wait, asked.warmup, asked.active, asked.repeats) == (1, 1, 2, 1)
     assert (asked.sort_by, asked.rows) == ("cuda_time_total", 10)
 
 
 def test_unset_options_keep_their_defaults() -> None:
-    asked = _asked("active=5", None, 60)
+    asked = _request("active=5", None, 60)
     assert (asked.wait, asked.warmup, asked.active, asked.repeats, asked.sort_by) == (1, 2, 5, 2, "")
 
 
@@ -33,5 +33,5 @@ def test_unset_options_keep_their_defaults() -> None:
 )
 def test_an_invalid_profile_schedule_is_refused(schedule: str, sort_by: str | None, said: str) -> None:
     with pytest.raises(UsageError) as refused:
-        _asked(schedule, sort_by, 60)
+        _request(schedule, sort_by, 60)
     assert said in str(refused.value)
