@@ -1,1 +1,1 @@
-"""A project: its settings, its problems, what it may use of this machine."""
+"""A project: its settings, its problems, and the devices and sandboxes that it uses on this machine."""

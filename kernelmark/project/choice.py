@@ -1,4 +1,4 @@
-"""Chooses where a submission is graded: the device and the sandbox. Trusted; torch is not imported."""
+"""Chooses the device and the sandbox for a submission. Trusted; imports no torch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from kernelmark.project.settings import DeviceChoice, Settings
 def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
     """The device for a submission: the requested one, else CUDA if there is a device and the language can use it.
 
-    A `.cu` file without a CUDA device is judged on the CPU: it is compiled, then refused with the reason.
+    Without a CUDA device, a `.cu` file is compiled on the CPU and then refused with the reason.
 
     Raises:
-        UsageError: there is no such device, the language cannot run on it, or what a grading needs is not installed.
+        UsageError: there is no such device, the language cannot run on it, or torch is not installed.
     """
     refuse_without_torch()
     if "cuda" not in LANGUAGES[language].devices:
@@ -43,31 +43,27 @@ def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
 
 
 def refuse_without_torch() -> None:
-    """Raise before anything starts where kernelmark is installed without what a grading needs.
-
-    Raises:
-        UsageError: torch is not installed.
-    """
+    """Raise a UsageError if torch is not installed, before anything starts."""
     if importlib.util.find_spec("torch") is None:
         raise missing("torch")
 
 
 def missing(package: str) -> UsageError:
-    """The error that a package of the extra `grade` is not installed."""
+    """The error for a missing package of the extra `grade`."""
     return UsageError("grading", f"needs {package}, which is not installed", "pip install 'kernelmark[grade]'")
 
 
 class Gpu(NamedTuple):
-    """A GPU that this process may use, as the driver knows it."""
+    """A GPU that this process may use, as the driver describes it."""
 
     name: str
     uuid: str
-    """Its name in `CUDA_VISIBLE_DEVICES`."""
+    """The identifier for `CUDA_VISIBLE_DEVICES`."""
     pci_address: str
 
 
 def visible_gpus() -> list[Gpu]:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` leaves to this process."""
+    """The GPUs that `CUDA_VISIBLE_DEVICES` allows this process to use."""
     try:
         driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
     except OSError:
@@ -87,9 +83,9 @@ def visible_gpus() -> list[Gpu]:
 
 
 def cuda_is_here() -> bool:
-    """The answer of `torch.cuda.is_available()`, without the two seconds that importing torch takes.
+    """The value of `torch.cuda.is_available()`, without the two seconds for importing torch.
 
-    It asks the driver for its devices, and looks for the files of a CUDA build of torch.
+    It queries the driver for devices, and looks for the files of a CUDA build of torch.
     """
     torch = importlib.util.find_spec("torch")
     if torch is None or torch.origin is None or not (Path(torch.origin).parent / "lib" / "libtorch_cuda.so").exists():
@@ -98,7 +94,7 @@ def cuda_is_here() -> bool:
 
 
 def device_name(kind: DeviceKind) -> str | None:
-    """What a verdict would call this machine's device of this kind; None if there is none. Does not import torch."""
+    """The name that a verdict has for this machine's device of this kind; None if there is none. Imports no torch."""
     if kind == "cpu":
         return cpu_name()
     return visible_gpus()[0].name if cuda_is_here() else None
@@ -108,7 +104,7 @@ def choose_provider(settings: Settings) -> Provider:
     """The sandbox for submissions.
 
     Raises:
-        UsageError: the folder of private cases could be read inside it.
+        UsageError: the folder of private cases is readable inside it.
         SandboxError: it cannot be used here.
     """
     provider, private = sandboxes.choose(settings.sandbox, providers(settings)), private_folder(settings)

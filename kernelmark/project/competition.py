@@ -1,7 +1,7 @@
 """The state of a competition at a moment: its phase, its announcements, and whether it is frozen or closed.
 
-The command line, the site and servers ask for it here. It follows from `problem.toml` and the settings. Changing these
-changes what is shown and accepted from then on, and nothing that is recorded. Trusted.
+The command line, the site and servers use it. It follows from `problem.toml` and the settings. A change of these
+affects what is shown and accepted from then on, and never the record. Trusted.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class State:
 
     schedule: Schedule
     frozen: datetime | None
-    """No result made after this moment is shown; None: all are."""
+    """Results after this moment are not shown; None: all are shown."""
     closed: datetime | None
-    """Since when it takes no more submissions; None: it still does."""
+    """When it was closed for submissions; None: it is open."""
     phase: str
     """The name of the phase; empty if there are none."""
     announcements: tuple[Announcement, ...]
-    """What was announced until then, newest first. A problem has only those that are about it."""
+    """The announcements until then, newest first; for a problem, only those about it."""
 
 
 def state(settings: Settings, slug: str | None, now: datetime) -> State:
-    """The state at `now` of a problem of the project, or of the whole competition if `slug` is None.
+    """The state at `now` of a problem, or of the whole competition if `slug` is None.
 
-    A problem that has no deadline of its own, or cannot be read, has the schedule of the phase, if there are phases.
+    A problem without a deadline, or that cannot be read, has the schedule of the phase, if there are phases.
     """
     phase = settings.phase(now)
     schedule = schedule_of(settings, None, now)
@@ -53,5 +53,5 @@ def state(settings: Settings, slug: str | None, now: datetime) -> State:
 
 
 def schedule_of(settings: Settings, own: Schedule | None, now: datetime) -> Schedule:
-    """The schedule at `now` of a problem with this one of its own: that of the phase if it has no deadline."""
+    """A problem's own schedule if it has a deadline, else that of the phase at `now`."""
     return own if own is not None and own.deadline else settings.phase(now) or Schedule()

@@ -1,7 +1,7 @@
-"""What commands print for programs: one JSON document, whose schema is in docs/schemas. Trusted.
+"""The JSON documents that commands print for programs; their schemas are in docs/schemas. Trusted.
 
-`tools/schemas.py` lists all documents with their types, and writes the schemas. From this version on fields are only
-added to a document: `version` stays.
+`tools/schemas.py` lists all documents with their types, and writes the schemas. Later versions only add fields to a
+document, so `version` stays the same.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ErrorCode = Literal[
     "usage", "problem", "submission", "settings", "harness", "sandbox", "device", "ledger", "job_timeout",
     "unexpected", "interrupted",
 ]  # fmt: skip
-"""The kind of an error, by its class in `harness.errors`; an exception of another class is `unexpected`."""
+"""The kind of an error, by its class in `harness.errors`; any other exception is `unexpected`."""
 
 
 class ErrorText(TypedDict):
-    """Why a command ended; `remedy` is empty if none is known."""
+    """Why a command failed; `remedy` is empty if none is known."""
 
     code: ErrorCode
     message: str
@@ -35,7 +35,7 @@ class ErrorText(TypedDict):
 
 
 class ErrorDocument(TypedDict):
-    """Printed instead of the document of a command that fails before it has printed that."""
+    """The document of a command that fails before it has printed its own."""
 
     error: ErrorText
 
@@ -47,7 +47,7 @@ class Printed:
 
 
 def print_as(form: str, name: str, document: object, lines: Iterable[str]) -> None:
-    """Print what a command found: the document of this name for programs if `form` is "json", else lines for people."""
+    """Print the result of a command: the document of this name if `form` is "json", else lines for people."""
     if form == "json":
         print_document(name, document)
     else:
@@ -76,9 +76,9 @@ def written(name: str, document: object) -> str:
 
 
 def failed(form: str, status: int, code: ErrorCode, message: str, remedy: str = "") -> int:
-    """Say on stderr why a command ended, and return its exit status.
+    """Say on stderr why a command failed, and return its exit status.
 
-    For programs the error is printed as a document, too, unless the command has printed its own before.
+    With the form "json" it also prints the error as a document, unless the command has printed its own before.
     """
     if form == "json" and not Printed.yet:
         document: ErrorDocument = {"error": {"code": code, "message": message, "remedy": remedy}}
@@ -94,14 +94,14 @@ def failed_by(form: str, error: KernelmarkError) -> int:
 
 def error_text(error: KernelmarkError) -> ErrorText:
     """The kind, the message and the remedy of an error."""
-    kind = next(each for each in type(error).__mro__ if each.__module__ == KernelmarkError.__module__)
+    kind = next(base for base in type(error).__mro__ if base.__module__ == KernelmarkError.__module__)
     code: Any = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__.removesuffix("Error")).lower()
     remedy = " ".join(getattr(error, "remedy", "").split())
     return {"code": code, "message": str(error).removesuffix(f"; {remedy}"), "remedy": remedy}
 
 
 def _portable(text: str) -> str:
-    """As `portable`, for the project around the working directory."""
+    """As `portable`, for the project of the working directory."""
     from kernelmark.project.settings import find_file
 
     try:
@@ -112,9 +112,7 @@ def _portable(text: str) -> str:
 
 
 def portable(text: str, root: Path | None) -> str:
-    """JSON in which the paths of the project in `root` are relative to it, and those of the user's home begin with
-    `~`.
-    """
+    """JSON text in which paths in the project's `root` are relative, and paths in the user's home begin with `~`."""
     folders = [] if root is None else [(root, "", ".")]
     with suppress(RuntimeError):  # the user has no home
         folders.append((Path.home(), "~/", "~"))

@@ -1,4 +1,4 @@
-"""Daily limits, phases and announcements: the parts of the settings that only a competition has. Trusted."""
+"""Daily limits, phases and announcements: the settings of a competition. Trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.problem.schedule import Schedule
 
 
 class DailyLimits(BaseModel):
-    """How much each author, or team, may have graded and recorded in 24 hours, over all problems; None: no limit."""
+    """How much of each author or team is graded and recorded in 24 hours, over all problems; None: no limit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,11 +22,11 @@ class DailyLimits(BaseModel):
     device_seconds_a_day: Annotated[int, Field(ge=1)] | None = None
     """A grading may begin while less than this has been used."""
     checks_a_day: Annotated[int, Field(ge=1)] | None = None
-    """Of a server: how many submissions may only be tested."""
+    """On a server: how many submissions are tested without being timed."""
     queued_at_once: Annotated[int, Field(ge=1)] | None = None
-    """Of a server: how many submissions may wait or be graded at a time."""
+    """On a server: how many submissions may wait or be graded at a time."""
     all_device_seconds_a_day: Annotated[int, Field(ge=1)] | None = None
-    """Of a server: the device seconds of all authors together."""
+    """On a server: the device seconds of all authors together."""
 
 
 class Phase(Schedule):
@@ -39,11 +39,11 @@ class Phase(Schedule):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
     deadline: Deadline
     limits: DailyLimits | None = None
-    """They replace those of the project."""
+    """The limits in this phase, in place of those of the project."""
 
 
 class Announcement(BaseModel):
-    """A text that is shown from a moment on, to everyone, or to the participants of one problem."""
+    """A text that is shown from a moment on, to everyone or to the participants of one problem."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,11 +53,7 @@ class Announcement(BaseModel):
 
 
 def refuse_disorder(phases: Sequence[Phase]) -> None:
-    """Check that no two phases have the same name, and that each ends after the one before it closes.
-
-    Raises:
-        ValueError: they do not.
-    """
+    """Raise a ValueError if two phases have the same name, or one ends before the previous one closes."""
     try:
         for before, after in pairwise(phases):
             if before.closes is None or before.closes >= after.deadline:

@@ -1,4 +1,4 @@
-"""Finds the project's problems, their private cases, the organizers' kernels, and what kernelmark ships. Trusted."""
+"""Finds the project's problems, their private cases and the organizers' kernels, and those of kernelmark. Trusted."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ def is_project(settings: Settings) -> bool:
 
 
 def refuse_without_project(settings: Settings) -> None:
-    """Raise where there is no project, before a command finds nothing in it, or records something outside of one.
-
-    Raises:
-        UsageError: the root has no kernelmark.toml, no problems and no results.
-    """
+    """Raise a UsageError if the root is no project: a command would find nothing there, or record something."""
     if not is_project(settings):
         what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
         remedy = "change to a project, make one with `kernelmark init`, or submit to a server with --to"
@@ -42,7 +38,7 @@ def refuse_without_project(settings: Settings) -> None:
 
 
 def statement_of(problem: Problem) -> str:
-    """What the problem's README.md says, in Markdown; empty if there is none."""
+    """The content of the problem's README.md; empty if there is none."""
     try:
         return outside.text(problem.directory / "README.md", errors="replace")
     except OSError:
@@ -50,7 +46,7 @@ def statement_of(problem: Problem) -> str:
 
 
 def entry_points_of(problem: Problem) -> dict[str, tuple[str, ...]]:
-    """The functions in C that a submission may define, by the suffix of the language."""
+    """The declarations in C of the functions that a submission may define, by the suffix of the language."""
     compiled = [suffix for suffix, language in LANGUAGES.items() if language.compiler is not None]
     declared = {suffix: tuple(prototypes(problem, suffix).values()) for suffix in compiled}
     return {suffix: functions for suffix, functions in declared.items() if functions}
@@ -89,7 +85,7 @@ def visible_tests(problem: Problem, device: DeviceKind) -> list[Case]:
 
 
 def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) -> Case:
-    """The test of that name which this device runs and which is not hidden; without a name, the first.
+    """The visible test of that name that runs on this device; without a name, the first.
 
     Raises:
         UsageError: there is none; the message names the nearest.
@@ -119,11 +115,11 @@ def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Probl
 
 
 def private_folder(settings: Settings, now: datetime | None = None) -> Path | None:
-    """The folder of private cases at a moment, by default now: that of the phase in it, if there is one; None if none
-    is set.
+    """The folder of private cases at a moment, by default now; None if none is set. If it has a folder for the phase,
+    it is that one.
 
     Raises:
-        UsageError: it does not exist, or is where it would be published with the project.
+        UsageError: it does not exist, or is inside the project, with which it would be published.
     """
     if settings.private_cases is None:
         return None
@@ -143,10 +139,10 @@ def private_folder(settings: Settings, now: datetime | None = None) -> Path | No
 def find_directory(settings: Settings, reference: str | Path) -> Path:
     """The absolute path of a problem's directory, by any path to it or by its slug.
 
-    A bare name is a slug first: the working directory may be another project's.
+    A bare name is first taken as a slug: the working directory may belong to another project.
 
     Raises:
-        UsageError: there is none; the message names the nearest slug, or says that a file was given.
+        UsageError: there is none; the message names the nearest slug, or says that this is a file.
     """
     path, own = Path(reference), settings.locate("problems") / reference
     for directory in (own, path) if path.name == reference else (path, own):
@@ -166,9 +162,9 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
 
 
 def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> list[Submission]:
-    """The organizers' kernels that a grading alternates with, in the order of the setting.
+    """The organizers' kernels with which a grading alternates, in the order of the setting.
 
-    By default that is `eager` on a GPU, if the problem has it, and none on a CPU or with an effort below the default.
+    By default this is `eager` on a GPU, if the problem has it, and none on a CPU or with an effort below the default.
 
     Raises:
         UsageError: a named kernel does not exist, or does not run on the device.

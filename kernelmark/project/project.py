@@ -1,7 +1,7 @@
-"""One project as an object: its settings, where its files are, its problems, and what is recorded. Trusted.
+"""A project as an object: its settings, files, problems and recorded verdicts. Trusted.
 
-Programs that grade for several projects have one `Project` for each; the working directory plays no part then. The
-command line uses the project around the working directory.
+A program that grades for several projects has a `Project` for each, and the working directory does not matter. The
+command line uses the project of the working directory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from leaderboard.record.ledger import JsonlLedger
 
 
 class Project:
-    """A project; its settings are read once, when it is made."""
+    """A project. Its settings are read once, when it is made."""
 
     settings: Settings
 
@@ -31,7 +31,7 @@ class Project:
             root: the project's folder: that of `kernelmark.toml`, or, without such a file, of `problems/`.
 
         Raises:
-            UsageError: there is no project, or its root is a folder above.
+            UsageError: there is no project, or the folder is not its root.
             SettingsError: a setting is unknown or not valid.
         """
         self.settings = Settings.load(Path(root))
@@ -42,8 +42,8 @@ class Project:
 
     @classmethod
     def around(cls, folder: Path | None = None) -> Self:
-        """The project around a folder, by default the working directory. If there is none, the folder is its root, and
-        all settings have their defaults.
+        """The project that contains a folder, by default the working directory. If there is none, the folder is the
+        root of a project with default settings.
 
         Raises:
             SettingsError: a setting is unknown or not valid.
@@ -83,7 +83,7 @@ class Project:
         return find_problem(self.settings, slug)
 
     def verdicts(self, slug: str) -> Iterator[Verdict]:
-        """Every verdict that is recorded for a problem, oldest first, also of runs that do not rank or that a frozen
+        """Every recorded verdict on a problem, oldest first, including runs that do not rank and those that a frozen
         board does not show yet.
 
         Raises:
@@ -94,14 +94,13 @@ class Project:
 
 
 def settings_for(project: Project | None, **flags: Any) -> Settings:
-    """The settings of a project, or of that around the working directory, with these flags; None and "auto" count as
-    not given.
+    """The settings of a project, by default that of the working directory, with all flags but None and "auto".
 
     Raises:
-        UsageError: the project is none.
+        UsageError: `project` is not a `Project`.
         SettingsError: a value is not valid.
     """
-    given = {name: value for name, value in flags.items() if value != "auto"}
+    chosen = {name: value for name, value in flags.items() if value != "auto"}
     if project is not None and not isinstance(project, Project):
         raise UsageError("project", f"{project!r} is not a Project", "give kernelmark.Project(FOLDER)")
-    return Settings.load(**given) if project is None else project.settings.overridden(**given)
+    return Settings.load(**chosen) if project is None else project.settings.overridden(**chosen)

@@ -1,4 +1,4 @@
-"""`[server]` of `kernelmark.toml`: where the project is served, and by which rules. Trusted."""
+"""The table `[server]` of `kernelmark.toml`: the server's address and its rules. Trusted."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from kernelmark.service.origin import origin_of as origin_of
 
 
 class ServerSettings(BaseModel):
-    """How the project is served; commands that are given no server use the `url`."""
+    """How the project is served. Commands without the name of a server use the `url`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str | None = None
-    """The public address, such as https://bench.example.org; http is for this machine only."""
+    """The public address, such as https://bench.example.org; http is allowed on this machine only."""
     pools: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=128)], ...], Field(max_length=64)] = ()
-    """Names of devices that grade, as verdicts have them; the first is used if a submission names none.
+    """The names of the devices that grade, as in verdicts; the first is the default for submissions.
 
     Empty: the device of the first worker that connects.
     """
     sandboxes: tuple[SandboxName, ...] = ("docker", "bwrap")
-    """The sandboxes that a worker's verdicts may come from."""
+    """The sandboxes from which a worker's verdicts are accepted."""
     checks_hidden: bool = False
-    """Whether `check` and `bench` run hidden tests, too."""
+    """Whether `check` and `bench` also run hidden tests."""
     staff_ranks: bool = False
     """Whether submissions of organizers and assistants rank."""
 
     @property
     def public(self) -> bool:
-        """Whether it is reached from beyond this machine."""
+        """Whether it can be reached from other machines."""
         return self.url is not None and not is_loopback(self.url)
 
     @field_validator("url")

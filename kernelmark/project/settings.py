@@ -1,8 +1,8 @@
-"""Settings, and where each value comes from: flag, environment, `kernelmark.toml`, default, in this order.
+"""The settings. Each value comes from the first of: flag, environment, `kernelmark.toml`, default.
 
 The command line and `kernelmark.Project` call `Settings.load`. Trusted. The project's root is the directory of the
-nearest `kernelmark.toml`, in the working directory or above it, else the working directory; relative paths start there.
-An unknown key is always an error, so that a typo never grades silently with a default.
+nearest `kernelmark.toml`, in the working directory or above it, else the working directory; paths are relative to it.
+An unknown key is always an error, so that no typo is silently replaced by a default.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"
 PREFIX = "KERNELMARK_"
-TOKEN = "KERNELMARK_TOKEN"  # of a server's worker; read by its command, not a setting
-DEBUG = "KERNELMARK_DEBUG"  # prints tracebacks of our own failures; read by the command line, not a setting
+TOKEN = "KERNELMARK_TOKEN"  # of a server's worker; not a setting, but read by its command
+DEBUG = "KERNELMARK_DEBUG"  # prints tracebacks of our own failures; not a setting, but read by the command line
 
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/@:+-]*)?")  # without query and fragment
 _LONGEST = {"title": 100, "how_to_submit": 400}  # characters; the site cuts longer texts
@@ -72,11 +72,11 @@ class Settings(BaseModel):
     devices: Path = Path("leaderboard/devices")
     submissions: Path = Path("submissions")
     site_url: str | None = None
-    """Where the site is published, ending in a slash: previews of links need whole addresses."""
+    """The address of the published site, ending in a slash: previews of links need absolute addresses."""
     title: str | None = None
     """The name of the course or competition, in one line, for the site and the board."""
     how_to_submit: str | None = None
-    """What the site says about it instead of naming the command, in one line."""
+    """The site's line about submitting, in place of the command."""
     private_cases: Path | None = None
     """A folder outside the project, whose `<slug>.toml` files hold private cases; only for organizers' machines."""
     gpu_mode_checkout: Path | None = None
@@ -86,7 +86,7 @@ class Settings(BaseModel):
     cache_bytes: Annotated[int, Field(ge=0)] = 2 << 30
     """The most that `kernelmark cache` keeps of what was compiled; 0: nothing."""
     organizer: bool = False
-    """Whether commands print what a frozen board does not show yet; what is published never has it."""
+    """Whether commands print results that a frozen board does not show yet; they are never published."""
     teams: Teams = NO_TEAMS
     limits: DailyLimits = DailyLimits()
     server: ServerSettings = ServerSettings()
@@ -95,7 +95,7 @@ class Settings(BaseModel):
     phases: tuple[Phase, ...] = ()
     announcements: tuple[Announcement, ...] = ()
     marks: MarksRule | None = None
-    """How a course marks what is handed in, unless a problem says it for itself."""
+    """The rule for points in a course, unless a problem has its own."""
 
     @field_validator("docker_binds", mode="before")
     @classmethod
@@ -160,54 +160,54 @@ class Settings(BaseModel):
 
     @property
     def checkouts(self) -> dict[ForeignForm, Path]:
-        """The absolute paths of the checkouts that are named."""
+        """The absolute paths of the checkouts in the settings."""
         named = {form: getattr(self, foreign.setting) for form, foreign in FORMS.items()}
         return {form: real(self.root / path.expanduser()) for form, path in named.items() if path is not None}
 
     def author_of(self, file: Path) -> str:
-        """Whose submission a file is: in `submissions/<problem>/<author>/` that author's, else that of the settings."""
+        """The author of a file: by its folder in `submissions/<problem>/<author>/`, else that of the settings."""
         folder, path = real(self.locate("submissions")), real(file)
         parts = path.relative_to(folder).parts if path.is_relative_to(folder) else ()
         return parts[1] if len(parts) > 2 and name_from(parts[1]) == parts[1] else self.author_or_default()
 
     def author_or_default(self) -> str:
-        """The author that was set, else a name made from git's `user.name`, else from the login name."""
+        """The author in the settings, else a name from git's `user.name`, else from the login name."""
         return default_author(self.root) if self.author is None else self.author
 
     @classmethod
     def load(cls, start: Path | None = None, /, **flags: Any) -> Settings:
-        """Resolve every setting for the project around `start` (default: the working directory).
+        """Resolve every setting of the project that contains `start` (default: the working directory).
 
-        `flags` override everything else; a flag that is None counts as not given.
+        `flags` override all other sources, except for those that are None.
 
         Raises:
-            SettingsError: an unknown key or variable, or an invalid value; the message says where it was set.
+            SettingsError: a key or variable is unknown, or a value is invalid; the message says where it was set.
         """
         start = real(start or Path.cwd())
         file = find_file(start)
         table = _read(file) if file else {}
         _refuse_unknown_variables(os.environ)
         variables = {key: value for key in KEYS if (value := os.environ.get(PREFIX + key.upper()))}
-        given = _given(flags)
+        chosen = _without_none(flags)
         try:
-            return cls(**{"root": file.parent if file else start, **table, **variables, **given})
+            return cls(**{"root": file.parent if file else start, **table, **variables, **chosen})
         except ValidationError as error:
-            raise _explained(error, given, file) from error
+            raise _explained(error, chosen, file) from error
 
     def overridden(self, **flags: Any) -> Settings:
-        """These settings with some replaced; a flag that is None counts as not given.
+        """These settings with some replaced by flags, except for flags that are None.
 
         Raises:
             SettingsError: a value is not valid.
         """
-        given = _given(flags)
+        chosen = _without_none(flags)
         try:
-            return type(self)(**{**dict(self), **given})
+            return type(self)(**{**dict(self), **chosen})
         except ValidationError as error:
-            raise _explained(error, given, None) from error
+            raise _explained(error, chosen, None) from error
 
 
-# The models of tables, by the setting and how deep they are in it.
+# The models of tables, by the setting and their depth in it.
 _TABLES: dict[tuple[str, int], type[BaseModel]] = {
     ("limits", 1): DailyLimits,
     ("server", 1): ServerSettings,
@@ -224,22 +224,22 @@ KEYS = tuple(key for key in Settings.model_fields if key != "root")
 
 
 def find_file(start: Path) -> Path | None:
-    """The nearest `kernelmark.toml` in `start` or above it, even one that cannot be read (a folder, a broken link)."""
+    """The nearest `kernelmark.toml` in `start` or above it, even if it cannot be read (a folder, a broken link)."""
     return next((d / FILE_NAME for d in (start, *start.parents) if os.path.lexists(d / FILE_NAME)), None)
 
 
 def default_author(folder: Path) -> str:
-    """A name from git, as it is configured in this folder, or from the login; only with characters of an author."""
+    """An author's name from git's configuration in this folder, or else from the login."""
     return name_from(_git_user(folder)) or name_from(_login()) or "anonymous"
 
 
 def name_from(text: str) -> str:
-    """The text reduced to a valid author's name; empty if nothing is left."""
+    """The text reduced to a valid author's name; may be empty."""
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_text).strip("-._")[:64]
 
 
-def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in flags.items() if value is not None}
 
 
@@ -263,8 +263,8 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 
 def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> SettingsError:
-    """The error with the place where the invalid value was set: pydantic knows only the key."""
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # it explains a key that is missing
+    """The error with the place where the invalid value was set; pydantic knows only the key."""
+    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")  # it may explain a missing key
     key, *inner = map(str, first["loc"])
     variable = PREFIX + key.upper()
     if key in flags:
@@ -274,12 +274,12 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return SettingsError(where, "unknown key", nearest(inner[-1], _TABLES[key, len(inner)].model_fields))
-    given = _SHOWN.repr(first["input"])
+    value = _SHOWN.repr(first["input"])
     if first["type"] in _SHAPES:
-        return SettingsError(where, f"{given} is not valid", _SHAPES[first["type"]])
-    if isinstance(first["input"], Mapping):  # a whole table: its message names what is wrong in it
+        return SettingsError(where, f"{value} is not valid", _SHAPES[first["type"]])
+    if isinstance(first["input"], Mapping):  # a whole table: its message says what is wrong in it
         return SettingsError(where, *message.split("; ", 1))
-    return SettingsError(where, f"{given} is not valid", message)
+    return SettingsError(where, f"{value} is not valid", message)
 
 
 def _git_user(folder: Path) -> str:

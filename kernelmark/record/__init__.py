@@ -1,1 +1,1 @@
-"""The ledger's verdicts, the boards that follow from them, and what may be added."""
+"""The project's record: reads and appends verdicts, publishes boards, and applies daily limits and deadlines."""

@@ -1,9 +1,9 @@
-"""The limits a day: refuses a grading to be recorded whose author, or team, has had enough of them.
+"""Applies the daily limits: refuses a grading if its author or team has reached one.
 
-`grading.recorder` asks it, and a fleet. Trusted. It counts what the record has of the last 24 hours, in all ledgers,
-and what was admitted through the same `Allowance` since, or is in flight in the same fleet. Gradings that other
-commands have under way are not in the record yet, so each command that begins meanwhile may admit as much as is left:
-this spares a machine, and keeps no secret.
+`grading.recorder` and a fleet call it. Trusted. It counts the gradings of the last 24 hours in all ledgers, those that
+the same `Allowance` has admitted since, and those in flight in the same fleet. Running gradings of other commands are
+not recorded yet, so commands that run at the same time may exceed a limit together. That is acceptable: the limits
+only save the machine's time.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from leaderboard.standings.usage import DAY, Use, uses
 
 
 class Allowance:
-    """What authors may still have graded today; a command admits all its submissions through one.
+    """What the daily limits leave to each author; a command uses one for all its submissions.
 
-    It reads the ledgers once, when it is first asked, and only if there are limits.
+    It reads the ledgers once, when it first needs them, and only if there are limits.
     """
 
     def __init__(self, settings: Settings, in_flight: Collection[Use] = ()) -> None:
         self._now = datetime.now(UTC)
         phase = settings.phase(self._now)
         limits = phase.limits if phase is not None and phase.limits is not None else settings.limits
-        self._limits = limits.model_copy(update={"checks_a_day": None})  # what is only tested is not recorded
+        self._limits = limits.model_copy(update={"checks_a_day": None})  # checks are not recorded
         self._settings, self._teams, self._in_flight = settings, settings.teams, in_flight
 
     def take(self, author: str, usual_s: Callable[[], float | None] = lambda: None) -> Use | None:
-        """Count one more grading of an author, and return it, if there are limits; `usual_s` says how long such a one
-        takes, in seconds.
+        """Count one more grading of an author, and return it; None if there are no limits. `usual_s` returns how long
+        such a grading usually takes, in seconds.
 
         Raises:
-            UsageError: a limit is reached; it says from when on it is not.
+            UsageError: a limit is reached; the message says until when.
             LedgerError: a ledger is broken.
         """
         if not self.limited:
@@ -52,18 +52,16 @@ class Allowance:
         return use
 
     def left(self, author: str) -> str:
-        """What is left to an author, or the team, in words; empty if there are no limits.
+        """What the limits leave to an author or the team, in words; empty if there are no limits.
 
         Raises:
             LedgerError: a ledger is broken.
         """
-        if not self.limited:
-            return ""
-        return self._spent(author).left()
+        return self._spent(author).left() if self.limited else ""
 
     @property
     def limited(self) -> bool:
-        """Whether there is a limit at all."""
+        """Whether there is any limit."""
         return self._limits != DailyLimits()
 
     def _spent(self, author: str) -> Spent:
@@ -71,7 +69,7 @@ class Allowance:
 
     @cached_property
     def _used(self) -> dict[str, list[Use]]:
-        """By author or team, oldest first."""
+        """The gradings of the last 24 hours by author or team, oldest first."""
         found = [*self._in_flight, *recorded_uses(self._settings, self._now)]
         by_name: dict[str, list[Use]] = {}
         for use in sorted(found, key=lambda use: use.at):
@@ -80,20 +78,20 @@ class Allowance:
 
 
 def recorded_uses(settings: Settings, now: datetime) -> list[Use]:
-    """What the ledgers have of the 24 hours before a moment.
+    """The gradings in the ledgers from the 24 hours before a moment.
 
     Raises:
         LedgerError: a ledger is broken.
     """
     found = list[Use]()
     for ledger in ledgers(whole(settings)):
-        if ledger.path.stat().st_mtime > (now - DAY).timestamp():  # else all its lines are older
+        if ledger.path.stat().st_mtime > (now - DAY).timestamp():  # otherwise all its lines are older
             found += uses(ledger.facts(), now)
     return found
 
 
 class InFlight:
-    """The gradings of a fleet that are to be recorded and are not yet; any thread may call it."""
+    """The gradings of a fleet that will be recorded and are still running; any thread may call it."""
 
     def __init__(self) -> None:
         self._lock, self._uses = threading.Lock(), list[Use]()
@@ -107,8 +105,8 @@ class InFlight:
 
     @contextmanager
     def ending(self, use: Use | None) -> Iterator[None]:
-        """Give back what was reserved at the end of the block, in which it may be recorded: meanwhile it is not counted
-        twice, or not at all.
+        """Release a reservation at the end of the block. The grading may be recorded in the block: other threads count
+        it exactly once.
         """
         if use is None:
             yield

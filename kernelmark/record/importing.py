@@ -1,6 +1,6 @@
-"""Takes what another copy of the project has recorded into this one: `kernelmark import-ledger`. Trusted.
+"""Imports the record of another copy of the project: `kernelmark import-ledger`. Trusted.
 
-Lines are appended, and none is chained anew, so a ledger that a server writes stays the one that it was.
+Lines are only appended and the existing chain is kept, so a server can continue to write the ledger.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from leaderboard.record.ledger import JsonlLedger
 
 @dataclass
 class ImportedLedger:
-    """What one ledger got from the other copy of the project."""
+    """What was imported into one ledger."""
 
     problem: str
     entries: int = 0
     """How many lines were appended."""
     runs: tuple[str, ...] = ()
-    """Those of them that are verdicts."""
+    """The runs of the appended verdicts."""
     error: str = ""
     """Why nothing was appended."""
 
 
 def import_project(settings: Settings, other: Project) -> list[ImportedLedger]:
-    """Append what the ledgers of another copy of this project have and its own do not, with the sources.
+    """Append the entries that only the ledgers of another copy of this project have, with the sources.
 
-    A ledger that cannot be taken in whole is left out, and its result says why.
+    A ledger that cannot be imported as a whole is skipped, and its result says why.
 
     Raises:
-        UsageError: it is this very project.
-        HarnessError: a board could not be written; what was appended stays so.
+        UsageError: it is this project itself.
+        HarnessError: a board could not be written; the appended entries remain.
     """
     if other.root == settings.root:
         raise UsageError(str(other.root), "is this project itself", "name the folder of another copy of it")

@@ -1,6 +1,6 @@
-"""The rule for what is handed in after a deadline: refused, or recorded with a remark that says so. Trusted; pure.
+"""The rule for submissions after a deadline: they are refused, or recorded with a remark. Trusted; pure.
 
-A command asks it before it grades (`grading.recorder`), and a server when it receives a submission.
+A command applies it before it grades (`grading.recorder`), and a server when it receives a submission.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from harness.problem.schedule import Schedule, shown
 from leaderboard.record.moderation import Moderation
 
 POLICY = "late policy"
-"""The actor of the events that follow from a problem's own `late`, without an organizer."""
+"""The actor of events that follow from a problem's own `late` rule, without an organizer."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What is recorded with a verdict about its submission, and who says so.
+    """A remark on a submission that is recorded with its verdict, and its actor.
 
     With the action `late` or `disqualify` the run does not rank; `annotate` explains why a run that was graded late
-    does.
+    ranks.
     """
 
     action: Literal["late", "annotate", "disqualify"]
@@ -48,11 +48,11 @@ def remark_on(
     annotator: Callable[[], str],
     late: str | None = None,
 ) -> Remark | None:
-    """What is to be recorded with the verdict of a submission; None if there is nothing to remark.
+    """The remark to record with the verdict on a submission, or None.
 
     Args:
-        graded: from when its grading is; a submission that was handed in on time and graded late is annotated.
-        annotator: who says so.
+        graded: when it is graded; a submission that was handed in on time and is graded late gets an annotation.
+        annotator: returns the actor of an annotation.
         late: the organizer who admits it although the problem is closed.
 
     Raises:
@@ -61,7 +61,7 @@ def remark_on(
     delay = schedule.delay(handed_in)
     if not schedule.delay(graded).days:
         return None
-    assert schedule.deadline is not None  # else nothing is late
+    assert schedule.deadline is not None  # otherwise nothing is late
     when, deadline = shown(delay.handed_in), shown(schedule.deadline)
     if not delay.days:
         return Remark("annotate", annotator(), f"graded after the deadline, but handed in on time, {when}")

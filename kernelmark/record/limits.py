@@ -1,6 +1,6 @@
-"""What somebody has used of the limits a day, what is left, and from when on more is possible. Trusted; pure.
+"""How much of the daily limits an author has used, what is left, and when more is possible. Trusted; pure.
 
-`allowance` asks it with what the ledgers have, and a server with its gradings as well.
+`allowance` calls it with the gradings in the ledgers, and a server also with those in its queue.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from leaderboard.standings.usage import DAY, Use
 
 
 class LimitReachedError(UsageError):
-    """A limit a day is reached; `again` is from when on it is not."""
+    """A daily limit is reached; `again` is when more is possible."""
 
     def __init__(self, where: str, what: str, again: datetime) -> None:
         self.again = again
@@ -25,11 +25,11 @@ class LimitReachedError(UsageError):
 
 
 class LimitReservedError(UsageError):
-    """What is left of a limit a day is reserved by gradings that have not ended: more may be possible soon."""
+    """The rest of a daily limit is reserved by gradings that have not ended, so more may be possible soon."""
 
 
 class Total(NamedTuple):
-    """How much uses are together: their numbers, and the device time of those that have ended, and of the others."""
+    """The sum of several uses: their numbers, and the device time of those that have ended and of the others."""
 
     gradings: int = 0
     checks: int = 0
@@ -38,9 +38,8 @@ class Total(NamedTuple):
 
     @classmethod
     def of(cls, uses: Sequence[Use]) -> Total:
-        checks = sum(use.check for use in uses)
-        used_ns, all_ns = (_ns(some) for some in (_ended(uses), uses))
-        return cls(len(uses) - checks, checks, used_ns, all_ns - used_ns)
+        checks, used_ns = sum(use.check for use in uses), sum(use.device_ns for use in _ended(uses))
+        return cls(len(uses) - checks, checks, used_ns, sum(use.device_ns for use in uses) - used_ns)
 
     def plus(self, other: Total) -> Total:
         return Total(*map(sum, zip(self, other, strict=True)))
@@ -48,23 +47,23 @@ class Total(NamedTuple):
 
 @dataclass(frozen=True)
 class Spent:
-    """The uses of an author or a team in the last 24 hours, and the limits for them."""
+    """The uses of an author or a team in the last 24 hours, and their limits."""
 
     limits: DailyLimits
     total: Total
     uses: Callable[[], Sequence[Use]]
-    """Reads them, oldest first. It is called only where a limit is reached, to say until when."""
+    """Reads the uses, oldest first. It is called only if a limit is reached, to find out until when."""
 
     @classmethod
     def of(cls, limits: DailyLimits, uses: Sequence[Use]) -> Spent:
         return cls(limits, Total.of(uses), lambda: uses)
 
     def refuse_more(self, who: str, *, check: bool = False) -> None:
-        """Check that one more grading is possible; `check`: one that only tests.
+        """Check that one more grading, or with `check` one more check, is possible.
 
         Raises:
             LimitReachedError: a limit is reached.
-            LimitReservedError: it would be if what has not ended took as long as is expected.
+            LimitReservedError: a limit would be reached if running gradings took as long as expected.
         """
         if reached := dict(self._reached("checks" if check else "gradings")):
             raise LimitReachedError(who, f"has used {' and '.join(reached)} in 24 hours", max(reached.values()))
@@ -91,27 +90,27 @@ class Spent:
 
     @property
     def _is_reserved(self) -> bool:
-        """Whether the device seconds are reached by what is used and reserved together."""
+        """Whether used and reserved device seconds together reach the limit."""
         most_s = self.limits.device_seconds_a_day
         return most_s is not None and self._device_s >= most_s
 
     def _counted(self) -> Iterator[tuple[str, int, int]]:
-        """The limits of numbers: what is counted, how many are possible, and how many were."""
+        """The limits on numbers: what is counted, the limit, and the number so far."""
         if (most := self.limits.gradings_a_day) is not None:
             yield "gradings", most, self.total.gradings
         if (most := self.limits.checks_a_day) is not None:
             yield "checks", most, self.total.checks
 
-    def _reached(self, asked: str) -> Iterator[tuple[str, datetime]]:
-        """The limits that are reached, in words, each with the moment from which it is not."""
+    def _reached(self, kind: str) -> Iterator[tuple[str, datetime]]:
+        """The reached limits in words, each with the time at which more is possible."""
         for name, most, number in self._counted():
-            if name == asked and number >= most:
+            if name == kind and number >= most:
                 used = [use for use in self.uses() if use.check == (name == "checks")]
                 yield f"{number} of {most} {name}", used[number - most].at + DAY
         most_s, used_ns = self.limits.device_seconds_a_day, self.total.used_ns
         if most_s is not None and used_ns >= most_s * 1e9:
             ended = _ended(self.uses())
-            gone = accumulate(use.device_ns for use in ended)  # once this one and those before are a day old
+            gone = accumulate(use.device_ns for use in ended)  # once this use and those before are a day old
             passed = zip(ended, gone, strict=True)
             yield (
                 f"{used_ns / 1e9:.0f} of {most_s} device seconds",
@@ -123,10 +122,6 @@ def _ended(uses: Iterable[Use]) -> list[Use]:
     return [use for use in uses if not use.reserved]
 
 
-def _ns(uses: Iterable[Use]) -> int:
-    return sum(use.device_ns for use in uses)
-
-
 def _minute(moment: datetime) -> str:
-    """The first whole minute that is not before a moment."""
+    """A moment rounded up to a whole minute."""
     return f"{moment.astimezone(UTC) + timedelta(seconds=59, microseconds=999_999):%Y-%m-%d %H:%M} UTC"

@@ -23,11 +23,11 @@ _ALREADY = {"disqualify": "disqualified", "reinstate": "reinstated", "annotate":
 def moderate(
     settings: Settings, prefixes: Sequence[str], action: Action, actor: str, reason: str, scope: Scope = "run"
 ) -> list[Moderation]:
-    """Append a moderation event for each of some runs to the ledgers that hold them, and publish the board.
+    """Append a moderation event for each of these runs to the ledgers that hold them, and publish the board.
 
-    With the scope "source" it covers every run of that run's source in this ledger. With "author" it covers every run
-    of that run's author, and is appended to every ledger of the project. An event that is in force in a ledger already
-    is not appended to it again. If all of them have it, the earlier event is returned, and a note says so.
+    With the scope "source" it covers every run of the run's source in this ledger. With "author" it covers every run of
+    the run's author, and is appended to every ledger of the project. It is not appended to a ledger in which it is
+    already in force. If it is in force in all of them, the earlier event is returned, and a note says so.
 
     Raises:
         UsageError: no run or several runs begin with these digits, or the actor or the reason is empty or too long;
@@ -50,12 +50,12 @@ def moderate(
         made.append((event, submission, ledgers(all_settings) if scope == "author" else [ledger]))
     result, changed = list[Moderation](), list[str]()
     for event, submission, holding in made:
-        said = [(ledger, _said(ledger, event, submission)) for ledger in holding]
-        new = [ledger for ledger, earlier in said if earlier is None]
+        in_force = [(ledger, _in_force(ledger, event, submission)) for ledger in holding]
+        new = [ledger for ledger, earlier in in_force if earlier is None]
         for ledger in new:
             _append(ledger, event)
         changed += [ledger.path.stem for ledger in new]
-        earlier = next((earlier for _, earlier in said if earlier is not None), None)
+        earlier = next((earlier for _, earlier in in_force if earlier is not None), None)
         if earlier is not None and not new:
             why = f"by event {earlier.id} of {earlier.actor} ({earlier.subject}{earlier.reason})"
             say(f"kernelmark: note: {event.run} is {_ALREADY[action]} already, {why}; nothing was recorded")
@@ -69,7 +69,7 @@ def undo(settings: Settings, prefix: str, actor: str, reason: str) -> Moderation
     """Undo the event whose id begins with `prefix`: append an event to every ledger that has it, and publish the board.
 
     Raises:
-        UsageError: no event or several have such an id, it says how late a run was, or as for `moderate`.
+        UsageError: no event or several have such an id, it is the remark on a late run, or as for `moderate`.
         HarnessError: as for `moderate`.
     """
     named = f"event {prefix!r}"
@@ -95,7 +95,7 @@ def undo(settings: Settings, prefix: str, actor: str, reason: str) -> Moderation
 
 
 def events(settings: Settings, problem: str | None = None) -> list[RecordedEvent]:
-    """All events on one problem, or on all, in the order of the ledgers. One that is in several ledgers is listed once.
+    """All events on one problem or on all, in the order of the ledgers. An event in several ledgers is listed once.
 
     Raises:
         UsageError, LedgerError: as for `ledgers`, or one was written by a version that this one cannot read.
@@ -114,10 +114,10 @@ def events(settings: Settings, problem: str | None = None) -> list[RecordedEvent
 
 
 def audience(settings: Settings, event: Moderation) -> str:
-    """Say in words whom an event is shown to."""
+    """The people who see an event, in words."""
     shown = any(event in row.moderation for table in tables(whole(settings)) for row in (*table.rows, *table.set_aside))
     everywhere = "everyone: on the board, on the site, and by `kernelmark show`"
-    return everywhere if shown else "whoever asks with `kernelmark show`; no row of the board is about it"
+    return everywhere if shown else "only those who use `kernelmark show`; no row of the board is about it"
 
 
 def _event(**fields: Any) -> Moderation:
@@ -133,13 +133,14 @@ def _append(ledger: JsonlLedger, event: Moderation) -> None:
         warn(warning)
 
 
-def _said(ledger: JsonlLedger, event: Moderation, of: SubmissionId) -> Moderation | None:
-    """The event in a ledger that says the same and is still in force; None if there is none."""
+def _in_force(ledger: JsonlLedger, event: Moderation, submission: SubmissionId) -> Moderation | None:
+    """An equal event in a ledger that is still in force; None if there is none."""
     known = ledger.facts().moderation()
     if event.action == "annotate":
         notes = (other for other in standing(known.every) if other.action == "annotate" and other.about == event.about)
         return next((note for note in notes if note.reason == event.reason), None)
     # An event about any run of the source or author may have overridden an event about all of them.
-    concerned = known.of((event.run,), of.sha256, of.author) if event.scope == "run" else known.every
-    last = next((one for one in reversed(standing(concerned)) if one.decides), None)
+    about_run = known.of((event.run,), submission.sha256, submission.author)
+    standing_events = standing(about_run if event.scope == "run" else known.every)
+    last = next((other for other in reversed(standing_events) if other.decides), None)
     return last if last is not None and (last.action, last.about) == (event.action, event.about) else None

@@ -1,6 +1,7 @@
-"""Writes the board and a page per problem from the record, and decides which sources may be shown.
+"""Writes the board and a page for each problem from the record, and decides which sources may be shown.
 
-A command calls it once it has recorded, and a fleet at most once a second (`Publisher`). Trusted. Writers take turns.
+A command calls it after it has recorded, and a fleet at most once a second (`Publisher`). Trusted. A lock allows one
+writer at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def publish(settings: Settings, slug: str) -> list[Table]:
     The ledgers of other problems are not read, unless the board has to be rebuilt.
 
     Raises:
-        HarnessError: a file could not be written; what was recorded stays so.
+        HarnessError: a file could not be written; the record is not affected.
     """
     try:
         return _updated(settings, slug)
@@ -53,7 +54,7 @@ def publish(settings: Settings, slug: str) -> list[Table]:
 
 
 def table_of(tables: Sequence[Table], verdict: Verdict) -> Table | None:
-    """The table that an accepted verdict belongs to; warns of a verdict without the private cases that others had."""
+    """The table of an accepted verdict; warns if the verdict lacks the private cases of other results."""
     slug, private = verdict.problem.slug, any(table.private for table in tables)
     if private and verdict.problem.private is None:
         warn(f"{slug} has results with private cases, but this one has none: is `private_cases` set?")
@@ -64,11 +65,11 @@ def table_of(tables: Sequence[Table], verdict: Verdict) -> Table | None:
 
 
 class Publisher:
-    """Publishes boards in a thread of its own, each at most once a second: a fleet records faster than that."""
+    """Publishes boards in a thread, each at most once a second, as a fleet records faster than that."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        """Those of the next board; a server replaces them when its teams change."""
+        """The settings for the next board; a server replaces them when its teams change."""
         self._due, self._changed, self._closed = set[str](), threading.Condition(), False
         self._error: HarnessError | None = None
         self._thread: threading.Thread | None = None
@@ -91,7 +92,7 @@ class Publisher:
                 self._thread.start()
 
     def close(self) -> None:
-        """Publish what is due, and end; warns of a board that could not be written. Idempotent."""
+        """Publish the boards that are due, and end; warns if one could not be written. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -113,7 +114,7 @@ class Publisher:
                     publish(self.settings, slug)
                 except HarnessError as error:
                     self._error = error
-                except Exception as error:  # noqa: BLE001 - a server's boards are written for as long as it runs
+                except Exception as error:  # noqa: BLE001 - a server must continue to write boards
                     self._error = HarnessError(f"the board of {slug} was not written ({error!r})", _REBUILD)
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, _EVERY_S)
@@ -122,7 +123,7 @@ class Publisher:
 def _updated(settings: Settings, slug: str) -> list[Table]:
     settings = published(settings)
     path, title = settings.locate("board"), settings.title or ""
-    with _locked(settings.locate("results")):  # otherwise, of two concurrent writers, the older view could win
+    with _locked(settings.locate("results")):  # otherwise a concurrent writer could replace the board by an older one
         (ledger,) = ledgers(settings, slug)
         mine = _write_page(settings, ledger, current(settings), rules(settings, slug))
         old = outside.text(path, errors="replace") if path.is_file() else ""
@@ -162,26 +163,26 @@ def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: 
 
 
 def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
-    """When the sources of one problem, or of each, may be shown; a problem that cannot be read has no rule."""
+    """The rules for showing the sources of one problem or of all; a problem that cannot be read has no rule."""
     by_slug = {}
     for directory in problem_directories(settings):
         with suppress(ProblemError):
             if slug not in (None, directory.name):
-                continue  # reading all problems would take longer than the rest of the update
+                continue  # reading every problem would take longer than the rest of the update
             problem = load(directory, checkouts=settings.checkouts, schedule=settings.phase())
             by_slug[problem.slug] = rule(problem)
     return by_slug
 
 
 def rule(problem: Problem) -> Rule:
-    """When the sources of a problem may be shown."""
+    """The rule for showing the sources of a problem."""
     schedule = {key: getattr(problem, key) for key in Schedule.model_fields}
     return Rule(problem=problem.slug, visibility=problem.visibility, **schedule)
 
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a directory, against other processes that take it."""
+    """Hold the lock of a directory, which excludes other processes that use it."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

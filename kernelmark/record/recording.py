@@ -1,6 +1,6 @@
-"""Appends a verdict with its source to the record; `publishing` writes the board after it.
+"""Appends verdicts with their sources, and selections, to the record; `publishing` then writes the board.
 
-The Python API and the command line call it. Trusted. The settings say where each file is.
+The Python API and the command line call it. Trusted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def record(
     *,
     exempt: bool = False,
 ) -> None:
-    """Archive the source and append the verdict to the problem's ledger. The cost does not grow with the ledger.
+    """Archive the source and append the verdict to the problem's ledger, in a time that does not grow with the ledger.
 
     `remark` is an event about the verdict, such as one that keeps it from ranking. An `exempt` verdict does not count
     towards its author's daily limits.

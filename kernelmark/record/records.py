@@ -41,7 +41,7 @@ from leaderboard.standings.ranking import Row, Table, rank
 
 @dataclass(frozen=True)
 class BoardPlace:
-    """A rank among all ranked rows of a table, which its title names."""
+    """A rank among all ranked rows of a table, with the title of the table."""
 
     rank: int
     of: int
@@ -66,7 +66,7 @@ class ListedProblem(TypedDict):
 
 
 def listed(settings: Settings, problem: Problem, places: list[BoardPlace]) -> ListedProblem:
-    """A problem with its schedule, or that of the phase, and the places that somebody has on its boards."""
+    """A problem with its schedule, or that of the phase, and an author's places on its boards."""
     schedule = state(settings, problem.slug, datetime.now(UTC)).schedule
     return {
         "slug": problem.slug,
@@ -80,10 +80,10 @@ def listed(settings: Settings, problem: Problem, places: list[BoardPlace]) -> Li
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
-    """The ledger of one problem (given by slug or directory), or all ledgers, in order of slug.
+    """The ledger of one problem (its slug or directory), or all ledgers, in the order of slugs.
 
     Raises:
-        UsageError: nothing was ever recorded for that problem, and it does not exist; or there is no project here.
+        UsageError: the problem does not exist and has no ledger, or there is no project here.
     """
     slugs = sorted(path.stem for path in settings.locate("results").glob("*.jsonl"))
     if problem is not None:
@@ -96,20 +96,20 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
 
 
 def ledger(settings: Settings, slug: str) -> JsonlLedger:
-    """The ledger of a problem, which need not exist yet. Reading it leaves out what a frozen board hides, unless the
-    settings are an organizer's.
+    """The ledger of a problem, which need not exist yet. Readers do not see what a frozen board hides, unless the
+    settings are those of an organizer.
     """
     frozen = state(settings, slug, datetime.now(UTC)).frozen
     return JsonlLedger(settings.locate("results") / f"{slug}.jsonl", index(settings), frozen)
 
 
 def whole(settings: Settings) -> Settings:
-    """Settings that also read what a frozen board hides: for code that counts or changes records, but shows none."""
+    """Settings with which a ledger includes what a frozen board hides: for code that does not show results."""
     return settings.model_copy(update={"organizer": True})
 
 
 def published(settings: Settings) -> Settings:
-    """Settings that read only what everyone may see: for code that publishes."""
+    """Settings with which a ledger has only what everyone may see: for code that publishes results."""
     return settings.model_copy(update={"organizer": False})
 
 
@@ -120,7 +120,7 @@ def index(settings: Settings) -> Index:
 
 @cache
 def _index(root: Path) -> Index:
-    """The file name depends on the folder, the machine and the user, so that no pull request can bring an index."""
+    """The file name depends on the folder, the machine and the user, so that no pull request can add an index."""
     try:
         machine = outside.text(Path("/etc/machine-id"), errors="replace")
     except OSError:
@@ -130,10 +130,10 @@ def _index(root: Path) -> Index:
 
 
 def tables(settings: Settings, problem: str | None = None) -> list[Table]:
-    """The standings of one problem (given by slug or directory), or of all that have a ledger.
+    """The standings of one problem (its slug or directory), or of all that have a ledger.
 
     Raises:
-        UsageError: nothing was ever recorded for that problem, and it does not exist.
+        UsageError: the problem does not exist and has no ledger.
         LedgerError: a ledger is broken.
     """
     now = current(settings)
@@ -142,7 +142,7 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
 
 
 def places(settings: Settings) -> dict[str, list[BoardPlace]]:
-    """Where the author of these settings, or their team, stands on the current boards, by the slug of the problem.
+    """The places of these settings' author, or the team, on the current boards, by the slug of the problem.
 
     Raises:
         LedgerError: a ledger is broken.
@@ -159,7 +159,7 @@ def places(settings: Settings) -> dict[str, list[BoardPlace]]:
 def newest(
     settings: Settings, problem: str | None = None, *, author: str | None = None, last: int
 ) -> tuple[list[RecordedRun], int]:
-    """The newest recorded gradings, newest first, and how many there are; of one problem or author, if named.
+    """The newest recorded gradings, newest first, and how many there are; of one problem or author, or of all.
 
     Raises:
         UsageError, LedgerError: as for `tables`.
@@ -179,14 +179,14 @@ def newest(
 
 
 def _standing(row: Row, table: Table) -> str:
-    """A row's rank, or why it has none, and what makes it say less."""
+    """A row's rank, or why it has none, with limitations such as "stale"."""
     placed = row.no_rank or f"rank {row.rank} of {len(table.ranked)}"
     limits = "Triton interpreter" if table.key.interpreted else "", "stale" if row.stale else ""
     return ", ".join(filter(None, (placed, *limits)))
 
 
 def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:
-    """The current problems and protocol, by which the board marks stale rows; `hashes` by slug, if they are known."""
+    """The current problems and protocol, with which stale rows are found; `hashes` by slug, if they are known."""
     known = _identified(settings) if hashes is None else dict(hashes)
     now = datetime.now(UTC)
     closed = {slug: at for slug in known if (at := state(settings, slug, now).closed) is not None}
@@ -197,7 +197,7 @@ def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Curr
 def _identified(settings: Settings) -> dict[str, str]:
     hashes, now = {}, datetime.now(UTC)
     for directory in problem_directories(settings):
-        with suppress(ProblemError):  # it cannot be graded, so its rows cannot become current again
+        with suppress(ProblemError):  # a problem that cannot be read has no current rows
             hashes[directory.name] = identity(settings, directory, now)
     return hashes
 
@@ -234,7 +234,7 @@ def run_ids(settings: Settings) -> list[str]:
 
 
 def source_of(settings: Settings, prefix: str) -> tuple[Submission, str]:
-    """The archived source of the run whose id begins so, and the slug of its problem.
+    """The archived source of the run whose id begins with `prefix`, and the slug of its problem.
 
     Raises:
         UsageError, LedgerError: as for `find_run`.
@@ -246,7 +246,7 @@ def source_of(settings: Settings, prefix: str) -> tuple[Submission, str]:
 
 
 def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submission], list[str]]:
-    """Every file that was graded on a problem, once, with its first run; and an error for each that cannot be read.
+    """Every source that was graded on a problem, once, by its first run; and an error for each that cannot be read.
 
     Raises:
         UsageError: the problem is unknown.

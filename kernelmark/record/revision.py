@@ -1,7 +1,4 @@
-"""Compares a run's source with another's: what changed, and what that did to the time. For `kernelmark show --diff`.
-
-Trusted, over sources that are hostile text.
-"""
+"""Finds two runs whose sources `kernelmark show --diff` compares. Trusted, over sources that are hostile text."""
 
 from __future__ import annotations
 
@@ -20,10 +17,10 @@ from leaderboard.standings.visibility import Rule
 
 
 def revision(settings: Settings, run: str, other: str | None = None) -> tuple[Sourced, Sourced]:
-    """An older run and the one whose id begins with `run`. The older one is `other`; by default the author's fastest
-    accepted run before it, of this version of the problem, on the same device and timed alike, or if there is none
-    their last run; in either case of another source.
+    """Two runs with their sources: an older one, and the one whose id begins with `run`.
 
+    The older one is `other`. By default it is the author's fastest accepted run with another source before it, on the
+    same version of the problem and the same device and timed in the same way; or else the author's last one before it.
     A source is read only if its author is that of these settings, or the problem's sources may be shown now.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Gathers what the site is made from: the project's problems, calibrations and ledgers. Trusted.
+"""Gathers the inputs of the site: the project's problems, calibrations and ledgers. Trusted.
 
 `kernelmark site` passes it to `leaderboard.publishing.site`.
 """
@@ -32,14 +32,14 @@ from leaderboard.record.profile import SUFFIX
 
 
 def own_file_in(settings: Settings, folder: Path) -> Path | None:
-    """The first of the project's own folders that lies in this one, so that the site may not be written there."""
+    """The first of the project's own paths inside this folder, to which the site then must not be written."""
     private = private_folder(settings)
     places = (settings.root, *map(settings.locate, get_args(Place)), *([private] if private else []))
     return next((place for place in places if real(place).is_relative_to(real(folder))), None)
 
 
 def material(settings: Settings, memory: Path) -> SiteInputs:
-    """The site's inputs from the project; unchanged problems come from the cache in `memory`.
+    """The site's inputs; problems that have not changed come from the cache in `memory`.
 
     Raises:
         UsageError: a problem or a calibration cannot be read.
@@ -70,9 +70,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
 
 
 def _kept_statement(settings: Settings, directory: Path, memory: Path, now: datetime, read_by: str) -> Statement:
-    """A problem's statement, from the cache unless one of its files or its hash has changed, or the code, whose hash is
-    `read_by`.
-    """
+    """A problem's statement, from the cache unless its files, its hash or the code (by its hash `read_by`) changed."""
     parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
     try:
         content = [outside.read(file, outside.TEXT_BYTES, follow=True) if file.is_file() else b"" for file in parts]
@@ -96,7 +94,6 @@ def _kept_statement(settings: Settings, directory: Path, memory: Path, now: date
 
 
 def _statement(problem: Problem) -> Statement:
-
     readme, reference = problem.directory / "README.md", problem.directory / "reference.py"
     return Statement(
         slug=problem.slug,
@@ -114,7 +111,6 @@ def _statement(problem: Problem) -> Statement:
 
 
 def _shapes(problem: Problem) -> Iterator[Shapes]:
-
     for case in problem.benchmarks:
         resolved = problem.resolve(case)
         yield Shapes(
@@ -128,7 +124,6 @@ def _shapes(problem: Problem) -> Iterator[Shapes]:
 
 
 def _argument(tensor: ResolvedTensor | TensorSpec) -> StatedArgument:
-
     shape = f"[{', '.join(map(str, tensor.shape))}]"
     if tensor.strides is not None:
         shape += f", strides [{', '.join(map(str, tensor.strides))}]"
@@ -136,7 +131,7 @@ def _argument(tensor: ResolvedTensor | TensorSpec) -> StatedArgument:
 
 
 def state(settings: Settings) -> list[tuple[str, int, int]]:
-    """A value that changes when one of the files does that the site is made from."""
+    """A value that changes when one of the site's input files changes."""
     private = private_folder(settings)
     files = [
         *(private.glob("*.toml") if private else ()),

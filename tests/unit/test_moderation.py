@@ -372,4 +372,4 @@ def test_annotating_says_where_the_annotation_is_shown(ledger: JsonlLedger, comm
     on_board = command("moderate", "annotate", "aaaa", *SAID)
     assert "shown to    everyone: on the board, on the site, and by `kernelmark show`" in on_board.out
     failed_run = command("moderate", "annotate", "ab", *SAID)
-    assert "shown to    whoever asks with `kernelmark show`; no row of the board is about it" in failed_run.out
+    assert "shown to    only those who use `kernelmark show`; no row of the board is about it" in failed_run.out
