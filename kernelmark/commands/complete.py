@@ -71,8 +71,3 @@ def words(_context: click.Context) -> Iterable[str]:
     from kernelmark.text import words
 
     return (word["word"] for word in words.words())
-
-
-def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Any file."""
-    return [CompletionItem(incomplete, type="file")]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _graded = combined(
     click.argument("problem", shell_complete=complete.problems),
-    click.argument("file", shell_complete=complete.files),
+    click.argument("file", type=click.Path(readable=False)),  # only for its completion: it may be `-`
     click.option(
         "--author", help="Who wrote it. [default: from its folder in submissions/, the settings, git or the login]"
     ),
