@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from harness.verdict import Interval, Ratio
+if TYPE_CHECKING:
+    from harness.verdict import Interval, Ratio
 
 _UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals of it make one nanosecond
 _SIZES = (("B", 0), ("kB", 3), ("MB", 6), ("GB", 9))
