@@ -23,7 +23,7 @@ from kernelmark.commands.cli import CacheDocument
 from kernelmark.commands.exporting import ExportDocument
 from kernelmark.commands.login import ServerDocument
 from kernelmark.commands.look import DiffDocument
-from kernelmark.course.listing import HandInDocument
+from kernelmark.course.listing import SubmittedDocument
 from kernelmark.course.regrade import DueDocument
 from kernelmark.course.report import GradedDocument
 from kernelmark.diagnostics.audits import AuditDocument
@@ -66,7 +66,7 @@ DOCUMENTS: dict[str, Any] = {
     "export": ExportDocument,
     "fleet": FleetDocument,
     "grade": list[GradedDocument],
-    "handins": list[HandInDocument],
+    "handins": list[SubmittedDocument],
     "import-ledger": list[ImportedLedger],
     "invitations": Invitations,
     "lint": list[LintDocument],

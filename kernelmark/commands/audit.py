@@ -1,4 +1,4 @@
-"""`kernelmark audit`: repeats recorded runs under NVIDIA's tools, or tests this machine with every known attack."""
+"""`kernelmark audit`: runs recorded kernels again under NVIDIA's tools, or tries every known attack on this machine."""
 
 from __future__ import annotations
 

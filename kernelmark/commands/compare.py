@@ -1,4 +1,4 @@
-"""`kernelmark compare`: two kernels graded in alternation, so that what disturbs the device disturbs both."""
+"""`kernelmark compare`: grades two kernels in alternation, so that disturbances of the device affect both."""
 
 from __future__ import annotations
 

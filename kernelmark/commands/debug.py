@@ -1,4 +1,4 @@
-"""`kernelmark debug`: one test in this terminal, without a sandbox."""
+"""`kernelmark debug`: runs one test in this terminal, without a sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kernelmark export`: writes the record as tables, or a submission in the form of another project."""
+"""`kernelmark export`: writes the record as tables, or a submission in the format of another project."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RECORD = "parquet"
 )
 @click.option("--gpu", "gpus", multiple=True, metavar="NAME", help="popcorn: on which GPU it is to run; repeatable.")
 @form_option
-def export(problem: str | None, file: Path | None, wanted: str, out: Path | None, form: str, **given: Any) -> int:
+def export(problem: str | None, file: Path | None, wanted: str, out: Path | None, form: str, **flags: Any) -> int:
     """Write the record as Parquet and JSON lines, or FILE as a file that another project takes.
 
     The record is that of PROBLEM, or of every problem, with a schema. With --form popcorn or kernelbench, FILE is a
@@ -64,12 +64,12 @@ def export(problem: str | None, file: Path | None, wanted: str, out: Path | None
     elif problem is None or file is None:
         raise UsageError(f"--form {wanted}", "is for a kernel", "name PROBLEM and FILE")
     else:
-        _kernel(problem, file, wanted, out, **given)
+        _kernel(problem, file, wanted, out, **flags)
     return 0
 
 
 class ExportDocument(TypedDict):
-    """How many rows of each kind were written, and to which folder."""
+    """The numbers of written rows, and the folder."""
 
     verdicts: int
     cases: int
@@ -94,7 +94,7 @@ def _record(problem: str | None, out: Path, form: str) -> None:
     print_as(form, "export", document, [f"{verdicts} verdicts and {cases} cases in {out}"])
 
 
-def _kernel(problem: str, file: Path, wanted: str, out: Path | None, *, force: bool, **given: Any) -> None:
+def _kernel(problem: str, file: Path, wanted: str, out: Path | None, *, force: bool, **flags: Any) -> None:
     from harness.submission import Submission
     from kernelmark.interop import exporting
     from kernelmark.project.problems import find_problem
@@ -105,7 +105,7 @@ def _kernel(problem: str, file: Path, wanted: str, out: Path | None, *, force: b
     settings = load_settings(problem)
     submission = Submission.read(file, settings.author_or_default())
     found = find_problem(settings, problem)
-    exported = exporting.export(found, submission, wanted, **given)
+    exported = exporting.export(found, submission, wanted, **flags)
     if out is None:
         print_text(exported.text.rstrip("\n"))
     else:

@@ -1,4 +1,4 @@
-"""The commands `kernelmark fleet`: start a fleet of several machines, join it, look at it, stop it. Trusted."""
+"""The commands `kernelmark fleet`: start a fleet of several machines, join it, show it, stop it. Trusted."""
 
 from __future__ import annotations
 

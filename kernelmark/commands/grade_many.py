@@ -1,7 +1,4 @@
-"""The command `grade-many`: jobs come in lines of JSON, and results go out in lines of JSON. Trusted.
-
-Slow imports are inside the function that needs them.
-"""
+"""The command `grade-many`: it reads jobs and prints results as lines of JSON. Trusted; slow imports are inside it."""
 
 from __future__ import annotations
 

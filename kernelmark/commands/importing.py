@@ -1,4 +1,4 @@
-"""`kernelmark import`: writes problem folders that point to problems of other projects."""
+"""`kernelmark import`: writes folders of problems that refer to the problems of other projects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _options = combined(
 @importing.command("gpu-mode")
 @_options
 @click.argument("name", nargs=-1)
-def import_gpu_mode(path: Path, name: Sequence[str], **given: Any) -> int:
+def import_gpu_mode(path: Path, name: Sequence[str], **flags: Any) -> int:
     """Import problems of gpu-mode from PATH, a checkout of reference-kernels.
 
     NAME is a problem, such as pmpp_v2/sort_py, or a set of them, such as pmpp_v2; without one, every problem is
@@ -52,13 +52,13 @@ def import_gpu_mode(path: Path, name: Sequence[str], **given: Any) -> int:
 
     Exit status: 0 if at least one was imported, 2 if none was.
     """
-    return _import("gpu-mode", path, name, **given)
+    return _import("gpu-mode", path, name, **flags)
 
 
 @importing.command("kernelbench")
 @_options
 @click.argument("name", metavar="[LEVEL/ID]...", nargs=-1)
-def import_kernelbench(path: Path, name: Sequence[str], **given: Any) -> int:
+def import_kernelbench(path: Path, name: Sequence[str], **flags: Any) -> int:
     """Import problems of KernelBench from PATH, a checkout of it.
 
     LEVEL/ID is a problem, such as 1/19, and LEVEL alone a whole level; without one, every problem is imported. A line
@@ -66,7 +66,7 @@ def import_kernelbench(path: Path, name: Sequence[str], **given: Any) -> int:
 
     Exit status: 0 if at least one was imported, 2 if none was.
     """
-    return _import("kernelbench", path, name, **given)
+    return _import("kernelbench", path, name, **flags)
 
 
 def _import(
@@ -92,7 +92,7 @@ def _import(
             what = "neither docker nor bwrap can be used here, and nobody has read the code that is to run"
             raise SandboxError(what, "see `kernelmark doctor`; or read it, and name --sandbox process")
         say("kernelmark: warning: the code of these problems runs without isolation")
-    reference = settings.locate("reference") if into is None else None  # baselines are found by the slugs in `problems`
+    reference = settings.locate("reference") if into is None else None  # baselines need the slugs in `problems`
     into = settings.locate("problems") if into is None else into
     refuse_another_checkout(settings, form, path, into)
     importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force, reference)

@@ -1,7 +1,4 @@
-"""The commands on ledgers: moderation, selection, verification and merging.
-
-`cli` adds them to `kernelmark`. Trusted. Slow imports are inside the commands that need them.
-"""
+"""The commands that change or check ledgers. Trusted. Slow imports are inside the commands that need them."""
 
 from __future__ import annotations
 
@@ -135,7 +132,7 @@ def verify(form: str) -> int:
         counts = f"{entries}, {verdicts} on the current problem, {found.stale} on earlier versions of it"
         unknown = f", {found.unknown} on a problem not found here" if found.unknown else ""
         others = found.entries - found.known - found.stale - found.unknown
-        # Moderation events, and kinds that a later version wrote.
+        # Moderation events, and kinds of entries from later versions.
         rest = f", {counted(others, 'other')}" if others else ""
         lines.append(f"{found.path.name}: {counts}{unknown}{rest}")
     nothing = [f"nothing is recorded in {settings.locate('results')}"]

@@ -1,6 +1,6 @@
-"""The organizers' commands: grading many submissions, marks, looking for copies, and grading again.
+"""The commands of a course: `grade`, `marks`, `similar` and `regrade`.
 
-`cli` adds them to `kernelmark`. Trusted. Slow imports are inside the commands that need them.
+Trusted. Slow imports are inside the commands that need them.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ _COURSE_ONLY = ("handed_in", "file", "roster", "only_list", *_FORMS)
 @jobs_option("[default: 1 on a CPU, by the processors that there are on a GPU]")
 @form_option
 def grade(
-    problem: str | None, handins: Path | None, base: str | None, jobs: int | None, form: str, **given: Any
+    problem: str | None, handins: Path | None, base: str | None, jobs: int | None, form: str, **flags: Any
 ) -> int:
     """Grade and record several submissions: of a branch (--changed), or of a course (PROBLEM HANDINS).
 
@@ -241,31 +241,31 @@ def grade(
     from kernelmark.course.recorded import RecordedVerdicts
     from kernelmark.record.records import whole
 
-    reports = Reports(*(given[name] for name in ("summary", "junit", "marks", "feedback")))
-    of_course = reports.marks or reports.feedback or any(given[name] for name in _COURSE_ONLY)
+    reports = Reports(*(flags[name] for name in ("summary", "junit", "marks", "feedback")))
+    of_course = reports.marks or reports.feedback or any(flags[name] for name in _COURSE_ONLY)
     if (base is None) == (handins is None) or (base is not None and of_course):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
         of_handins = "--csv, --feedback, --gradebook, --gradescope, --file, --list, --roster and --handed-in"
         raise UsageError("grade", f"{what}; {of_handins} go with HANDINS", remedy)
-    if given["allow_other"] and given["only"] is None:
+    if flags["allow_other"] and flags["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     reports.refuse_unwritable()
-    settings = load_settings(problem, **{name: given[name] for name in ("effort", "sandbox", "device")})
-    recorded = RecordedVerdicts(whole(settings)) if given["resume"] else None
-    options = batch.GradeOptions(settings, not (given["no_record"] or given["only_list"]), given["late"], recorded)
+    settings = load_settings(problem, **{name: flags[name] for name in ("effort", "sandbox", "device")})
+    recorded = RecordedVerdicts(whole(settings)) if flags["resume"] else None
+    options = batch.GradeOptions(settings, not (flags["no_record"] or flags["only_list"]), flags["late"], recorded)
     if base is not None:
-        found = batch.of_branch(options, base, given["head"], given["only"], allow_other=given["allow_other"])
+        found = batch.of_branch(options, base, flags["head"], flags["only"], allow_other=flags["allow_other"])
     else:
         assert problem is not None
         assert handins is not None  # it is the second argument
         found = batch.of_course(
-            options, problem, handins, **{name: given[name] for name in ("handed_in", "file", "roster")}
+            options, problem, handins, **{name: flags[name] for name in ("handed_in", "file", "roster")}
         )
-        if given["only_list"]:
-            dated = given["handed_in"] is not None
+        if flags["only_list"]:
+            dated = flags["handed_in"] is not None
             listing([(submitted, delay if dated else None) for submitted, delay in found.submitted], found.absent, form)
             return 0
-        forms = PlatformForms.read(found.marking, *(given[name] for name in _FORMS))
+        forms = PlatformForms.read(found.marking, *(flags[name] for name in _FORMS))
         reports = replace(reports, forms=forms)
     return found.grade(options, reports, jobs, form)
 
@@ -273,7 +273,7 @@ def grade(
 @click.command("marks")
 @click.argument("problem", shell_complete=complete.problems)
 @_mark_options
-def marks(problem: str, marks: Path | None, feedback: Path | None, **given: Any) -> None:
+def marks(problem: str, marks: Path | None, feedback: Path | None, **flags: Any) -> None:
     """Write the marks of PROBLEM from its ledger, and grade nothing: a row and a text for each author on record.
 
     It is by what the board shows of an author, or else by the newest grading. If no file is named, the table is
@@ -288,7 +288,7 @@ def marks(problem: str, marks: Path | None, feedback: Path | None, **given: Any)
     settings = load_settings(problem)
     say_frozen(settings, problem)  # and refuses a problem that is unknown
     marking = Marking.of_record(settings, problem)
-    forms = PlatformForms.read(marking, *(given[name] for name in _FORMS))
+    forms = PlatformForms.read(marking, *(flags[name] for name in _FORMS))
     found = RecordedVerdicts(settings).marks(Path(problem).name, marking)
     if not any((marks, feedback, *forms)):
         print_text(writer.table(found).rstrip())

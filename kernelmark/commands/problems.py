@@ -1,4 +1,4 @@
-"""`kernelmark problems`: lists, shows, begins and tests the problems of a project."""
+"""`kernelmark problems`: lists, shows, creates and tests the problems of a project."""
 
 from __future__ import annotations
 

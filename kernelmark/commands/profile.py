@@ -1,4 +1,4 @@
-"""`kernelmark profile`: where the time of a kernel goes."""
+"""`kernelmark profile`: shows where the time of a kernel goes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def profile(
     sweep: str | None,
     parts: tuple[Part, ...],
     beside: tuple[Path, ...],
-    **given: str | None,
+    **flags: str | None,
 ) -> int:
     """Show where the time of FILE goes on one benchmark of PROBLEM, and write a page about it.
 
@@ -121,7 +121,7 @@ def profile(
     from kernelmark.text.progress import Reporter
 
     request = _request(schedule, sort_by, row_limit)
-    settings = load_settings(problem, effort="quick", baselines=baselines or ("none",), **given)
+    settings = load_settings(problem, effort="quick", baselines=baselines or ("none",), **flags)
     if sweep is not None:
         return _swept(settings, problem, (file, *beside), case, sweep, out)
     with Reporter() as reporter:

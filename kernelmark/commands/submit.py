@@ -85,19 +85,19 @@ _timed = combined(
     is_flag=True,
     help="After an accepted grading, profile the largest case as `kernelmark profile` does, and keep it with the run.",
 )
-def submit(no_record: bool, late: str | None, profile: bool, form: str, here: bool, **given: Any) -> int:
+def submit(no_record: bool, late: str | None, profile: bool, form: str, here: bool, **flags: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
 
     Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
     6 rejected, 7 our fault, 8 unsupported (needs a GPU, or Triton's interpreter cannot run it), 10 submitted to a
     server, and the result was not awaited.
     """
-    if (server := remote.server_of(given, here=here)) is not None:
+    if (server := remote.server_of(flags, here=here)) is not None:
         local = {"--no-record": no_record, "--late": late, "--profile": profile}
-        return remote.grade(server, given, "submit", form, local)
+        return remote.grade(server, flags, "submit", form, local)
     if profile and no_record:
         raise UsageError("--profile", "keeps the profile with the recorded run", "use `kernelmark profile` instead")
-    job = _job(given)
+    job = _job(flags)
     if not (here or no_record):
         _say_served(job)
     return _whole_grading(job, form, here=here, record=not no_record, late=late, profile=profile)
@@ -107,14 +107,14 @@ def submit(no_record: bool, late: str | None, profile: bool, form: str, here: bo
 @_graded
 @_timed
 @click.option("--case", metavar="NAME", help="Time this benchmark alone.")
-def bench(form: str, here: bool, case: str | None, **given: Any) -> int:
+def bench(form: str, here: bool, case: str | None, **flags: Any) -> int:
     """Grade FILE on PROBLEM, and record nothing.
 
     Exit status: as for `submit`.
     """
-    if (server := remote.server_of(given, here=here)) is not None:
-        return remote.grade(server, given, "bench", form, {"--case": case})
-    job = _job(given)
+    if (server := remote.server_of(flags, here=here)) is not None:
+        return remote.grade(server, flags, "bench", form, {"--case": case})
+    job = _job(flags)
     if case is not None:
         from kernelmark.project.problems import of_one_case
 
@@ -147,27 +147,27 @@ def check(
     case: str | None,
     fail_fast: bool,
     watch: bool,
-    **given: Any,
+    **flags: Any,
 ) -> int:
     """Build FILE, or stdin if it is `-`, and run the tests of PROBLEM, without times.
 
     Exit status: as for `submit`, and 9 for an incomplete check: not all tests ran, and those that did are right. With
     --watch, that of the last check.
     """
-    if (server := remote.server_of(given, here=here)) is not None:
+    if (server := remote.server_of(flags, here=here)) is not None:
         local = {"--dump": dump, "--only": only, "--case": case, "--fail-fast": fail_fast, "--watch": watch}
-        return remote.grade(server, given, "check", form, local)
+        return remote.grade(server, flags, "check", form, local)
     from kernelmark.authoring import debugging
     from kernelmark.grading.resident.command import CommandJudge
     from kernelmark.text.progress import Reporter
 
-    if watch and given["file"] == "-":
+    if watch and flags["file"] == "-":
         raise UsageError("--watch", "waits for a file to be saved", "name a FILE")
 
     names = [case] if case is not None else []
 
     def once() -> int:
-        job, written = _job(dict(given)), list[Path]()
+        job, written = _job(dict(flags)), list[Path]()
         if case is not None:
             from kernelmark.project.problems import of_one_case
 
@@ -179,11 +179,11 @@ def check(
             result = judge.check(reporter.report, on_failure, [*only, *names], fail_fast=fail_fast)
         from kernelmark.text import show
 
-        if written and given["file"] == "-":
+        if written and flags["file"] == "-":
             say(f"wrote {counted(len(written), 'failed test')} to {dump}")
         elif written:
-            others = [word for path in given["beside"] for word in ("--with", str(path))]
-            files = (given["problem"], given["file"], *others)
+            others = [word for path in flags["beside"] for word in ("--with", str(path))]
+            files = (flags["problem"], flags["file"], *others)
             command = shlex.join(["kernelmark", "debug", *files, "--from", str(written[0])])
             say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
         if form == "json":
@@ -194,20 +194,20 @@ def check(
         judge.leave_one(result)
         return result.outcome.exit_code
 
-    return _repeated([Path(str(given["file"])), *given["beside"]], once, form) if watch else once()
+    return _repeated([Path(str(flags["file"])), *flags["beside"]], once, form) if watch else once()
 
 
-def _job(given: dict[str, Any]) -> PreparedJob:
+def _job(flags: dict[str, Any]) -> PreparedJob:
     """Read the problem and the submission; raises all usage errors before torch is imported."""
     from kernelmark.grading.setup import PreparedJob
 
-    problem, file, beside = given.pop("problem"), given.pop("file"), given.pop("beside")
+    problem, file, beside = flags.pop("problem"), flags.pop("file"), flags.pop("beside")
     assert problem is not None
     assert file is not None  # click has checked both
-    given["baselines"] = given.get("baselines") or None
-    language = given.pop("language")
-    settings = load_settings(problem, **given)
-    author = settings.author_of(Path(file)) if given.get("author") is None else settings.author_or_default()
+    flags["baselines"] = flags.get("baselines") or None
+    language = flags.pop("language")
+    settings = load_settings(problem, **flags)
+    author = settings.author_of(Path(file)) if flags.get("author") is None else settings.author_or_default()
     return PreparedJob.prepare(settings, problem, source_of(file, language, author), author=author, beside=beside)
 
 

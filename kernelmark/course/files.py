@@ -35,7 +35,7 @@ _DAMAGE = (
 
 
 @dataclass(frozen=True)
-class HandedInFile:
+class CourseFile:
     """A file of a submission, or an empty folder."""
 
     path: PurePosixPath
@@ -86,7 +86,7 @@ class HandedInFile:
         is_work = bool(self.language) or self.is_archive
         return is_work or self.is_folder or len(self.path.parts) > 1 or bool(self.owner.id)
 
-    def inside(self) -> list[HandedInFile]:
+    def inside(self) -> list[CourseFile]:
         """The files in it, if it is an archive; none if it is damaged or too large.
 
         Raises:
@@ -99,7 +99,7 @@ class HandedInFile:
         except (SubmissionError, OSError, *_DAMAGE):
             return []
         found = [(self.path / member.filename.lstrip("/"), member.filename) for member in members[:_ARCHIVE_FILES]]
-        every = [HandedInFile(path, partial(self._member, name), whose=self.whose) for path, name in found]
+        every = [CourseFile(path, partial(self._member, name), whose=self.whose) for path, name in found]
         return [file for file in every if not _ignored(file.path)]
 
     def _opened(self) -> zipfile.ZipFile:
@@ -113,7 +113,7 @@ class HandedInFile:
         return _member(archive, archive.getinfo(name), limit)
 
 
-def files_in(place: Path) -> list[HandedInFile]:
+def files_in(place: Path) -> list[CourseFile]:
     """The files and the empty folders in a folder or a zip archive, without hidden ones except for `.git` of clones.
 
     Raises:
@@ -128,11 +128,11 @@ def _ignored(path: PurePosixPath) -> bool:
     return any(part.startswith(".") or part in _TOOLS for part in path.parts)
 
 
-def _is_clone(file: HandedInFile) -> bool:
+def _is_clone(file: CourseFile) -> bool:
     return file.is_folder and file.path.name == ".git" and not _ignored(file.path.parent)
 
 
-def _files(place: Path) -> Iterator[HandedInFile]:
+def _files(place: Path) -> Iterator[CourseFile]:
     if place.is_dir():
         yield from _in_folder(place)
         return
@@ -149,21 +149,21 @@ def _files(place: Path) -> Iterator[HandedInFile]:
         raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
     for member, path in paths:
         if path.parts:
-            yield HandedInFile(path, partial(_member, archive, member), is_folder=member.is_dir())
+            yield CourseFile(path, partial(_member, archive, member), is_folder=member.is_dir())
 
 
-def _in_folder(folder: Path) -> Iterator[HandedInFile]:
+def _in_folder(folder: Path) -> Iterator[CourseFile]:
     try:
         for inner, folders, names in outside.walked(folder, most=_MOST_FILES, deepest=_DEEPEST):
             if ".git" in folders:
-                yield HandedInFile(PurePosixPath((inner / ".git").relative_to(folder)), partial(_content, inner), True)
+                yield CourseFile(PurePosixPath((inner / ".git").relative_to(folder)), partial(_content, inner), True)
             folders[:] = [name for name in folders if not _ignored(PurePosixPath(name))]
             if inner != folder:
-                yield HandedInFile(PurePosixPath(inner.relative_to(folder)), partial(_content, inner), is_folder=True)
+                yield CourseFile(PurePosixPath(inner.relative_to(folder)), partial(_content, inner), is_folder=True)
             for name in names:
                 file = inner / name
                 if not file.is_symlink():
-                    yield HandedInFile(PurePosixPath(file.relative_to(folder)), partial(_content, file))
+                    yield CourseFile(PurePosixPath(file.relative_to(folder)), partial(_content, file))
     except outside.TooLarge:
         raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files") from None
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness.errors import SubmissionError
 from harness.languages import LANGUAGES, known
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES
-from kernelmark.course.files import HandedInFile
+from kernelmark.course.files import CourseFile
 from kernelmark.text.terminal import visible
 
 _SHOWN = 4  # how many files a message names
@@ -35,13 +35,13 @@ ANY = Wanted()
 class ChosenKernel(NamedTuple):
     """The file to grade with its source, the files that it includes or imports, and remarks for the author."""
 
-    file: HandedInFile
+    file: CourseFile
     source: bytes
     beside: dict[str, bytes]
     remarks: tuple[str, ...]
 
 
-def chosen(author: str, files: Sequence[HandedInFile], wanted: Wanted) -> ChosenKernel:
+def chosen(author: str, files: Sequence[CourseFile], wanted: Wanted) -> ChosenKernel:
     """The kernel among an author's files: the one with the wanted name, or else the only one, or else the only one that
     defines the entry.
 
@@ -67,13 +67,13 @@ def chosen(author: str, files: Sequence[HandedInFile], wanted: Wanted) -> Chosen
     return ChosenKernel(kernel, source, _used(kernel, source, files), tuple(remarks))
 
 
-def listed(files: Sequence[HandedInFile]) -> str:
+def listed(files: Sequence[CourseFile]) -> str:
     """The names of the first files, and how many more there are."""
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     return ", ".join(file.path.name for file in files[:_SHOWN]) + more
 
 
-def _without_kernel(author: str, found: Sequence[HandedInFile]) -> SubmissionError:
+def _without_kernel(author: str, found: Sequence[CourseFile]) -> SubmissionError:
     what = f"no kernel (found {listed(found)})" if found else "no kernel (its folder is empty)"
     notebook = next((file for file in found if file.path.suffix.lower() == ".ipynb"), None)
     if notebook is not None:
@@ -84,7 +84,7 @@ def _without_kernel(author: str, found: Sequence[HandedInFile]) -> SubmissionErr
     return SubmissionError(author, what, f"its name must end in {known()}")
 
 
-def _text(file: HandedInFile) -> tuple[bytes, list[str]]:
+def _text(file: CourseFile) -> tuple[bytes, list[str]]:
     """The content in UTF-8, and remarks on how the file was saved."""
     content = file.read(MAX_SOURCE_BYTES + 1)
     name, remarks = visible(file.path.name), list[str]()
@@ -103,7 +103,7 @@ def _text(file: HandedInFile) -> tuple[bytes, list[str]]:
     return content, remarks
 
 
-def _defines(file: HandedInFile, entry: str) -> bool:
+def _defines(file: CourseFile, entry: str) -> bool:
     """Whether a source seems to define the entry. In a compiled language its name may end in a dtype."""
     name = re.escape(entry.encode())
     python = rb"^(?:(?:async[ \t]+)?def|class)[ \t]+%b\b|^%b[ \t]*[:=][^=]" % (name, name)
@@ -115,7 +115,7 @@ def _defines(file: HandedInFile, entry: str) -> bool:
     return re.search(python if file.language == "py" else compiled, source, re.MULTILINE) is not None
 
 
-def _used(kernel: HandedInFile, source: bytes, files: Sequence[HandedInFile]) -> dict[str, bytes]:
+def _used(kernel: CourseFile, source: bytes, files: Sequence[CourseFile]) -> dict[str, bytes]:
     """The files in the kernel's folder that it includes or imports, directly or through others, by name."""
     suffixes = LANGUAGES[kernel.language].extra_files
     near = {file.name: file for file in files if file.path.parent == kernel.path.parent and file is not kernel}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from harness.files import outside
-from kernelmark.course.files import HandedInFile
+from kernelmark.course.files import CourseFile
 from kernelmark.course.owner import Owner, attempt, authors_of
 from kernelmark.course.roster import Person, Roster
 from kernelmark.text.terminal import say, visible
@@ -28,7 +28,7 @@ _CLASSROOM = "-submissions"  # GitHub Classroom appends this to the assignment, 
 _SHOWN = 3
 
 
-def arranged(files: list[HandedInFile], folder: str, roster: Roster, teams: Teams) -> tuple[list[HandedInFile], Roster]:
+def arranged(files: list[CourseFile], folder: str, roster: Roster, teams: Teams) -> tuple[list[CourseFile], Roster]:
     """Remove the folders that contain all files, and set the owner of each file.
 
     `folder` is the name of the folder or archive. Returns the files and the roster, with the people whom the platform
@@ -44,7 +44,7 @@ def arranged(files: list[HandedInFile], folder: str, roster: Roster, teams: Team
     return _without_groups(_newest(_of_classroom(files, clones, folder))), roster
 
 
-def _unwrapped(files: list[HandedInFile]) -> tuple[str, list[HandedInFile]] | None:
+def _unwrapped(files: list[CourseFile]) -> tuple[str, list[CourseFile]] | None:
     """The folder that contains everything, and the files in it; None if there is no such folder."""
     tops = {file.path.parts[0] for file in files if len(file.path.parts) > 1 or file.language or file.is_archive}
     wrapper = next(iter(tops), "")
@@ -63,7 +63,7 @@ def _unwrapped(files: list[HandedInFile]) -> tuple[str, list[HandedInFile]] | No
     return wrapper, inside + [file for file in files if file.path.parts[0] != wrapper]
 
 
-def _submitters(sheet: HandedInFile) -> dict[str, list[Owner]]:
+def _submitters(sheet: CourseFile) -> dict[str, list[Owner]]:
     """The submitters of each of Gradescope's folders. Its YAML always has this shape, so it is read line by line."""
     found: dict[str, list[Owner]] = {}
     own: list[Owner] = []
@@ -82,8 +82,8 @@ def _submitters(sheet: HandedInFile) -> dict[str, list[Owner]]:
 
 
 def _of_gradescope(
-    files: list[HandedInFile], submitters: dict[str, list[Owner]], roster: Roster, teams: Teams
-) -> tuple[list[HandedInFile], Roster]:
+    files: list[CourseFile], submitters: dict[str, list[Owner]], roster: Roster, teams: Teams
+) -> tuple[list[CourseFile], Roster]:
     """The files with their submitters, and the roster with each group of submitters as a team."""
     whose = {folder: owners[0] for folder, owners in submitters.items() if owners}
     authors = authors_of(owner for owners in submitters.values() for owner in owners)
@@ -98,7 +98,7 @@ def _of_gradescope(
     return owned, Roster((*known, *grouped.values()))
 
 
-def _of_classroom(files: list[HandedInFile], clones: list[str], folder: str) -> list[HandedInFile]:
+def _of_classroom(files: list[CourseFile], clones: list[str], folder: str) -> list[CourseFile]:
     """Set the owners of clones, whose names are the assignment's name and the account."""
     names = [name for name in clones if not Owner.of(name, is_folder=True).id]
     prefix = folder.removesuffix(_CLASSROOM) + "-" if folder.endswith(_CLASSROOM) else ""
@@ -112,7 +112,7 @@ def _of_classroom(files: list[HandedInFile], clones: list[str], folder: str) -> 
     return [replace(file, whose=own.get(file.path.parts[0])) for file in files]
 
 
-def _newest(files: list[HandedInFile]) -> list[HandedInFile]:
+def _newest(files: list[CourseFile]) -> list[CourseFile]:
     """Keep only the newest of several attempts on Blackboard."""
     last: dict[str, str] = {}
     for file in files:
@@ -124,7 +124,7 @@ def _newest(files: list[HandedInFile]) -> list[HandedInFile]:
     return kept
 
 
-def _without_groups(files: list[HandedInFile]) -> list[HandedInFile]:
+def _without_groups(files: list[CourseFile]) -> list[CourseFile]:
     """Remove the group that Moodle puts before names: `Group A-Ada Lovelace_31415_…`."""
     owners = {file.owner for file in files if file.owner.by_moodle}
     groups = Counter(owner.name.partition("-")[0] for owner in owners if "-" in owner.name)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HEAD = ("author", "id", "name", "kernel", "handed in", "note")
 
 
-class HandInDocument(TypedDict):
+class SubmittedDocument(TypedDict):
     """What one author submitted; the file is empty if that is nothing."""
 
     author: str
@@ -39,7 +39,7 @@ def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], absent: 
     found = [_document(submission, delay) for submission, delay in submitted]
     total = f"{counted(len(submitted), 'submission')}, {sum(not document['gradable'] for document in found)}"
     for mark in absent:
-        empty = HandInDocument(
+        empty = SubmittedDocument(
             author=mark.author, id=mark.id, name=mark.name, team=mark.team, file="", beside=[], handed_in="",
             late_days=None, gradable=False, note=mark.graded.message,
         )  # fmt: skip
@@ -48,7 +48,7 @@ def listing(submitted: Sequence[tuple[CourseSubmission, Delay | None]], absent: 
     print_as(form, "handins", found, [*columns(rows, head=_HEAD, prose=True), "", f"{total} of which cannot be graded"])
 
 
-def _document(submitted: CourseSubmission, delay: Delay | None) -> HandInDocument:
+def _document(submitted: CourseSubmission, delay: Delay | None) -> SubmittedDocument:
     beside, note, gradable = list[str](), "; ".join(submitted.remarks), True
     try:
         beside = [name for name, _ in submitted.submission().beside]
@@ -68,7 +68,7 @@ def _document(submitted: CourseSubmission, delay: Delay | None) -> HandInDocumen
     }
 
 
-def _row(document: HandInDocument) -> tuple[str, ...]:
+def _row(document: SubmittedDocument) -> tuple[str, ...]:
     author = f"{document['team']} ({document['author']})" if document["team"] else document["author"]
     kernel = document["file"].partition("/")[2] or document["file"]
     files = " with ".join(filter(None, (kernel, ", ".join(document["beside"]))))

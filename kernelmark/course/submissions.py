@@ -23,7 +23,7 @@ from harness.languages import known
 from harness.problem import Problem
 from harness.problem.schedule import Delay
 from harness.submission import Submission
-from kernelmark.course.files import HandedInFile, files_in
+from kernelmark.course.files import CourseFile, files_in
 from kernelmark.course.kernel import ANY, ChosenKernel, Wanted, chosen, listed
 from kernelmark.course.layouts import arranged
 from kernelmark.course.mark import Mark
@@ -45,7 +45,7 @@ class CourseSubmission:
     """What one author submitted: normally one kernel."""
 
     author: str
-    files: tuple[HandedInFile, ...]
+    files: tuple[CourseFile, ...]
     team: Team | None = None
     teammates: tuple[str, ...] = ()
     """Other members of the author's team who submitted something."""
@@ -196,7 +196,7 @@ def _refuse_unknown(submissions: Sequence[CourseSubmission]) -> None:
         raise UsageError("the layout is not known", what, "name a folder that has one folder for each author")
 
 
-def _by_author(files: Iterable[HandedInFile], teams: Teams, roster: Roster) -> dict[str, list[HandedInFile]]:
+def _by_author(files: Iterable[CourseFile], teams: Teams, roster: Roster) -> dict[str, list[CourseFile]]:
     """The files that have an owner, by author in the order of names. A note on stderr says which author gets another
     name, since somebody else has the name of their file.
     """
@@ -210,7 +210,7 @@ def _by_author(files: Iterable[HandedInFile], teams: Teams, roster: Roster) -> d
         if author not in (owner.author, owner.author_with_id):
             say(f"kernelmark: note: {visible(owner.name)} is graded as {author}, since {owner.author} is somebody else")
     authors |= {owner: person.author for owner, person in people.items()}
-    by_author: dict[str, list[HandedInFile]] = {}
+    by_author: dict[str, list[CourseFile]] = {}
     for file in owned:
         by_author.setdefault(authors[file.owner], []).append(file)
     return {author: _opened(own) for author, own in sorted(by_author.items())}
@@ -223,7 +223,7 @@ def _people(owners: Collection[Owner], roster: Roster) -> dict[Owner, Person]:
     return {owner: person for owner, person in found if person is not None and (owner.id or person.owner.id not in ids)}
 
 
-def _opened(files: list[HandedInFile]) -> list[HandedInFile]:
+def _opened(files: list[CourseFile]) -> list[CourseFile]:
     """An author's files; if there is no kernel among them, also the files in their archives."""
     if any(file.language for file in files):
         return files
@@ -236,7 +236,7 @@ def _without_member(teams: Teams) -> list[str]:
     return [name for name, members in teams.root.items() if name not in members]
 
 
-def _by_team(by_author: Mapping[str, Sequence[HandedInFile]], teams: Teams) -> dict[str, list[str]]:
+def _by_team(by_author: Mapping[str, Sequence[CourseFile]], teams: Teams) -> dict[str, list[str]]:
     """The authors who submitted something, by the name under which they rank.
 
     An author who submitted no kernel is left out if a teammate submitted one.
@@ -250,7 +250,7 @@ def _by_team(by_author: Mapping[str, Sequence[HandedInFile]], teams: Teams) -> d
     return together
 
 
-def _names(by_author: Mapping[str, Sequence[HandedInFile]], teams: Teams) -> dict[str, tuple[str, ...]]:
+def _names(by_author: Mapping[str, Sequence[CourseFile]], teams: Teams) -> dict[str, tuple[str, ...]]:
     """The names by which a table may refer to an author; one without the id only if it refers to nobody else."""
     plain = {author: Owner(files[0].owner.name).author for author, files in by_author.items()}
     count = Counter([*plain.values(), *(author for author, name in plain.items() if author != name)])
