@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -31,14 +31,13 @@ from harness.device import DEVICES
 from harness.errors import HarnessError, KernelmarkError, ProblemError
 from harness.judge import Grader, Progress
 from harness.judge.session import Sessions
-from harness.judge.timing.overall import KnownTimes, known_speedups, no_baseline
+from harness.judge.timing.overall import KnownTimes
 from harness.judge.torch_import import import_torch
 from harness.kinds import DeviceKind
 from harness.sandbox import Provider, ending
 from harness.sandbox.processors import OnProcessors
-from harness.submission import Submission
 from harness.verdict import Check, Outcome, Verdict
-from kernelmark.grading.fleet.known_times import once
+from kernelmark.grading.fleet.known_times import KnownBaselines
 from kernelmark.grading.fleet.messages import (
     AHEAD,
     JobAnswer,
@@ -53,7 +52,7 @@ from kernelmark.grading.fleet.watchdog import Watchdog
 from kernelmark.grading.resident.standby import Plan, Standby
 from kernelmark.grading.setup import PreparedJob, twice
 from kernelmark.project.choice import choose_provider, cuda_is_here
-from kernelmark.project.problems import find_baselines, find_problem
+from kernelmark.project.problems import find_problem
 from kernelmark.project.settings import SandboxChoice, Settings
 
 _REQUEST: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel)
@@ -95,8 +94,7 @@ class Worker:
         self._jobs, self._graders, self._stopped = set[str](), dict[str, Grader](), False
         self._cancelled, self._watched = set[str](), set[str]()
         self._providers: dict[SandboxChoice, Provider] = {}
-        self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | str]] = {}
-        self._shared = known
+        self._baselines = KnownBaselines(known, self._measure)
 
     def use_own_cpus(self) -> None:
         """Keep this process away from the processors of its runners."""
@@ -171,23 +169,8 @@ class Worker:
             return JobAnswer(run=request.run, check=twice(lambda _: self._check(job, request)))
         verdict = self._grade_twice(job, request.run, hidden=request.hidden)
         if request.effort == "screen":
-            verdict = self._with_known_speedups(settings, job, verdict)
+            verdict = self._baselines.compared(settings, job, verdict)
         return JobAnswer(run=request.run, verdict=verdict)
-
-    def _with_known_speedups(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
-        """Add to a screen's verdict its speedups over the known times of baselines, or a doubt where there is none."""
-        automatic = settings.model_copy(update={"effort": "default"})
-        found_baselines = find_baselines(automatic, job.problem, job.device)
-        baselines = {job.problem.baseline_label(baseline.stem): baseline for baseline in found_baselines}
-        found = dict[str, object]({"requested_baselines": tuple(baselines)})
-        if verdict.outcome is Outcome.ACCEPTED:
-            known = {name: self._known_time(job, baseline) for name, baseline in baselines.items()}
-            times = [measured for measured in known.values() if isinstance(measured, KnownTimes)]
-            speedups = tuple(known_speedups(verdict, times))
-            missing = known.keys() - {speedup.baseline for speedup in speedups}
-            doubts = (no_baseline(name, _why(known[name], verdict)) for name in known if name in missing)
-            found |= {"speedups": speedups, "doubts": (*verdict.doubts, *doubts)}
-        return verdict.model_copy(update=found)
 
     def _check(self, job: PreparedJob, request: JobRequest) -> Check:
         how = {"only": request.only, "fail_fast": request.fail_fast, "hidden": request.hidden}
@@ -272,36 +255,10 @@ class Worker:
         alternating = settings.model_copy(update={"baselines": ()}) if request.effort == "screen" else settings
         return settings, PreparedJob(alternating, problem, request.submission)
 
-    def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | str:
-        """The times of a baseline on this device, which its workers measure once; or why there are none."""
-        if job.problem.of_baseline(baseline.stem) is not job.problem:
-            return "it computes something else, and is only timed in alternation with a submission"
-        key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | str]()
-        with self._lock:
-            known = self._known.setdefault(key, mine)
-        if known is mine:  # this is the first job that needs it
-            try:
-                measure = partial(self._measure, PreparedJob(job.settings, job.problem, baseline))
-                mine.set_result(once(self._shared, ".".join(key), measure))
-            except BaseException as error:
-                mine.set_result(f"could not be timed: {error}")
-                with self._lock:
-                    del self._known[key]  # the failure was ours: the next job tries again
-                if not isinstance(error, HarnessError):
-                    raise
-        return known.result()
-
     def _measure(self, baseline: PreparedJob) -> KnownTimes | str:
         verdict = self._grade_twice(baseline, secrets.token_hex(8))
         failed = f"{verdict.outcome.value.replace('_', ' ')}: {verdict.message}"
         return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else failed
-
-
-def _why(known: KnownTimes | str, verdict: Verdict) -> str:
-    """Why there is no speedup over a baseline with these times."""
-    if isinstance(known, str) or known.timing == verdict.timing:
-        return known if isinstance(known, str) else "it was not timed in the same case"
-    return f"its time is one of {known.timing}, and the submission's one of {verdict.timing}"
 
 
 def _lacked_memory(verdict: Verdict) -> bool:
