@@ -230,13 +230,11 @@ class Dispatch:
 
     def _admit(self, grading: _Grading) -> None:
         """Send a job to a worker if its author is within the daily limits; jobs in flight count towards them."""
-        prepared_job = grading.prepared
         if self._record:
-            grading.use = self._in_flight.take(
-                self._settings, prepared_job.submission.author, lambda: usual_s(prepared_job)
-            )
+            author = grading.request.submission.author
+            grading.use = self._in_flight.take(self._settings, author, lambda: usual_s(grading.prepared))
         try:
-            self._hand_over(grading)
+            self._send(grading)
         except BaseException:
             with self._in_flight.ending(grading.use):
                 raise
@@ -279,7 +277,7 @@ class Dispatch:
             return secrets.token_hex(8)
         return key_of(prepared_job, self._machine, self._baselines, timed=self._timed, record=self._record)
 
-    def _hand_over(self, grading: _Grading) -> None:
+    def _send(self, grading: _Grading) -> None:
         def ended(answer: Future[JobAnswer], device: str) -> None:
             self._events.put(_Finished(grading, answer, device))
 
@@ -310,7 +308,7 @@ class Dispatch:
             return HarnessError(f"{lost}, {_TRIES} times while this was graded")
         grading.tries += 1
         try:
-            self._hand_over(grading)
+            self._send(grading)
         except KernelmarkError as refused:
             return refused
         return None
@@ -335,13 +333,13 @@ class Dispatch:
         result = replace(_result(answer, device, queued), duplicate=True)
         if self._record:
             return result
-        prepared_job, verdict, check = {"author": queued.submission.author, "name": queued.submission.name}, None, None
+        own, verdict, check = {"author": queued.submission.author, "name": queued.submission.name}, None, None
         if answer.verdict is not None:
-            submission = answer.verdict.submission.model_copy(update=prepared_job)
+            submission = answer.verdict.submission.model_copy(update=own)
             run = queued.job.run or secrets.token_hex(8)
             verdict = answer.verdict.model_copy(update={"submission": submission, "run": run})
         if answer.check is not None:
-            submission = answer.check.submission.model_copy(update=prepared_job)
+            submission = answer.check.submission.model_copy(update=own)
             check = answer.check.model_copy(update={"submission": submission})
         return replace(result, verdict=verdict, check=check)
 
