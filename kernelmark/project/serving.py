@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from harness.kinds import SandboxName, isolates
-from kernelmark.service.origin import is_loopback
-from kernelmark.service.origin import origin_of as origin_of
+from kernelmark.service.origin import is_loopback, origin_of
 
 
 class ServerSettings(BaseModel):
