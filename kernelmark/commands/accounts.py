@@ -107,7 +107,7 @@ def link(name: str, author: str, server: str | None, form: str) -> None:
 @click.argument("name")
 @server_option
 def sign_out(name: str, server: str | None) -> None:
-    """End all tokens of the account NAME, such as after a theft; an invitation lets its person back in."""
+    """Revoke all tokens of the account NAME, such as after a theft; an invitation lets its owner back in."""
     with connected(server) as connection:
         connection.delete(f"accounts/{name_part(name)}/tokens")
     say(f"all tokens of {visible(name)} have ended; `kernelmark invitations make --account {visible(name)}`")
@@ -155,7 +155,9 @@ def list_invitations(server: str | None, form: str) -> None:
 @click.option("--team", help="The team of the accounts.")
 @click.option("--name", help="The account's name, which may be one that a ledger has; else its person chooses.")
 @click.option("--account", metavar="NAME", help="Let the person of this account back in, who has lost the token.")
-@click.option("--days", type=click.FloatRange(0, 365, min_open=True), default=14, show_default=True, help="Its life.")
+@click.option(
+    "--days", type=click.FloatRange(0, 365, min_open=True), default=14, show_default=True, help="Days until it expires."
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, for a mail merge.")
 @server_option
 @form_option
@@ -170,9 +172,9 @@ def make_invitations(
     server: str | None,
     form: str,
 ) -> None:
-    """Make invitations, and print their links: whoever has a link can use it.
+    """Make invitations, and print their links: anybody who has a link can use it.
 
-    They end with the token that made them, and so when you sign out.
+    They expire with the token that made them, and so when you sign out.
     """
     from kernelmark.service.organizing import InvitationOrder, NewInvitations
 
@@ -236,7 +238,9 @@ def list_tokens(server: str | None, form: str) -> None:
     help="What it may do; repeatable. [default: submit and read]",
 )
 @click.option("--label", default="", help="What lists call it.")
-@click.option("--days", type=click.FloatRange(0, 365, min_open=True), default=90, show_default=True, help="Its life.")
+@click.option(
+    "--days", type=click.FloatRange(0, 365, min_open=True), default=90, show_default=True, help="Days until it expires."
+)
 @server_option
 @form_option
 def make_token(scopes: tuple[str, ...], label: str, days: float, server: str | None, form: str) -> None:
@@ -265,7 +269,7 @@ def print_token(form: str, secret: str, ends: datetime, document: object) -> Non
         print_document("token", document)
     else:
         print_text(visible(secret))
-        say(f"it ends on {date(ends)}; it is not shown again")
+        say(f"it expires on {date(ends)}; it is not shown again")
 
 
 def _change(name: str, change: object, server: str | None, form: str) -> None:

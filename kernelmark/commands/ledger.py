@@ -182,7 +182,7 @@ def import_ledger(project: Path, form: str) -> int:
 
 
 @click.command("repair-ledger")
-@click.option("--append", is_flag=True, help="Append what is missing, and go on with each file as it is then.")
+@click.option("--append", is_flag=True, help="Append the missing entries, from which the server then continues.")
 @form_option
 def repair_ledger(append: bool, form: str) -> int:
     """Show how the ledgers differ from what the project's server has left, after one was lost or replaced by a copy.

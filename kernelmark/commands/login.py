@@ -35,7 +35,7 @@ _TOKEN_CHARACTERS = 200
     help="Trust the certificates in this PEM file for this server, in place of the usual ones.",
 )
 def login(address: str | None, invite: str | None, name: str | None, short: str | None, ca: Path | None) -> None:
-    """Sign in to the server at ADDRESS: by the link of an invitation, or with a token, which is asked for.
+    """Sign in to the server at ADDRESS: by the link of an invitation, or with a token, for which it asks.
 
     A link can be used once. Quote it, since it has a `#` in it. Without a terminal, the token is read from stdin.
     """
@@ -74,9 +74,8 @@ def login(address: str | None, invite: str | None, name: str | None, short: str 
         with Connection(origin, token, ca=ca, tolerant=True) as connection:
             me = servers.me(connection)
     servers.keep(called, servers.Server(origin=origin, token=token, account=me.name, ends=me.ends, ca=ca))
-    say(
-        f"signed in to {called} as {visible(me.name)}; the token is in {servers.file()}, and ends on {me.ends:%Y-%m-%d}"
-    )
+    valid = f"the token is in {servers.file()}, and expires on {me.ends:%Y-%m-%d}"
+    say(f"signed in to {called} as {visible(me.name)}; {valid}")
 
 
 def _accepted(connection: Connection, secret: str, name: str | None) -> SignedIn:

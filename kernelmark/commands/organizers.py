@@ -29,7 +29,7 @@ from kernelmark.text.terminal import columns, print_text, say, visible
 @click.command()
 @click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--dry-run", is_flag=True, help="List what would be graded again, and grade nothing.")
-@click.option("--failed", is_flag=True, help="Also kernels that failed before what is out of date now was changed.")
+@click.option("--failed", is_flag=True, help="Also kernels that failed before the problem or the software changed.")
 @click.option("--all", "every", is_flag=True, help="All kernels on record, also those that are up to date.")
 @click.option("--author", metavar="NAME", help="Only what this author wrote.")
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="The kernel of this run alone; repeatable.")
@@ -195,7 +195,7 @@ _COURSE_ONLY = ("handed_in", "file", "roster", "only_list", *_FORMS)
 @click.option(
     "--handed-in",
     metavar="WHEN",
-    help="When HANDINS were handed in: a moment such as 2027-01-31T23:59:00+01:00, or a CSV file: the sheet of Moodle "
+    help="When HANDINS were submitted: a time such as 2027-01-31T23:59:00+01:00, or a CSV file: the sheet of Moodle "
     "or Gradescope, or the columns author and handed_in. [default: now, until the deadline]",
 )
 @click.option(
@@ -208,9 +208,9 @@ _COURSE_ONLY = ("handed_in", "file", "roster", "only_list", *_FORMS)
     "--roster",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A CSV file of everyone in the course: author, name, id, team, extension. Who handed in nothing has a row.",
+    help="A CSV file of everyone in the course: author, name, id, team, extension. Who submitted nothing has a row.",
 )
-@click.option("--list", "only_list", is_flag=True, help="List who handed in what of HANDINS, and grade nothing.")
+@click.option("--list", "only_list", is_flag=True, help="List authors and kernels in HANDINS, and grade nothing.")
 @click.option("--resume", is_flag=True, help="Take what the ledger has of the same source, author and problem.")
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")

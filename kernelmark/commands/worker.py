@@ -35,11 +35,11 @@ _TOKEN_BYTES = 1000
 def worker(
     server: str | None, fleet: str | None, token_file: str | None, slots: int | None, device: Any, sandbox: Any
 ) -> int:
-    """Grade what is submitted to a server, until interrupted.
+    """Grade submissions to a server, until interrupted.
 
     Run it in a checkout of the project that is served, with the organizers' private cases if it has any. The server
-    sends submissions only: problems, kernels to compare with, and the sandbox are this project's own. Ctrl-C gives
-    back what is being graded.
+    sends submissions only: problems, kernels to compare with, and the sandbox are this project's own. Ctrl-C returns
+    the jobs that are being graded.
     """
     from kernelmark.grading.fleet.judges import Judges
     from kernelmark.project.problems import refuse_without_project

@@ -56,7 +56,9 @@ def list_workers(server: str | None, form: str) -> None:
 
 @workers.command("add")
 @click.argument("name")
-@click.option("--days", type=click.FloatRange(0, 365, min_open=True), default=90, show_default=True, help="Its life.")
+@click.option(
+    "--days", type=click.FloatRange(0, 365, min_open=True), default=90, show_default=True, help="Days until it expires."
+)
 @server_option
 @form_option
 def add_worker(name: str, days: float, server: str | None, form: str) -> None:
@@ -76,7 +78,7 @@ def add_worker(name: str, days: float, server: str | None, form: str) -> None:
 @click.argument("name")
 @server_option
 def revoke_worker(name: str, server: str | None) -> None:
-    """End all tokens of the worker NAME; what it was grading is graded elsewhere."""
+    """Revoke all tokens of the worker NAME; the jobs that it was grading are graded elsewhere."""
     with connected(server) as connection:
         connection.delete(f"workers/{name_part(name)}")
     say(f"all tokens of {visible(name)} have ended")
@@ -137,7 +139,7 @@ def pin(problems: tuple[str, ...], none: bool, server: str | None, form: str) ->
 @server_option
 @form_option
 def pause(account: str | None, why: str, server: str | None, form: str) -> None:
-    """Pause the queue, as an organizer: nothing that waits is graded; what is being graded goes on."""
+    """Pause the queue, as an organizer: no waiting job is graded; those being graded continue."""
     from kernelmark.service.organizing import PauseOrder, Pauses
 
     with connected(server) as connection:

@@ -116,7 +116,7 @@ def test_a_link_signs_in_once(fake: Fake, run: Command, own_configuration: Path)
     said = run("login", f"{fake.origin}/join#kmi_secret", "--name", "ada", "--as", "bench")
     assert (said.code, said.out) == (0, "")
     assert said.err.startswith("signed in to bench as ada; the token is in ")
-    assert said.err.endswith("and ends on 2030-01-01\n")
+    assert said.err.endswith("and expires on 2030-01-01\n")
     [asked] = fake.asked
     assert (asked.document["secret"], asked.document["name"]) == ("kmi_secret", "ada")
     assert "authorization" not in asked.headers
