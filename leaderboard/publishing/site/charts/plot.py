@@ -89,27 +89,24 @@ class Axis:
 
     def share(self, value: float) -> float:
         """The part of the axis that is below a value: 0 at `low`, 1 at `high`."""
-        if self.log:  # it has no zero, which the lower bound of a short time may be
-            return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
-        return (value - self.low) / (self.high - self.low)
+        return self.scale(0.0, 1.0)(value)
+
+    def scale(self, first: float, last: float) -> Callable[[float], float]:
+        """The function from a value to its pixel, where `low` is at `first` and `high` at `last`."""
+        low = self.low
+        if self.log:  # a log axis has no zero, which the lower bound of a short time may be
+            apiece = (last - first) / math.log(self.high / low)
+            return lambda value: first + apiece * math.log(max(value, low) / low)
+        apiece = (last - first) / (self.high - low)
+        return lambda value: first + apiece * (value - low)
 
 
-@dataclass(frozen=True)
 class _Frame:
     """Two axes, and the rectangle that they span: pixels from the upper left corner of the plot."""
 
-    x: Axis
-    y: Axis
-    left: float
-    right: float
-    top: float
-    bottom: float
-
-    def column(self, value: float) -> float:
-        return self.left + _INSET + (self.right - self.left - 2 * _INSET) * self.x.share(value)
-
-    def row(self, value: float) -> float:
-        return self.bottom - (self.bottom - self.top) * self.y.share(value)
+    def __init__(self, x: Axis, y: Axis, left: float, right: float, top: float, bottom: float) -> None:
+        self.x, self.y, self.left, self.right, self.top, self.bottom = x, y, left, right, top, bottom
+        self.column, self.row = x.scale(left + _INSET, right - _INSET), y.scale(bottom, top)
 
     def path(self, points: Iterable[Point]) -> str:
         """The points as the coordinates of an SVG path: `x y x y`."""
