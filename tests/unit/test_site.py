@@ -768,8 +768,8 @@ def test_replayed_and_sealed_results_before_protocol_5_have_two_boards(site: Sit
     made = {path.stem for path in (site.out / "compare").glob("*.html")}
     assert made == {f"{'4' * 16}-{'3' * 16}", f"{'2' * 16}-{'1' * 16}"}, "boards are not compared with each other"
     assert names[0] in site.text(f"compare/{'4' * 16}-{'3' * 16}.html")
-    assert "was told by the submission's own process, and counted" not in site.text(f"runs/{'4' * 16}.html")
-    assert "was told by the submission's own process, and counted" in site.text(f"runs/{'2' * 16}.html")
+    assert "the submission's own process reported the time of a call" not in site.text(f"runs/{'4' * 16}.html")
+    assert "the submission's own process reported the time of a call" in site.text(f"runs/{'2' * 16}.html")
     for run, timed in (("4", "replayed"), ("2", "sealed rounds")):
         assert f"protocol 4, {timed}, effort default" in site.text(f"runs/{run * 16}.html")
 
