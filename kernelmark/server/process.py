@@ -13,9 +13,10 @@ import logging
 import logging.handlers
 import resource
 import socket
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -224,7 +225,7 @@ def _bound(place: Listening) -> Iterator[socket.socket]:
 @contextmanager
 def _logging(file: Path) -> Iterator[None]:
     """Write what happens to a file, as lines of JSON that are kept for 14 days; and warnings to stderr, too."""
-    lines = logging.handlers.TimedRotatingFileHandler(file, when="midnight", utc=True, backupCount=_LOG_DAYS)
+    lines = _LogFile(file, when="midnight", utc=True, backupCount=_LOG_DAYS)
     lines.setFormatter(_Json())
     shown = logging.StreamHandler()
     shown.setLevel(logging.WARNING)
@@ -250,7 +251,16 @@ def _logging(file: Path) -> Iterator[None]:
             others.removeHandler(shown)
             others.removeFilter(once_a_minute)
         access.propagate, access.level = before, logging.NOTSET
-        lines.close()
+        with suppress(OSError):  # the disk is full
+            lines.close()
+
+
+class _LogFile(logging.handlers.TimedRotatingFileHandler):
+    """Drops lines while the disk is full, instead of writing a traceback for each to stderr."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # the library's name
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
 
 
 class _Seldom(logging.Filter):

@@ -59,6 +59,15 @@ def test_what_is_said_for_each_connection_is_said_once_a_minute(
     assert [json.loads(line)["level"] for line in log.read_text().splitlines()].count("ERROR") == 1
 
 
+def test_a_full_disk_leaves_one_line_for_each_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (log := tmp_path / "log.jsonl").symlink_to("/dev/full")
+    with _logging(log):
+        logging.getLogger("kernelmark.access").info("{}")
+        logging.getLogger("kernelmark.server").error("a request ended with an error", exc_info=OSError("disk is full"))
+    expected = "a request ended with an error (OSError: disk is full; the log has the traceback)\n"
+    assert capfd.readouterr().err == expected
+
+
 def test_malformed_requests_are_in_the_log_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with _logging(log := tmp_path / "log.jsonl"):
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
