@@ -75,7 +75,7 @@ def result(connection: Connection, status: SubmissionStatus) -> Verdict | Check:
         raise UsageError(f"run {status.run}", "was cancelled", "submit it again")
     if status.state == "failed":
         what = shown(status.error) or "it could not be graded"
-        remedy = "this is not your kernel's fault; the organizers can have it graded again"
+        remedy = "this is not your kernel's fault; organizers see why with `kernelmark watch`"
         raise HarnessError(f"run {status.run}: {what}", remedy)
     read = Check.model_validate_json if status.mode == "check" else Verdict.from_json
     return verdict_of(connection, f"submissions/{status.run}/verdict", read)

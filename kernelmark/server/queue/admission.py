@@ -144,7 +144,7 @@ def _row(
     received = moment(received_ns)
     schedule = schedule_of(settings, problem, received)
     remark = _remark(service, account, schedule, problem, received) if request.mode == "submit" else None
-    pool = _pool(connection, service, request)
+    pool = _pool(connection, service, request, problem)
     effort: Effort = "screen" if request.mode == "screen" else request.effort
     expected_ns = durations.expected_ns(
         connection, problem, pool, request.mode, effort, submission.language, service.clock.now_ns()
@@ -209,11 +209,11 @@ def _submission(request: SubmissionRequest, author: str, name: str) -> Submissio
         raise Refusal(422, "submission", error.where, error.what, remedy) from None
 
 
-def _pool(connection: Connection, service: Service, request: SubmissionRequest) -> str:
+def _pool(connection: Connection, service: Service, request: SubmissionRequest, problem: Problem) -> str:
     """The pool that grades it.
 
     Raises:
-        Refusal: there is none of this name, or none at all; or its device does not run this language.
+        Refusal: there is none of this name, or none at all; or its device runs neither the language nor a test.
     """
     seen = {row.pool: row.device for row in connection.execute(_POOLS)}
     pools = service.project.settings.server.pools or sorted(seen)
@@ -231,6 +231,10 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest) 
         what = f"does not run on {pool}"
         remedy = "choose another pool" if len(pools) > 1 else "submit one in another language"
         raise Refusal(422, "language", f"a .{request.language} submission", what, remedy)
+    if device is not None and not any(device in test.devices for test in problem.tests):
+        what = f"has no case for {device}, where {pool} would run it"
+        remedy = "choose another pool" if len(pools) > 1 else "its organizers need a worker with another device"
+        raise Refusal(422, "no-case", f"problem {problem.slug}", what, remedy)
     return pool
 
 

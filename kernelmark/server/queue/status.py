@@ -28,6 +28,7 @@ from kernelmark.service.submissions import (
     State,
     SubmissionStatus,
 )
+from kernelmark.service.work import TaskError
 
 _PROGRESS = TypeAdapter(StageProgress)
 
@@ -39,7 +40,11 @@ def statuses(connection: Connection, service: Service, runs: Sequence[str]) -> l
 
 
 def status(
-    connection: Connection, service: Service, run: str, left: dict[tuple[int, str], str] | None = None
+    connection: Connection,
+    service: Service,
+    run: str,
+    left: dict[tuple[int, str], str] | None = None,
+    organizes: bool = False,
 ) -> SubmissionStatus:
     """The status of a submission, by the run of its first grading.
 
@@ -47,6 +52,7 @@ def status(
 
     Args:
         left: what accounts have left, by account and owner, as far as it was computed; the rest is added.
+        organizes: whether an organizer reads it, who also sees the text of an error.
 
     Raises:
         Refusal: there is none.
@@ -72,7 +78,7 @@ def status(
         progress=_PROGRESS.validate_json(row.progress) if state == "leased" and row.progress else None,
         outcome=row.outcome if ended else None,
         score_s=float(row.score_s) if ended and row.score_s is not None else None,
-        error=_error(row) if state == "failed" else "",
+        error=_error(row, organizes) if state == "failed" else "",
         left=_left(connection, service, row, {} if left is None else left),
     )
 
@@ -169,11 +175,14 @@ def _remaining_ns(service: Service, row: AnyRow) -> int:
     return int(max(0, row.expected_ns - used_ns))
 
 
-def _error(row: Row[Any]) -> str:
-    """Why it has failed, for its owner: the class and the run; organizers see the text."""
+def _error(row: Row[Any], organizes: bool) -> str:
+    """Why it has failed: the class of the error, or for organizers its text, which may quote private cases."""
     if row.error_class is None:
         return ""
-    return f"run {row.run}: {row.error_class}; the organizers see why, and can have it graded again"
+    if not organizes:
+        return f"it could not be graded ({row.error_class})"
+    error = TaskError.model_validate_json(row.error)
+    return f"{error.where}: {error.what}" if error.where else error.what
 
 
 def _left(connection: Connection, service: Service, row: Row[Any], found: dict[tuple[int, str], str]) -> str:

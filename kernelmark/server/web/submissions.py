@@ -186,7 +186,7 @@ async def follow(
 
     def look(connection: Connection) -> SubmissionStatus:
         _visible(connection, principal, run)
-        return status.status(connection, service, run)
+        return status.status(connection, service, run, organizes=principal.has("organize"))
 
     with _waiting(service, principal, wait_s if after is not None else 0) as end:
         while True:

@@ -156,6 +156,16 @@ def test_what_the_server_does_not_grade_is_refused(
         submit(service, make_principal(service), request(**fields))
 
 
+def test_a_problem_without_a_case_for_the_device_is_refused(making: Making) -> None:
+    service = making("")
+    ada, file = make_principal(service), service.project.root / "problems/twice/problem.toml"
+    submit(service, ada)
+    file.write_text(file.read_text().replace("params", 'devices = ["cpu"], params'))
+    service.files.refresh(service.database)
+    with refused("no-case", 422, "problem twice has no case for cuda"):
+        submit(service, ada)
+
+
 @pytest.mark.parametrize("source", [b"\xff\xfe", b"a\0b"])
 def test_what_is_no_text_is_refused(source: bytes, making: Making) -> None:
     service = making("")

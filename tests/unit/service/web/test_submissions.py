@@ -107,6 +107,22 @@ def test_another_s_submission_is_as_if_it_were_not_there(service: Service, clien
     assert [one["run"] for one in client("carl", team="red").get(SUBMISSIONS).json()["items"]] == [run]
 
 
+def test_why_a_grading_failed_is_shown_to_organizers_alone(service: Service, client: Asks) -> None:
+    """The text of an error may quote private cases."""
+    worker = Worker(service)
+    worker.hello()
+    run = submit(client("ada"))
+    (lease,) = worker.claim()
+    worker.error(lease, "usage")
+
+    def shown_to(asking: TestClient) -> object:
+        return asking.get(f"{SUBMISSIONS}/{run}").json()["error"]
+
+    assert shown_to(client("ada")) == "it could not be graded (DeviceError)"
+    assert shown_to(client("tom", role="assistant")) == "it could not be graded (DeviceError)"
+    assert shown_to(client("grace", role="organizer")) == "the device failed"
+
+
 def test_a_source_is_given_as_text_and_another_s_look_at_it_is_noted(service: Service, client: Asks) -> None:
     Worker(service).hello()
     beside = [{"name": "part.py", "content": b64encode(b"PART = 1\n").decode()}]
