@@ -31,7 +31,7 @@ from benchmarks.scratch import report
 from harness import sandbox, stats
 from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
@@ -98,7 +98,7 @@ def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Te
             try:
                 rng = secrets.SystemRandom()
                 cases = [problem.resolve(case.drawn(rng)) for case in problem.tests if "cpu" in case.devices]
-                session.hand_over(Handover.of(problem, submission, cases, "cpu"), problem.limits.build_s)
+                session.build(BuildRequest.of(problem, submission, cases, "cpu"), problem.limits.build_s)
                 correctness = Correctness()
                 reference = Reference.load(problem)
                 while len(tested) < seeds:

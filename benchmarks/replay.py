@@ -27,7 +27,7 @@ from harness.arena import free_deferred
 from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
@@ -52,8 +52,8 @@ def recordings(
         session.handshake()
         seconds = {"runner": time.perf_counter() - begun}
         begun = time.perf_counter()
-        handover = Handover.of(problem, submission, [each.resolved for each in cases], "cuda")
-        session.hand_over(handover, problem.limits.build_s)
+        request = BuildRequest.of(problem, submission, [each.resolved for each in cases], "cuda")
+        session.build(request, problem.limits.build_s)
         for case in cases:
             try:
                 by_case[case.name] = record(session, case)

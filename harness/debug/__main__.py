@@ -34,7 +34,7 @@ from harness.files.outside import real
 from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.oracle import load_reference
-from harness.judge.session import Handover, Session
+from harness.judge.session import BuildRequest, Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.languages import LANGUAGES
 from harness.problem import load
@@ -179,18 +179,18 @@ class _OtherFiles(MetaPathFinder):
 def _kernel(path: Path, others: Sequence[Path], graded: GradedCase, device: RunnerDevice, home: str) -> BuiltKernel:
     """The submission, built: Python is imported from where it is, so that an editor's breakpoints fit."""
     submission = Submission.read(path, "me", others)
-    handover = Handover.of(graded.problem, submission, [graded.resolved], graded.device, line_info=True)
+    request = BuildRequest.of(graded.problem, submission, [graded.resolved], graded.device, line_info=True)
     compiled = LANGUAGES[submission.language].compiler is not None
-    if compiled or handover.beside:
+    if compiled or request.extra_files:
         os.environ["HOME"] = home
-    for name, content in handover.beside.items():
+    for name, content in request.extra_files.items():
         add_extra_file(name, content)
     if not compiled:
         sys.meta_path.insert(0, _OtherFiles(others))
-        return import_python(path, handover.build, device)
+        return import_python(path, request.build, device)
     with path.open("rb") as source:
-        put_source(handover.build, source.fileno())
-    return build(handover.build, device)[0]
+        put_source(request.build, source.fileno())
+    return build(request.build, device)[0]
 
 
 def _quit_debugger(error: BaseException | None) -> bool:

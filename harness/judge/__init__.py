@@ -1,8 +1,7 @@
-"""The trusted process: draws seeds, makes inputs, holds the expected outputs and the clock, compares, decides.
+"""The trusted process: it draws seeds, makes inputs, keeps the expected outputs and the clock, compares, and decides.
 
-`check` grades for correctness, `grade` for time as well; `Grader` is for those who grade many, and start the sandboxes
-of the next grading early. Importing this package is cheap; the sandbox starts first and boots while torch is imported
-here.
+`check` grades for correctness, `grade` also for time. Callers that grade many submissions use `Grader`, which can start
+the sandboxes of the next grading early. Importing this package is cheap: torch is imported while the sandbox boots.
 """
 
 from __future__ import annotations

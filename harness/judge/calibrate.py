@@ -1,7 +1,8 @@
 """Measures the peak rates of the judge's device, in the judge's own process, with PyTorch's own kernels. Trusted.
 
-Bandwidth from a copy and a sum too large for any cache, throughput from matrix products of random values (zeros draw
-less power and run faster). Every rate is the fastest of several repetitions, since it bounds what others may claim.
+Bandwidth is measured by a copy and a sum that fit into no cache, and throughput by matrix products of random values
+(zeros draw less power and run faster). Each rate is the fastest of several repetitions, because no submission may claim
+to be faster.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from harness.verdict import DeviceKind
 from harness.verdict.roofline import Calibration
 
 _REPEATS = 5
-_SECONDS = 0.02  # a repetition lasts this long at least
+_SECONDS = 0.02  # the minimum duration of a repetition
 
 
 def measure(kind: DeviceKind, on_progress: Callable[[str], None] = lambda _: None) -> Calibration:
-    """Calibrate the device; some seconds. A dtype that its PyTorch cannot multiply, or barely, is left out."""
+    """Calibrate the device, which takes some seconds.
+
+    A dtype that PyTorch cannot multiply on this device, or only very slowly, is left out.
+    """
     device = DEVICES[kind]
     with lock_alone(kind, lambda: on_progress(f"when the grading on this {device.name} is over")):
         return _measure(device, on_progress)
@@ -66,7 +70,7 @@ def _measure(device: JudgeDevice, on_progress: Callable[[str], None]) -> Calibra
 
 
 def _bandwidths(device: str, buffer_bytes: int, fastest: Callable[[Callable[[], object]], float]) -> tuple[int, int]:
-    """Bytes a second of a copy, read and written together, and of a sum; the buffers are freed when this returns."""
+    """The bandwidths of a copy (bytes read plus bytes written) and of a sum, in bytes a second."""
     source = torch.randn(buffer_bytes // 4, device=device)
     target, total = torch.empty_like(source), torch.empty((), device=device)
     nbytes = 4 * source.numel()
@@ -76,7 +80,7 @@ def _bandwidths(device: str, buffer_bytes: int, fastest: Callable[[Callable[[], 
 
 
 def _times(call: Callable[[], object], device: JudgeDevice) -> list[float]:
-    """Seconds a call of `_REPEATS` repetitions, each of at least `_SECONDS`."""
+    """Seconds per call in each of `_REPEATS` repetitions."""
     call()
     once = device.elapsed_s(call, 1)
     count = max(1, round(_SECONDS / max(once, 1e-6)))
@@ -98,7 +102,10 @@ def _products(device: str, work: Workload) -> Iterator[tuple[str, int, Callable[
 
 
 def _product(a: torch.Tensor, b: torch.Tensor, precision: str) -> Callable[[], object]:
-    """For float32, "high" is TF32. An environment variable can make that the default, so both are set explicitly."""
+    """A matrix product; for float32, the precision "high" is TF32.
+
+    An environment variable can change the default precision, so it is always set here.
+    """
     c = torch.empty_like(a)
 
     def product() -> None:
@@ -117,7 +124,7 @@ def _int8(a: torch.Tensor, b: torch.Tensor) -> Callable[[], object]:
 
 
 def _float8(values: torch.Tensor) -> Callable[[], object]:
-    def product() -> torch.Tensor:  # without fast accumulation it is slower than what others may use
+    def product() -> torch.Tensor:  # with fast accumulation, as submissions may use it
         return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
 
     a = values.to(torch.float8_e4m3fn)

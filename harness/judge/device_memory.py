@@ -1,7 +1,8 @@
-"""Whose fault it is when GPU memory, which nothing limits, runs out. Called by a grading; trusted.
+"""Decides whose fault it is when GPU memory, which nothing limits, runs out. Called by a grading; trusted.
 
-What is freed when the sandbox is closed was its own, unless others on the device end, or give memory back, at the same
-moment. A fleet, which lets several submissions share a device, grades those again that failed so, one at a time.
+The memory that is freed when the sandbox closes is counted as the submission's. That is wrong only if another process
+on the device frees memory at the same moment. A fleet lets several submissions share a device, so it grades submissions
+that failed in this way again, one at a time.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ _SHORT_BYTES = 2 << 30
 
 
 class DeviceMemory:
-    """What was free before the submission came. It may take a third; batches and memory kept for them need the rest."""
+    """The memory that was free before the submission ran.
+
+    A submission may take a third of it. The judge's batches need the rest.
+    """
 
     def __init__(self, device: DeviceKind) -> None:
-        give_back(device)  # what earlier gradings used
+        give_back(device)  # memory that earlier gradings used
         self._device = DEVICES[device]
         self._free_bytes = self._device.free_bytes()
 
     def is_short(self) -> bool:
-        """Whether so little is free now that a submission may fail for want of it, wherever the rest is."""
+        """Whether so little memory is free that a submission may fail for lack of it, whoever holds the rest."""
         return bool(self._free_bytes) and self._device.free_bytes() < _SHORT_BYTES
 
     def held_too_much(self, session: Session) -> str | None:
-        """Close the session; returns the message if it held more than its third."""
+        """Close the session; returns a message if it held more than a third of the memory."""
         if not self._free_bytes:
             return None
         allowed = self._free_bytes // 3

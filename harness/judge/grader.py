@@ -1,6 +1,6 @@
-"""One grading with its sandboxes: when they start, in which way calls are timed, and who else may use the device.
+"""Runs one grading: starts its sandboxes, chooses how calls are timed, and decides who else may use the device.
 
-Trusted. The sandboxes start before torch is imported, and boot meanwhile.
+Trusted. The sandboxes start before torch is imported, and boot during the import.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Self
 from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
-from harness.judge.compile_ahead import helpers, requests, visible_cases
-from harness.judge.session import Builds, Handover, Session, Sessions
+from harness.judge.compile_ahead import helper_count, requests, visible_cases
+from harness.judge.session import BuildRequest, Builds, Session, Sessions
 from harness.judge.session.builds import Ahead, Turn
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
@@ -39,7 +39,7 @@ class Grader:
         self._builds = Builds(setup.provider, setup.device, setup.problem.limits, setup.kept)
         self._has_built = False
         self._ahead: Sessions | None = None
-        self._last: Grading | None = None
+        self._grading_run: Grading | None = None
         self._lock, self._closed = threading.RLock(), False
         warm_context(setup.device)
 
@@ -50,59 +50,60 @@ class Grader:
         self.close()
 
     def build(self, turn: Turn = contextlib.nullcontext, *, triton: bool = False) -> None:
-        """Compile the submission and the baselines in sandboxes without the device. Without this call, grading does it.
+        """Compile the submission and the baselines in sandboxes without the device. Idempotent.
 
-        It waits for compilers only, and for `turn`, which is called with their number before each build. So a process
-        that grades many submissions calls it before there is a free slot for the rest. Idempotent.
+        If this is not called, `check` and `grade` do it. It does not wait for the device, so a process that grades many
+        submissions can call it before a grading slot is free.
 
-        `triton`: also compile the submission's Triton kernels, which its runner would otherwise compile during the
-        tests. That takes one more sandbox, but shortens the tests, during which no other grading can be timed.
+        Args:
+            turn: a context manager that is entered for each build, with the number of compilers that will run.
+            triton: also compile the submission's Triton kernels, which its runner would otherwise compile during the
+                tests. That takes one more sandbox, but shortens the tests, during which no other grading can be timed.
 
         Raises:
             UsageError: the problem or the submission cannot be graded.
         """
         setup, compiled = self._setup, self._compiled()
         ahead: list[Ahead] = []
-        if triton and not self._has_built and setup.submission not in compiled and helpers(setup):
+        if triton and not self._has_built and setup.submission not in compiled and helper_count(setup):
             ahead = [command for case in visible_cases(setup) for command in requests(setup, case)]
-            compiled = [setup.submission, *compiled] if self._builds.are_apart else compiled
+            compiled = [setup.submission, *compiled] if self._builds.are_isolated else compiled
         self._has_built = True
         for submission in compiled:
             self._refuse_if_closed()
             setup.on_progress(Progress(Stage.BUILD, 0, 1, submission.name))
             problem = setup.problem if submission is setup.submission else setup.problem.of_baseline(submission.stem)
             case = problem.tests[0].drawn(secrets.SystemRandom())  # its sizes do not matter
-            handover = Handover.of(problem, submission, [problem.resolve(case)], setup.device)
-            self._builds.build(handover, turn, ahead if submission is setup.submission else ())
+            request = BuildRequest.of(problem, submission, [problem.resolve(case)], setup.device)
+            self._builds.build(request, turn, ahead if submission is setup.submission else ())
 
     def _compiled(self) -> list[Submission]:
-        """The submissions that are still to be compiled."""
+        """The submissions that still have to be compiled."""
         setup = self._setup
-        given = [] if self._has_built else [setup.submission, *setup.baselines]
-        return list(filter(self._builds.concerns, given))
+        unbuilt = [] if self._has_built else [setup.submission, *setup.baselines]
+        return list(filter(self._builds.can_prebuild, unbuilt))
 
-    def _build_beside(self, *, replayed: bool) -> None:
-        """Build while the runner starts and torch is imported, and before this grading holds what others wait for."""
+    def _build_while_starting(self, *, replayed: bool) -> None:
+        """Build while the runner starts and torch is imported, before this grading takes the device."""
         if self._compiled():
-            self._started(replayed=replayed).start_all()
-            threading.Thread(target=import_torch).start()  # an error comes again where torch is needed
+            self._ensure_sessions(replayed=replayed).start_all()
+            threading.Thread(target=import_torch).start()  # a failed import is reported where torch is used
             self.build()
 
     def start(self) -> None:
-        """Let the sandboxes of `grade` start now, so that it finds them ready: a process that grades many calls this
-        early.
+        """Start the sandboxes of `grade` now, so that they are ready when it is called.
 
-        Does nothing where calls run on the judge's own processors: a start would take them from calls being timed.
+        On a CPU this does nothing: starting sandboxes would disturb calls that are being timed.
         """
         if not self._device.on_host:
-            self._started(replayed=self._replays).start_all()
+            self._ensure_sessions(replayed=self._replays).start_all()
 
     def adopt(self, ahead: Sessions) -> None:
-        """Use these sandboxes, which started ahead, if they are what the grading needs; they end with it."""
+        """Use these sandboxes, which were started ahead of time, if they fit the grading. They end with it."""
         self._ahead = ahead
 
     def wait(self) -> None:
-        """Wait until the sandboxes that `start` began are up, with torch imported.
+        """Wait until the sandboxes of `start` are up and have imported torch.
 
         Raises:
             SandboxError: one did not start.
@@ -111,22 +112,22 @@ class Grader:
             self._sessions.wait()
 
     def close(self) -> None:
-        """End the sandboxes, and release the device's memory. Idempotent; when it returns, they are gone.
+        """End the sandboxes and release the device's memory. Idempotent; when this returns, the sandboxes are gone.
 
-        Another thread may call it: a grading that still runs then fails, and starts none.
+        Another thread may call this. A grading that is still running then fails, and starts no new sandbox.
         """
         self._closed = True
         self._builds.close()
-        self._end()
+        self._end_sandboxes()
 
-    def _end(self) -> None:
-        with self._lock:  # the second to come waits until the first has ended them
+    def _end_sandboxes(self) -> None:
+        with self._lock:  # a second caller waits until the first is done
             held, self._sessions, self._ahead = (self._sessions, self._ahead), None, None
             for sessions in held:
                 if sessions is not None:
                     sessions.close()
-            if self._last is not None:
-                self._last.close()
+            if self._grading_run is not None:
+                self._grading_run.close()
         if not self._setup.keeps_memory:
             free_deferred(self._setup.device)
 
@@ -136,14 +137,15 @@ class Grader:
         Raises:
             UsageError, HarnessError: as for `harness.judge.check`.
         """
-        self._build_beside(replayed=False)
+        self._build_while_starting(replayed=False)
         session = self._runner(replayed=False)
         return self._grading().check(session)
 
     def grade(self, *, alone: bool = False) -> Verdict:
         """Build the submission, run all test cases, and time all benchmark cases.
 
-        `alone`: let no other grading use the device meanwhile; otherwise others can until it is timed.
+        `alone`: let no other grading use the device at the same time. By default others may use it until this one is
+        timed.
 
         Raises:
             UsageError, HarnessError: as for `harness.judge.grade`.
@@ -156,7 +158,7 @@ class Grader:
             why, again = str(error), not alone
         except NotReplayed as error:
             why, again = str(error), False
-        # Outside the handlers, whose exceptions keep device memory alive.
+        # Not inside the handlers: their exceptions keep device memory alive.
         if again:
             try:
                 return self._replayed(alone=True)
@@ -169,20 +171,24 @@ class Grader:
         return self._device.captures and self._setup.problem.timing == "replayed"
 
     def _in_rounds(self, why: str, *, alone: bool = True) -> Verdict:
-        """Grade in rounds of plain calls; `why` is the reason that calls which should be replayed are not.
+        """Grade in rounds of plain calls.
 
-        On a GPU no other grading has the device meanwhile: a runner that waited for its turn would keep its memory.
+        On a GPU no other grading uses the device at the same time: a runner that waited to be timed would keep its
+        memory.
+
+        Args:
+            why: the reason if the calls should have been replayed, else "".
         """
         setup, held = self._setup, alone or not self._device.on_host
-        self._build_beside(replayed=False)
-        with lock_alone(setup.device, self._waits) if held else contextlib.nullcontext(), self._ending():
+        self._build_while_starting(replayed=False)
+        with lock_alone(setup.device, self._report_waiting) if held else contextlib.nullcontext(), self._ending():
             session = self._runner(replayed=False)
             from harness.judge.timing.rounds.baseline import Baseline
             from harness.judge.timing.rounds.timing import RoundsTiming, Turn
 
-            beside, _ = self._started(replayed=False).others()
-            paired = list(map(Baseline, self._baseline_labels, setup.baselines, beside))
-            turn = Turn(setup.device, self._waits_to_be_timed, self._fresh, held)
+            runners, _ = self._ensure_sessions(replayed=False).others()
+            paired = list(map(Baseline, self._baseline_labels, setup.baselines, runners))
+            turn = Turn(setup.device, self._report_waiting_for_timing, self._new_session, held)
             timing = RoundsTiming(setup.effort, turn, paired, setup.calibrations, why)
             return self._grading().grade(session, timing)
 
@@ -193,16 +199,16 @@ class Grader:
             NotReplayed: the calls cannot be replayed.
         """
         setup = self._setup
-        self._build_beside(replayed=True)
+        self._build_while_starting(replayed=True)
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(contextlib.ExitStack())
-            shared.enter_context((lock_alone if alone else lock_shared)(setup.device, self._waits))
+            shared.enter_context((lock_alone if alone else lock_shared)(setup.device, self._report_waiting))
             stack.enter_context(self._ending())
             runner = self._runner(replayed=True)
             from harness.judge.timing.replayed.launcher import LauncherSession
             from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 
-            beside, sessions = self._started(replayed=True).others()
+            runners, sessions = self._ensure_sessions(replayed=True).others()
             launcher, *others = [LauncherSession(session, setup.device) for session in sessions]
 
             @contextlib.contextmanager
@@ -211,23 +217,23 @@ class Grader:
                     yield
                     return
                 shared.close()
-                with lock_alone(setup.device, self._waits):
+                with lock_alone(setup.device, self._report_waiting):
                     yield
 
-            recorded = list(map(ReplayedBaseline, self._baseline_labels, setup.baselines, beside, others))
+            recorded = list(map(ReplayedBaseline, self._baseline_labels, setup.baselines, runners, others))
             timing = ReplayedTiming(setup.effort, launcher, recorded, setup.calibrations, while_timed)
             return self._grading().grade(runner, stack.enter_context(timing))
 
     @property
     def sandboxes(self) -> int:
-        """How many `grade` has at a time; on a GPU each has a context."""
+        """How many sandboxes `grade` has at the same time. On a GPU each has a CUDA context."""
         runners = 1 + len(self._setup.baselines)
         return 2 * runners if self._replays else runners
 
     @property
     def memory_was_short(self) -> bool:
-        """Whether the submission failed while the device had next to no free memory, which others may have had."""
-        return self._last is not None and self._last.memory_was_short
+        """Whether the submission failed while the device had almost no free memory, which others may have used."""
+        return self._grading_run is not None and self._grading_run.memory_was_short
 
     @property
     def _baseline_labels(self) -> list[str]:
@@ -236,11 +242,11 @@ class Grader:
     def _grading(self) -> Grading:
         from harness.judge.grading import Grading
 
-        self._last = Grading(self._setup, self._builds)
-        return self._last
+        self._grading_run = Grading(self._setup, self._builds)
+        return self._grading_run
 
-    def _started(self, *, replayed: bool) -> Sessions:
-        """The sandboxes, which start now if they have not.
+    def _ensure_sessions(self, *, replayed: bool) -> Sessions:
+        """The sandboxes of this grading, which are created or adopted now if there are none.
 
         Raises:
             HarnessError: the grading was closed.
@@ -252,24 +258,24 @@ class Grader:
                 self._sessions = Sessions(
                     self._setup.provider, self._setup.device, limits, baselines=baselines, replayed=replayed
                 )
-                if self._ahead is not None and self._ahead.are_as(self._sessions):
+                if self._ahead is not None and self._ahead.matches(self._sessions):
                     self._sessions, self._ahead = self._ahead, None
                     self._sessions.wake()
             return self._sessions
 
     def _runner(self, *, replayed: bool) -> Session:
-        """The submission's runner, once it is launched; its sandbox starts while torch is imported here.
+        """The submission's runner, once its sandbox is launched. The sandbox boots while torch is imported here.
 
         Raises:
             HarnessError: it did not start, or the grading was closed.
         """
-        sessions = self._started(replayed=replayed)
+        sessions = self._ensure_sessions(replayed=replayed)
         sessions.start_all()
         import_torch()
         return sessions.runner()
 
-    def _fresh(self) -> Session:
-        """One more sandbox.
+    def _new_session(self) -> Session:
+        """Start one more sandbox.
 
         Raises:
             HarnessError: the grading was closed.
@@ -283,16 +289,16 @@ class Grader:
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
-        """End the sandboxes on leaving; another way of timing starts new ones."""
+        """End the sandboxes on exit. Another way of timing starts new ones."""
         try:
             yield
         finally:
-            self._end()
+            self._end_sandboxes()
 
-    def _waits(self) -> None:
+    def _report_waiting(self) -> None:
         self._setup.on_progress(Progress(Stage.BUILD, 0, 0, self._waiting("using")))
 
-    def _waits_to_be_timed(self) -> None:
+    def _report_waiting_for_timing(self) -> None:
         self._setup.on_progress(Progress(Stage.TIME, 0, 0, self._waiting("being timed on")))
 
     def _waiting(self, doing: str) -> str:

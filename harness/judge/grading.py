@@ -1,4 +1,4 @@
-"""One grading from build to verdict: runs the stages in order and keeps their results. Trusted."""
+"""Runs the stages of one grading in order, from the build to the verdict, and keeps their results. Trusted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import torch
 
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
-from harness.judge.compile_ahead import helpers, requests, visible_cases
+from harness.judge.compile_ahead import helper_count, requests, visible_cases
 from harness.judge.correctness.cases import Correctness, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle, load_reference, with_cost
 from harness.judge.device_memory import DeviceMemory
-from harness.judge.session import Builds, Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Builds, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing.interface import Benchmarks, Timing
@@ -47,19 +47,19 @@ from harness.wire import commands, protocol, replies
 _log = logging.getLogger("kernelmark")
 
 
-class _Ended(NamedTuple):
-    """When the part of a grading ended that the verdict may show, and how long it took."""
+class _VisiblePart(NamedTuple):
+    """When the part of a grading that the verdict may show ended, and how long it took."""
 
     created_at: datetime
     duration_ns: int
 
 
 class Grading:
-    """The state of one grading; `check` and `grade` each run it once.
+    """The state of one grading, which is used once, by `check` or by `grade`.
 
-    An effort of "screen" runs the tests in the order of their size, ends with the first that fails, and times the
-    largest benchmark case alone. `fail_fast` ends with the first that fails, in the problem's order. `only` names the
-    tests to run, without the hidden ones.
+    The effort "screen" runs the tests from the smallest to the largest, stops at the first failure, and times only the
+    largest benchmark case. `fail_fast` stops at the first failure in the problem's order. `only` names the tests
+    to run; hidden tests do not run then.
     """
 
     def __init__(self, setup: Setup, builds: Builds) -> None:
@@ -85,16 +85,18 @@ class Grading:
             timed = [max(timed, key=_size)]
         self._tests = [case for case in tested if not case.hidden and (not setup.only or case.name in setup.only)]
         self._hidden = [case for case in tested if case.hidden and not setup.only]
-        self._all = len(tested)
+        self._test_count = len(tested)
         self._benchmarks = timed
-        self._memory = DeviceMemory(setup.device)  # makes the judge's CUDA context while the runner makes its own
-        self._to_time = Benchmarks(setup.problem, setup.device, timed, builds, self._enter, self._recorded)
+        self._memory = DeviceMemory(setup.device)  # creates the judge's CUDA context while the runner creates its own
+        self._to_time = Benchmarks(
+            setup.problem, setup.device, timed, builds, self._report_progress, self._end_idle_runner
+        )
         self._correctness = Correctness(setup.on_failure)
         self._stage = Stage.BUILD
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
         self._runner_is_gone = False
-        self._before_hidden: _Ended | None = None
+        self._before_hidden: _VisiblePart | None = None
         self.memory_was_short = False
         """Whether the device had next to no free memory when the submission failed."""
 
@@ -104,7 +106,7 @@ class Grading:
 
     def check(self, session: Session) -> Check:
         """Build and test."""
-        return self._checked(session, *self._run(session, None))
+        return self._check(session, *self._run(session, None))
 
     def grade(self, session: Session, timing: Timing) -> Verdict:
         """Build, test and time.
@@ -114,13 +116,13 @@ class Grading:
         """
         outcome, message = self._run(session, timing)
         accepted = outcome is Outcome.ACCEPTED
-        ended = self._before_hidden or self._until_now()
+        ended = self._before_hidden or self._visible_part()
         known: tuple[Doubt, ...] = ()
         if accepted and isinstance(self._reference, Oracle):
             timed = [case.resolved for case in self._benchmarks]
             known = known_inputs(self._problem, self._reference, timed, self._setup.device)
         return Verdict(
-            **dict(self._checked(session, outcome, message)),
+            **dict(self._check(session, outcome, message)),
             run=self._setup.run,
             created_at=ended.created_at,
             duration_ns=ended.duration_ns,
@@ -140,61 +142,62 @@ class Grading:
         )
 
     def _cases(self, kind: str) -> list[ResolvedCase]:
-        rng = secrets.SystemRandom()  # the sizes must not follow from any seed in a verdict
-        given = filter(self._runs, getattr(self._problem, kind))
-        drawn = [self._problem.resolve(case.drawn(rng)) for case in given]
+        rng = secrets.SystemRandom()  # no seed in a verdict may reveal the sizes
+        cases = filter(self._fits_device, getattr(self._problem, kind))
+        drawn = [self._problem.resolve(case.drawn(rng)) for case in cases]
         if not drawn:
             what = f"key `{kind}` has no case for the device {self._setup.device}"
             raise ProblemError(str(self._problem.directory / "problem.toml"), what, "use another --device")
         return drawn
 
-    def _runs(self, case: Case) -> bool:
-        """Whether the device has the memory that the case needs; a test that was asked for by name runs anyway."""
+    def _fits_device(self, case: Case) -> bool:
+        """Whether the device has the memory that the case needs. A test that was requested by name runs anyway."""
         enough = not case.memory_gib or self._device.memory_bytes() >= case.memory_gib << 30
         return self._setup.device in case.devices and (enough or case.name in self._setup.only)
 
     def _run(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
-        """Run the stages until one of them decides; returns the outcome and its one line."""
+        """Run the stages until one of them decides; returns the outcome and its message of one line."""
         try:
             for case in () if self._device.on_host else self._tests[:1]:
-                self._correctness.rehearse(case)
+                self._correctness.warm_up_checks(case)
             session.handshake()
             return self._run_stages(session, timing)
         except (torch.OutOfMemoryError, DeviceError) as error:
             hidden = self._stage is Stage.HIDDEN
             if why := self._memory.held_too_much(session):
                 return Outcome.MEMORY_LIMIT, "memory limit in a hidden test" if hidden else why
-            if hidden:  # sizes in its message would be those of the hidden case
+            if hidden:  # its message could reveal the sizes of the hidden case
                 raise DeviceError(
                     "the judge ran out of device memory in a hidden test", "use a larger device"
                 ) from None
             if isinstance(error, DeviceError):
                 raise
-            text = str(error).partition(" Process ")[0]  # PyTorch goes on with every process on the GPU
+            text = str(error).partition(" Process ")[0]  # after that PyTorch lists every process on the GPU
             raise DeviceError(f"the judge ran out of device memory ({text})", "use a larger device") from error
 
     def _run_stages(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         if timing:
-            timing.before_the_submission(session, self._to_time)
+            timing.measure_before_build(session, self._to_time)
         try:
             self._build(session)
             self._test(session)
             if timing and not self._failed():
                 session.output.begin("timing")
-                self._started_ns += timing.beside_the_runner(session, self._to_time)  # waiting is no part of a grading
+                # The time for which the device was waited for is not part of the grading's duration.
+                self._started_ns += timing.time_with_runner(session, self._to_time)
             if not self._runner_is_gone and not (self._ends_early and self._failed()):
                 self._test_hidden(session)
             if not self._runner_is_gone:
                 self._log_compiled(session)
             if timing and not self._failed():
-                self._time_alone(session, timing)
+                self._time_without_runner(session, timing)
         except SubmissionFault as fault:
             self._traceback = fault.traceback
             self._build_log = self._build_log or fault.printed
             self._look_at_memory()
             return fault.outcome, fault.message
         if self._failed():
-            return self._tested()
+            return self._test_outcome()
         if self._not_run:
             right = (
                 "the test that ran is" if len(self._results) == 1 else f"the {len(self._results)} tests that ran are"
@@ -202,8 +205,8 @@ class Grading:
             return Outcome.INCOMPLETE, f"{right} right ({self._not_run} not run)"
         return Outcome.ACCEPTED, ""
 
-    def _recorded(self, session: Session) -> None:
-        """End the runner if nothing is left to do for it: what it and PyTorch keep may be much memory."""
+    def _end_idle_runner(self, session: Session) -> None:
+        """End the runner if it has nothing left to do: it and PyTorch may hold a lot of memory."""
         if not self._hidden:
             self._log_compiled(session)
             self._end_runner(session)
@@ -212,15 +215,16 @@ class Grading:
         session.close()
         self._runner_is_gone = True
 
-    def _time_alone(self, session: Session, timing: Timing) -> None:
-        """Time what needs no runner. No field of the verdict tells how long the hidden tests and ending the runner
-        took.
+    def _time_without_runner(self, session: Session, timing: Timing) -> None:
+        """Time everything that needs no runner.
+
+        The recorded duration excludes the hidden tests and the end of the runner, so that it reveals nothing of them.
         """
         self._end_runner(session)
-        ended = self._before_hidden or self._until_now()
-        self._before_hidden = ended._replace(duration_ns=ended.duration_ns + timing.after_the_runner(self._to_time))
+        ended = self._before_hidden or self._visible_part()
+        self._before_hidden = ended._replace(duration_ns=ended.duration_ns + timing.time_without_runner(self._to_time))
 
-    def _add(self, tested: CaseResult) -> None:
+    def _add_result(self, tested: CaseResult) -> None:
         self._results.append(tested)
         if tested.outcome is not Outcome.ACCEPTED:
             self._look_at_memory()
@@ -231,37 +235,37 @@ class Grading:
     def _failed(self) -> list[CaseResult]:
         return [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
 
-    def _tested(self) -> tuple[Outcome, str]:
-        """The outcome of the tests when some failed, and the line of the first test with that outcome."""
+    def _test_outcome(self) -> tuple[Outcome, str]:
+        """The outcome when some tests failed, and the message of the first test with that outcome."""
         outcome = outcome_of(self._results)
         first = next(test for test in self._results if test.outcome is outcome)
         self._traceback = self._correctness.tracebacks.get(first.name, "")
         missed = f" ({self._not_run} not run)" if self._not_run else ""
-        named = f"running test {first.name}" in first.message  # a fault's message says what the runner was doing
+        named = f"running test {first.name}" in first.message  # the message of a fault already names the test
         return outcome, ("" if named else f"test {first.name}: ") + first.message + missed
 
     @property
     def _not_run(self) -> int:
-        return self._all - len(self._results)
+        return self._test_count - len(self._results)
 
-    def _enter(self, stage: Stage, done: int, total: int, label: str) -> None:
+    def _report_progress(self, stage: Stage, done: int, total: int, label: str) -> None:
         self._stage = stage
         self._setup.on_progress(Progress(stage, done, total, label))
 
     def _build(self, session: Session) -> None:
-        self._enter(Stage.BUILD, 0, 1, self._submission.name)
-        handover = self._handover()
-        built = session.hand_over(handover, self._problem.limits.build_s)
+        self._report_progress(Stage.BUILD, 0, 1, self._submission.name)
+        request = self._build_request()
+        built = session.build(request, self._problem.limits.build_s)
         self._build_log = built.log
-        if not handover.objects:
+        if not request.objects:
             self._compile_ahead(session)
         if not self._runs_here:
             what = f"compiles for {self._device.architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
 
     def _compile_ahead(self, session: Session) -> None:
-        """Let helpers in the sandbox compile Triton's kernels for all visible cases at once, after the first test's."""
-        if helpers(self._setup) < 1:
+        """Let helpers in the sandbox compile the Triton kernels of all cases but the first test, in parallel."""
+        if helper_count(self._setup) < 1:
             return
         limit = TimeLimit(self._problem.limits.build_s)
         known = {case.name for case in (*self._tests[1:], *self._benchmarks)}
@@ -278,19 +282,19 @@ class Grading:
 
     def _test(self, session: Session) -> None:
         for i, case in enumerate(self._tests):
-            self._enter(Stage.TEST, i, len(self._tests), case.name)
+            self._report_progress(Stage.TEST, i, len(self._tests), case.name)
             session.output.begin(f"test {case.name}")
             try:
-                self._add(self._correctness.run(session, case, case.name))
+                self._add_result(self._correctness.run(session, case, case.name))
             except SubmissionFault as fault:
-                # The runner is gone, so the later cases cannot run; the record shows how far it got.
+                # The runner is gone, so the remaining tests cannot run.
                 message = fault.message
                 if fault.memory_fault:
                     name = self._written_input(case)
                     wrote = f"wrote to its input `{name}`, which is read-only: " if name else ""
-                    hint = self._where_to_see(case) or ("" if name else self._declared_as(case))
+                    hint = self._debug_hint(case) or ("" if name else self._declaration_hint(case))
                     message = f"{wrote}{message}{hint}"
-                self._add(result(case.resolved, case.name, fault.outcome, message))
+                self._add_result(result(case.resolved, case.name, fault.outcome, message))
                 self._correctness.tracebacks[case.name] = fault.traceback
                 self._runner_is_gone = True
                 return
@@ -298,43 +302,43 @@ class Grading:
                 return
 
     def _test_hidden(self, session: Session) -> None:
-        """The hidden tests, last of all: anything that the submission says from here on could leak their sizes.
+        """Run the hidden tests last, since anything that the submission says from then on could leak their sizes.
 
-        Only the outcome of each is kept. Printed text, messages, tracebacks, times and the moment of the end are not,
-        and progress does not show when each begins.
+        Only the outcome of each test is kept: no printed text, message, traceback or time. Progress does not show when
+        a test begins.
         """
         session.output.discard()
-        self._before_hidden = self._until_now()
+        self._before_hidden = self._visible_part()
         if self._hidden:
-            self._enter(Stage.HIDDEN, 0, 0, "tests")
+            self._report_progress(Stage.HIDDEN, 0, 0, "tests")
         for i, case in enumerate(self._hidden):
             label = f"hidden {i + 1}"
             try:
-                self._add(self._correctness.run(session, case, label))
+                self._add_result(self._correctness.run(session, case, label))
                 if self._ends_early and self._failed():
                     break
             except SubmissionFault as fault:
-                self._add(result(case.resolved, label, fault.outcome, ""))
+                self._add_result(result(case.resolved, label, fault.outcome, ""))
                 break  # the runner is gone
             except ProblemError:
                 remedy = "`kernelmark problems lint` says why"
                 raise ProblemError(str(self._problem.directory), "fails in a hidden test", remedy) from None
 
-    def _until_now(self) -> _Ended:
-        return _Ended(datetime.now(UTC), time.perf_counter_ns() - self._started_ns)
+    def _visible_part(self) -> _VisiblePart:
+        return _VisiblePart(datetime.now(UTC), time.perf_counter_ns() - self._started_ns)
 
     def _written_input(self, case: GradedCase) -> str | None:
-        """After a memory fault: repeat the case in a fresh sandbox, to tell a write to an input from a wild one."""
+        """After a memory fault, repeat the case in a new sandbox; returns the input that the submission wrote to."""
         try:
             with Session.start(self._setup.provider, self._setup.device, self._problem.limits) as session:
                 session.handshake()
-                session.hand_over(self._handover(), self._problem.limits.build_s)
-                return self._correctness.who_wrote_to_an_input(session, case)
+                session.build(self._build_request(), self._problem.limits.build_s)
+                return self._correctness.changed_input(session, case)
         except (SubmissionFault, HarnessError):
-            return None  # the diagnosis is optional; the outcome stands without it
+            return None  # this only improves the message; the outcome is already decided
 
-    def _where_to_see(self, case: GradedCase) -> str:
-        """How to find the line that accessed memory that it may not: on a CPU, Python says where it was."""
+    def _debug_hint(self, case: GradedCase) -> str:
+        """A hint how to find the line that caused a memory fault: on a CPU, Python prints it."""
         if self._submission.language != "py" or not self._device.on_host:
             return ""
         words = ["kernelmark", "debug", self._problem.slug, self._submission.name]
@@ -342,17 +346,17 @@ class Grading:
             words += ["--with", name]
         return f"; `{shlex.join([*words, '--device', self._setup.device, '--test', case.name])}` shows the line"
 
-    def _declared_as(self, case: GradedCase) -> str:
-        """What a compiled file should define: arguments in another order are taken for pointers that they are not."""
+    def _declaration_hint(self, case: GradedCase) -> str:
+        """A hint what a compiled file should define: arguments in another order are read as wrong pointers."""
         if LANGUAGES[self._submission.language].compiler is None:
             return ""
         return f"; is it declared as {prototypes(self._problem, self._submission.language)[case.resolved.symbol]}?"
 
-    def _handover(self) -> Handover:
+    def _build_request(self) -> BuildRequest:
         cases = [test.resolved for test in self._tests + self._hidden + self._benchmarks]
-        return self._builds.added(Handover.of(self._problem, self._submission, cases, self._setup.device))
+        return self._builds.with_objects(BuildRequest.of(self._problem, self._submission, cases, self._setup.device))
 
-    def _checked(self, session: Session, outcome: Outcome, message: str) -> Check:
+    def _check(self, session: Session, outcome: Outcome, message: str) -> Check:
         printed = session.output.text()
         return Check(
             outcome=outcome,
@@ -370,8 +374,10 @@ class Grading:
         )
 
     def _environment(self, session: Session) -> Environment:
-        """Where it ran. The versions come from the runner's first two frames, sent before the submission was in its
-        sandbox. Whether Triton's interpreter ran it is its own word: it earns another table.
+        """Where the submission ran.
+
+        The versions come from the runner's first two frames, which it sent before the submission was in its sandbox.
+        Whether Triton's interpreter ran is the only claim of the submission itself; claiming it leads to another table.
         """
         provider = self._setup.provider
         return Environment(

@@ -1,4 +1,4 @@
-"""What a grading is given, in one object: the submission, where it is graded, and how. Trusted; imports no torch."""
+"""The inputs of a grading: the submission, where it is graded, and how. Trusted; imports no torch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ignore(_: Progress) -> None:
 
 @dataclass(frozen=True)
 class Setup:
-    """One submission to grade once, by a check or with its times."""
+    """One grading of one submission."""
 
     problem: Problem
     submission: Submission
@@ -44,25 +44,23 @@ class Setup:
     device: DeviceKind
     effort: Effort = "default"
     baselines: Sequence[Submission] = ()
-    """Kernels to alternate with, each in its own sandbox, which starts together with the submission's."""
+    """Kernels that are timed in alternation with the submission, each in a sandbox of its own."""
     calibrations: Sequence[Calibration] = ()
-    """What devices can do: a time that beats the calibration of this one is rejected."""
+    """Peak rates of devices. A time that is faster than this device's peak rates allow is rejected."""
     on_progress: Callable[[Progress], None] = ignore
     on_failure: OnFailure | None = None
     """Called with the tensors of each test that fails and is not hidden."""
     only: Collection[str] = ()
-    """The tests that a check runs, without the hidden ones; if they are right, it is `incomplete`. Empty: all tests."""
+    """The names of the visible tests to run; if they pass, the outcome is `incomplete`. Empty: all tests."""
     hidden: bool = True
-    """Whether hidden tests run, and whether benchmarks are tried on their values; without, a grading is accepted if all
-    others are right.
-    """
+    """Whether hidden tests run, and benchmarks are also tried on their values. If not, the other tests decide."""
     fail_fast: bool = False
-    """Whether the first test that fails ends the grading."""
+    """Whether the first failing test ends the grading."""
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     """The id of the verdict, 16 hexadecimal digits."""
     kept: Kept | None = None
-    """Where what separate builds leave is kept for the next grading of the same submission; None: nowhere."""
+    """A cache of build artefacts for the next grading of the same submission; None: no cache."""
     keeps_memory: bool = False
-    """Whether device memory that is free again stays with this process, for its next grading: memory allocated soon
-    after its release is slow (docs/decisions/0006).
+    """Whether this process keeps freed device memory for its next grading: memory that is allocated soon after its
+    release is slow (docs/decisions/0006).
     """

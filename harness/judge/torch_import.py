@@ -1,4 +1,4 @@
-"""Imports torch into the judge while its sandboxes start. Called by whoever grades; trusted."""
+"""Imports torch into the judge while its sandboxes start. Called by `Grader` and by resident workers; trusted."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from pathlib import Path
 
 
 def import_torch() -> None:
-    """Import what grades, and with it torch, at once if that was done before.
+    """Import the grading code, and with it torch; returns at once if that was done before.
 
-    Meanwhile no garbage is looked for: an import leaves next to none, and looking takes a seventh of its time.
+    The garbage collector is off during the import: there is next to no garbage, and looking for it takes a seventh of
+    the time.
     """
     if "torch" not in sys.modules:
         _load_libraries()
     collects = gc.isenabled()
     gc.disable()
     try:
-        import harness.judge.grading  # noqa: F401  # and with it torch
+        import harness.judge.grading  # noqa: F401
     finally:
         if collects:
             gc.enable()
 
 
 def _load_libraries() -> None:
-    """Load the libraries of torch; what is missing, the import of torch explains.
+    """Load torch's libraries. If one is missing, the import of torch explains it.
 
-    The import itself would keep Python's lock for as long as the loader takes, and the threads that start the sandboxes
-    would wait: on two cores a container then started 0.3 s later.
+    The import itself would hold the GIL while the libraries load, and the threads that start the sandboxes would wait:
+    on two cores a container then started 0.3 s later.
     """
     torch = importlib.util.find_spec("torch")
     if torch is not None and torch.origin is not None:

@@ -47,7 +47,7 @@ class CaseFacts(NamedTuple):
         return cls(params, {t.list_name or t.name: getattr(torch, t.dtype) for t in case.tensors})
 
 
-Usual = Callable[[str], str | None]
+ToleranceCheck = Callable[[str], str | None]
 """The judgement of an output by the problem's tolerance: None if it is right, else the reason."""
 
 
@@ -85,7 +85,7 @@ class Reference:
             raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")
         return cls(problem, _import(problem))
 
-    def rest(self) -> None:
+    def release_large(self) -> None:
         """Nothing to release: it keeps no memory between two questions."""
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class Reference:
         inputs: Mapping[str, Value],
         truth: Mapping[str, Value],
         case: ResolvedCase | None = None,
-        usual: Usual | None = None,
+        usual: ToleranceCheck | None = None,
     ) -> str | None:
         """Ask the problem's own `compare`: None if the answer is right, else the reason, on one line.
 

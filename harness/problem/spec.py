@@ -1,7 +1,7 @@
 """A problem as data: what `problem.toml` may say, as frozen models whose invariants hold once they exist.
 
 `load` makes them, the judge reads them, the front end prints them. Trusted; no torch. The models here check single
-keys, `checks` what concerns several, and `resolve` computes the numbers of one case.
+keys, `checks` what can_prebuild several, and `resolve` computes the numbers of one case.
 """
 
 from __future__ import annotations

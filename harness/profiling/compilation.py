@@ -13,7 +13,7 @@ from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.oracle import load_reference
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.dtypes import DTYPES
@@ -61,7 +61,7 @@ def compilation(problem: Problem, submission: Submission, provider: Provider) ->
             commands.CompileOnly(architecture=architecture), replies.Done, limit=TimeLimit(_LIMIT_S), doing=doing
         )
         try:
-            session.hand_over(Handover.of(problem, submission, cases, "cpu"), limits.build_s)
+            session.build(BuildRequest.of(problem, submission, cases, "cpu"), limits.build_s)
             while tried < len(cases) and not unknown:
                 case = GradedCase(problem, reference, "cpu", cases[tried])
                 try:

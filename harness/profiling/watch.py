@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.oracle import load_reference
-from harness.judge.session import Handover, Session, SubmissionFault, documents
+from harness.judge.session import BuildRequest, Session, SubmissionFault, documents
 from harness.judge.session.time_limit import TimeLimit
 from harness.languages import LANGUAGES
 from harness.problem import Limits, Problem, ResolvedCase
@@ -74,7 +74,7 @@ def watch(
         session.handshake()
         begun = time.monotonic()
         try:
-            session.hand_over(Handover.of(problem, submission, cases, device, line_info=True), limit_s)
+            session.build(BuildRequest.of(problem, submission, cases, device, line_info=True), limit_s)
             for case in cases:
                 if time.monotonic() - begun > _ENOUGH_S:
                     break
@@ -118,8 +118,8 @@ def artefacts(
             session.handshake()
             if first is not None:
                 session.ask(first, replies.Done, limit=limit, doing=doing)
-            handover = Handover.of(case.problem, submission, [case.resolved], case.device, line_info=True)
-            session.hand_over(handover, limits.build_s)
+            request = BuildRequest.of(case.problem, submission, [case.resolved], case.device, line_info=True)
+            session.build(request, limits.build_s)
             if case.device in LANGUAGES[submission.language].devices:
                 case.bind(session, batch, limit=limit, doing=doing)
                 session.ask(commands.Call(sets=(0,)), replies.Done, limit=limit, doing=doing)

@@ -16,7 +16,7 @@ from harness import stats
 from harness.arena import free_deferred
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record, scratch_for
@@ -127,8 +127,8 @@ def recorded_by(returning: Returning, provider: Provider, folder: Path) -> tuple
     submission = Submission.of(returning.source, "py", author="tester")
     with Session.start(provider, "cuda", problem.limits, records=True) as session:
         session.handshake()
-        handover = Handover.of(problem, submission, [case.resolved], "cuda")
-        session.hand_over(handover, problem.limits.build_s)
+        request = BuildRequest.of(problem, submission, [case.resolved], "cuda")
+        session.build(request, problem.limits.build_s)
         return case, record(session, case)
 
 

@@ -16,7 +16,7 @@ from harness import judge, sandbox
 from harness.device import DEVICES
 from harness.files.kept import Kept
 from harness.judge.compile_ahead import requests, visible_cases
-from harness.judge.session import Builds, Handover
+from harness.judge.session import BuildRequest, Builds
 from harness.judge.timing.device_lock import lock_alone
 from harness.problem import Problem, load
 from harness.sandbox import Launch
@@ -144,10 +144,10 @@ def test_triton_kernels_are_compiled_without_a_gpu_for_visible_sizes_alone(
     )
     cases = list(visible_cases(asked))
     builds = Builds(provider, "cuda", problem.limits, kept)  # type: ignore[arg-type]
-    handover = Handover.of(problem, asked.submission, cases[:1], "cuda")
+    request = BuildRequest.of(problem, asked.submission, cases[:1], "cuda")
     told = [request for case in cases for request in requests(asked, case)]
-    builds.build(handover, lambda _: contextlib.nullcontext(), told)
-    left = builds.added(handover).objects
+    builds.build(request, lambda _: contextlib.nullcontext(), told)
+    left = builds.with_objects(request).objects
     assert left
     with tarfile.open(fileobj=io.BytesIO(left)) as archive:
         kernels = [archive.extractfile(entry) for entry in archive if entry.name.endswith("doubled.ttir")]
@@ -155,7 +155,7 @@ def test_triton_kernels_are_compiled_without_a_gpu_for_visible_sizes_alone(
     sizes = {int(size) for found in constants for size in found}
     assert sizes == {1, 1009, 65536, 1_000_000}
     for commands, builds_in_all in ((told, 1), (told[:2], 2)):
-        Builds(provider, "cuda", problem.limits, kept).build(handover, lambda _: contextlib.nullcontext(), commands)  # type: ignore[arg-type]
+        Builds(provider, "cuda", problem.limits, kept).build(request, lambda _: contextlib.nullcontext(), commands)  # type: ignore[arg-type]
         assert provider.builds == builds_in_all, "what was compiled for other calls is not what these need"
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness import sandbox
 from harness.errors import ProblemError, SubmissionError
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem
 from harness.problem.reference import Reference
@@ -222,7 +222,7 @@ def built(problem: Problem, source: str, name: SandboxName) -> str:
     with Session.start(sandbox.provider(name), "cpu", problem.limits) as session:
         session.handshake()
         try:
-            session.hand_over(Handover.of(problem, submission(source), [resolved], "cpu"), 60.0)
+            session.build(BuildRequest.of(problem, submission(source), [resolved], "cpu"), 60.0)
         except SubmissionFault as fault:
             return fault.message
     return ""
@@ -242,14 +242,14 @@ def test_a_file_that_changed_after_it_was_loaded_is_not_handed_over(tmp_path: Pa
     problem = with_files(tmp_path)
     (tmp_path / "theirs/task.py").write_text("FACTOR = 3\n")
     with pytest.raises(ProblemError, match=r"task\.py has changed since it was imported"):
-        Handover.of(problem, submission(""), [problem.resolve(problem.tests[0])], "cpu")
+        BuildRequest.of(problem, submission(""), [problem.resolve(problem.tests[0])], "cpu")
 
 
 def test_a_submission_cannot_replace_a_file_that_the_problem_shows(tmp_path: Path) -> None:
     problem = with_files(tmp_path)
     own = Submission.of("import task", "py", author="tester", beside={"task.py": "FACTOR = 3\n"})
     with pytest.raises(SubmissionError, match=r"task\.py is the name of a file of the problem"):
-        Handover.of(problem, own, [problem.resolve(problem.tests[0])], "cpu")
+        BuildRequest.of(problem, own, [problem.resolve(problem.tests[0])], "cpu")
 
 
 def test_weights_are_the_same_throughout_a_grading_and_differ_between_two(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ class Model(torch.nn.Module):
     case, other = (GradedCase(problem, Reference.load(problem), "cpu", resolved) for _ in range(2))
     with Session.start(sandbox.provider("process"), "cpu", problem.limits) as session:
         session.handshake()
-        session.hand_over(Handover.of(problem, submission(source), [case.resolved], "cpu"), 60.0)
+        session.build(BuildRequest.of(problem, submission(source), [case.resolved], "cpu"), 60.0)
         batch = case.batch(2)
         for bound in (case, case, other):
             bound.bind(session, batch, limit=limit, doing="binding")

@@ -190,9 +190,9 @@ def test_threads_may_share_a_reference(tmp_path: Path, large_bytes: int, monkeyp
 
         def shapes(case: ResolvedCase, seed: int) -> dict[str, tuple[int, ...]]:
             drawn = oracle.generate(case, torch.Generator().manual_seed(seed))
-            oracle.rest()
+            oracle.release_large()
             answer = oracle(grouped(drawn, case), {}, case)
-            oracle.rest()
+            oracle.release_large()
             assert oracle.compare(answer, grouped(drawn, case), answer, case) is None
             return {name: tuple(tensor.shape) for name, tensor in drawn.items()}
 

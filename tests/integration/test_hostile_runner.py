@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import HarnessError, SandboxError
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, load
 from harness.submission import Submission
@@ -247,7 +247,7 @@ def test_where_no_time_is_left_nothing_is_sent(problem: Problem) -> None:
     with Session.start(Scripted(act), "cpu", problem.limits) as session:
         session.handshake()
         build = commands.Build(language="py", symbols=("scale",), architecture="")
-        session.hand_over(Handover(build, b"", {}), CALL_S)
+        session.build(BuildRequest(build, b"", {}), CALL_S)
         session.ask(commands.Release(), replies.Done, limit=TimeLimit(CALL_S), doing="releasing")
         with pytest.raises(SubmissionFault, match="gave no answer within 0 s") as fault:
             session.ask(commands.Unmap(), replies.Done, limit=TimeLimit(0.0), doing="unmapping")

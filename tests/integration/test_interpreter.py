@@ -157,7 +157,7 @@ def test_a_kernel_that_only_a_gpu_can_run_is_unsupported() -> None:
 def test_who_has_a_gpu_cannot_claim_to_lack_one(device: Any, outcome: Outcome) -> None:
     judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     session = Session.__new__(Session)
-    session._socket, session._device, session._handed_over, session.output = (
+    session._socket, session._device, session._has_submission, session.output = (
         judge,
         DEVICES[device],
         True,

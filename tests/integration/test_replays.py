@@ -17,7 +17,7 @@ import torch
 
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
@@ -74,7 +74,7 @@ def recorded(act: Act, case: GradedCase = CASE) -> RecordedCall:
     with session:
         session.handshake()
         build = commands.Build(language="py", symbols=("twice",), architecture="x86")
-        session.hand_over(Handover(build, b"", {}), LIMIT_S)
+        session.build(BuildRequest(build, b"", {}), LIMIT_S)
         return record(session, case)
 
 

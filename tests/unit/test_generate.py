@@ -257,7 +257,8 @@ def test_the_copy_counts_as_memory_of_a_set(tmp_path: Path) -> None:
     case = graded(problem)
     assert case.layout.bytes_per_set == keeping.bytes_per_set
     batch = case.batch(SETS)
-    assert sum(len(each) for each in batch._kept.values()) == SETS * (keeping.bytes_per_set - plain.bytes_per_set)
+    copied = sum(map(len, batch._initial_copy.values()))
+    assert copied == SETS * (keeping.bytes_per_set - plain.bytes_per_set)
     batch.close_arenas()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
-from harness.judge.timing.plan import Plan
+from harness.judge.timing.plan import TimingPlan
 from harness.judge.timing.replayed import benchmark as replaying
 from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
 from harness.problem import ResolvedCase, load
@@ -32,7 +32,7 @@ APART = replies.Loaded(
     event_extra_ns=2_900,
     span_extra_ns=9_000,
 )
-PLAN = Plan(blocks_min=6, blocks_max=40, blocks_budget_ns=1000 * BLOCK_NS, narrow=0.005)
+PLAN = TimingPlan(blocks_min=6, blocks_max=40, blocks_budget_ns=1000 * BLOCK_NS, narrow=0.005)
 
 
 class Scripted:
@@ -100,7 +100,7 @@ def timed(
     monkeypatch: pytest.MonkeyPatch,
     launcher: Scripted,
     *beside: Scripted,
-    plan: Plan = PLAN,
+    plan: TimingPlan = PLAN,
     places: int = 1,
     values: Sequence[ResolvedCase] = (),
 ) -> tuple[ReplayedBenchmark, Inputs, list[Any]]:
@@ -132,7 +132,7 @@ def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_first_call_in_another_place_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(10, 10, 1000 * BLOCK_NS, 0.005)
+    plan = TimingPlan(10, 10, 1000 * BLOCK_NS, 0.005)
     slow_first = every(9 * CALL_NS, *[CALL_NS] * 10)
     baseline = every(8 * CALL_NS, *[2 * CALL_NS] * 10)
     result, inputs, _ = timed(monkeypatch, Scripted(slow_first), Scripted(baseline), plan=plan, places=2)
@@ -192,9 +192,9 @@ def test_a_kernel_that_varies_gets_more_calls_up_to_the_most(monkeypatch: pytest
 
 
 def test_the_budget_ends_it_but_not_before_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, *_ = timed(monkeypatch, Scripted(varying()), plan=Plan(6, 40, 7 * BLOCK_NS, 0.005))
+    result, *_ = timed(monkeypatch, Scripted(varying()), plan=TimingPlan(6, 40, 7 * BLOCK_NS, 0.005))
     assert len(result.calls.device_ns) == 14
-    result, *_ = timed(monkeypatch, Scripted(varying()), plan=Plan(6, 40, BLOCK_NS, 0.005))
+    result, *_ = timed(monkeypatch, Scripted(varying()), plan=TimingPlan(6, 40, BLOCK_NS, 0.005))
     assert len(result.calls.device_ns) == 12
 
 

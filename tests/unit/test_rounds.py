@@ -14,7 +14,7 @@ from harness.device import DEVICES, BatchSizes
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.timing.dealt_values import DealtValues
-from harness.judge.timing.plan import Plan
+from harness.judge.timing.plan import TimingPlan
 from harness.judge.timing.rounds import benchmark
 from harness.judge.timing.rounds.batch_size import most_calls, prepared, wanted_calls
 from harness.judge.timing.rounds.benchmark import Measuring
@@ -27,7 +27,7 @@ from harness.wire import commands
 PROBLEM = load(Path(__file__).parents[2] / "problems" / "vector_add")
 OVERHEAD_NS, CALL_NS, BLOCK_NS = 600_000, 100_000, 500_000_000
 GPU = BatchSizes(12 << 30, 50 << 20)
-PLAN = Plan(3, 24, 3 * BLOCK_NS, 0.005)
+PLAN = TimingPlan(3, 24, 3 * BLOCK_NS, 0.005)
 
 
 def layout(n: int) -> Layout:
@@ -133,7 +133,7 @@ def test_the_clock_decides_how_many_calls_a_round_has(call_ns: int, n: int, size
 
 
 def measured(
-    rounds: Steady, monkeypatch: pytest.MonkeyPatch, n: int = 1 << 19, error_ns: int = 0, plan: Plan = PLAN
+    rounds: Steady, monkeypatch: pytest.MonkeyPatch, n: int = 1 << 19, error_ns: int = 0, plan: TimingPlan = PLAN
 ) -> RoundsBenchmark:
     monkeypatch.setattr(benchmark, "time", SimpleNamespace(perf_counter_ns=lambda: rounds.now_ns))
     given: Any = rounds

@@ -116,13 +116,13 @@ def _sent_after_build(
         _problem=problem,
         _submission=SimpleNamespace(name="kernel"),
         _runs_here=True,
-        _enter=lambda *_: None,
-        _handover=lambda: SimpleNamespace(objects=b"an archive" if built else b""),
+        _report_progress=lambda *_: None,
+        _build_request=lambda: SimpleNamespace(objects=b"an archive" if built else b""),
         _compile_ahead=lambda session: Grading._compile_ahead(grading, session),
         _tests=[SimpleNamespace(name=name) for name in ("first", "second", "drawn")],
         _benchmarks=[SimpleNamespace(name="timed")],
     )
-    session: Any = SimpleNamespace(ask=ask, hand_over=lambda *_: replies.Built(log="", interpreted=False))
+    session: Any = SimpleNamespace(ask=ask, build=lambda *_: replies.Built(log="", interpreted=False))
     Grading._build(grading, session)
     return sent
 

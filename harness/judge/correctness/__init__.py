@@ -1,1 +1,1 @@
-"""Whether a submission is right: draws and lays out inputs, computes expected outputs, compares answers. Trusted."""
+"""Decides whether a submission is right: draws inputs, computes expected outputs, and compares. Trusted."""

@@ -1,10 +1,10 @@
-"""The memory of a number of calls: how it is made, how a runner gets it, where each tensor is in it. Trusted.
+"""The memory of a batch of calls: allocates it, passes it to a runner, and finds each tensor in it. Trusted.
 
-Outputs and the red zones around them hold poison before a call: 16 random bytes, repeated, in each of which two bits
-are set. In every float format but float8_e8m0fnu and float4 these are the two highest bits of the exponent, so that
-each element is NaN, infinite, or at least 16 in magnitude (2⁶⁵ in bfloat16 and float32). Of numbers whose bits are all
-random, half are between -2 and 2: where the expected value is small, one in a hundred would pass for a right result
-that was not written.
+Before a call, outputs and the red zones around them contain poison: 16 random bytes, repeated, with two bits set in
+each byte. In every float format but float8_e8m0fnu and float4 these are the two highest bits of the exponent, so each
+element is NaN, infinite, or at least 16 in magnitude (2⁶⁵ in bfloat16 and float32). If all bits were random, half of
+the numbers would be between -2 and 2, and where the expected value is small, one unwritten element in a hundred would
+pass as right.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MASK = "in Triton, does a `tl.store` lack its `mask=`?"
 
 
 def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> dict[Place, Arena]:
-    """Memory for the inputs and outputs of that many calls, in the order in which a runner gets it.
+    """Allocate memory for the inputs and outputs of `sets` calls, in the order in which a runner receives it.
 
     Raises:
-        DeviceError: out of memory, or the device cannot read the host's.
+        DeviceError: out of memory, or the device cannot read the host's memory.
     """
     made: dict[Place, Arena] = {}
     try:
@@ -44,9 +44,9 @@ def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True
     return made
 
 
-def descriptors(of: Mapping[Place, Arena]) -> tuple[int, ...]:
-    """The file descriptors of arenas, in the order in which a runner gets them."""
-    return tuple(arena.descriptor() for arena in of.values())
+def descriptors(made: Mapping[Place, Arena]) -> tuple[int, ...]:
+    """The file descriptors of arenas, in the order in which a runner receives them."""
+    return tuple(arena.descriptor() for arena in made.values())
 
 
 def bind(
@@ -57,7 +57,7 @@ def bind(
     limit: TimeLimit,
     doing: str,
 ) -> None:
-    """Let a runner declare the tensors of its calls, and map the arenas with these descriptors.
+    """Tell a runner the tensors of its calls, and let it map the arenas with these descriptors.
 
     Raises:
         SubmissionFault, SandboxError: as for `Session.ask`.
@@ -68,27 +68,27 @@ def bind(
 
 
 def placed(slot: Slot, region: torch.Tensor) -> torch.Tensor:
-    """The tensor of a slot in the memory of one call [uint8], without a copy."""
+    """A view of a slot's tensor in the memory of one call [uint8]."""
     raw = region[slot.offset : slot.offset + slot.nbytes].view(dtype_of(slot))
     return viewed(raw, slot.tensor.shape, slot.tensor.strides or ())
 
 
 def dtype_of(slot: Slot) -> torch.dtype:
-    """The dtype of its elements."""
+    """The dtype of a slot's elements."""
     dtype = getattr(torch, slot.tensor.dtype)
     assert isinstance(dtype, torch.dtype)
     return dtype
 
 
 def poison(noise: bytes) -> torch.Tensor:
-    """The pattern to repeat, [16] uint8 on the CPU, from 16 random bytes."""
+    """Make the pattern that poison repeats, [16] uint8 on the CPU, from 16 random bytes."""
     assert len(noise) == 16
     return torch.tensor([byte | _POISON for byte in noise], dtype=torch.uint8)
 
 
 @dataclass(frozen=True)
 class OutOfBoundsWrite:
-    """Bytes that the submission was not allowed to write."""
+    """A write to bytes that the submission may not write."""
 
     set: int
     text: str
@@ -96,9 +96,9 @@ class OutOfBoundsWrite:
 
 
 def written_to(zone: RedZone, number: int, bad: torch.Tensor) -> OutOfBoundsWrite:
-    """The write to a red zone in set `number`, of which `bad` [zone.nbytes] bool marks the bytes that changed.
+    """Describe the write to a red zone in set `number`; `bad` [zone.nbytes] bool marks the bytes that changed.
 
-    Beyond an output it is counted in elements: a byte that is written may be what it was.
+    Beyond an output, elements are counted instead of bytes, since some bytes of a written element may be unchanged.
     """
     if not zone.element_bytes:
         text = f"wrote {_counted(int(bad.sum()), 'byte')} outside its outputs, the first {zone.place}"
@@ -113,5 +113,5 @@ def written_to(zone: RedZone, number: int, bad: torch.Tensor) -> OutOfBoundsWrit
     return OutOfBoundsWrite(number, text, _MASK)
 
 
-def _counted(number: int, one: str) -> str:
-    return f"{number:,} {one}{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,10 +1,10 @@
-"""Arenas filled with secret inputs for a number of calls, and the check of what came back. Trusted.
+"""Fills arenas with secret inputs for a batch of calls, and checks what came back. Trusted.
 
-Declared fills follow from a seed that stays in the judge, so these inputs can be made twice: once into the arena that
-the runner sees, and once, after the runner has answered, into private memory. What a problem's `generate` makes need
-not come out the same again: it is made once, and a private copy is kept before the runner gets the arena, as it is for
-small inputs on a CPU. Comparisons use the private copy alone. On the CPU the arena's seal keeps the inputs as they
-were; on a GPU a hostile runner can map its descriptor writable, so the two copies are compared there as well.
+Declared fills follow from a seed that stays in the judge, so these inputs can be made twice: first in the arena that
+the runner sees, and after the runner has answered in private memory. The results of a problem's `generate` may not be
+reproducible, so they are made once, and copied to private memory before the runner gets the arena. Small inputs on a
+CPU are copied, too. Comparisons use only the private copy. On the CPU the arena's seal protects the inputs; on a GPU a
+hostile runner can map its descriptor writable, so there the two copies are also compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.arena.shapes import viewed
 from harness.device import DEVICES
 from harness.judge.correctness.arenas import OutOfBoundsWrite, arenas, descriptors, dtype_of, placed, poison, written_to
 from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
-from harness.judge.correctness.truth import Expected, Truth
+from harness.judge.correctness.truth import ExpectedOutputs, Truth
 from harness.problem import Fill, ResolvedCase
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
@@ -31,18 +31,18 @@ from harness.problem.fill import fill
 from harness.shared.carrier import carrier
 from harness.verdict import DeviceKind
 
-SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
-_COPIED_BYTES = 64 << 20  # of inputs that a CPU copies: drawing them once more takes ten times as long
-_SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together with its neighbours
+SAMPLED_WORDS = 4096  # if a share f of the work is not done yet, the sample misses it with probability (1 - f)^4096
+_COPIED_BYTES = 64 << 20  # inputs up to this size are copied on a CPU: drawing them again takes ten times as long
+_SMALL_BYTES = 1 << 18  # members of a list up to this size are drawn together with their neighbours
 Generate = Callable[[int, ResolvedCase | None], Mapping[str, torch.Tensor]]
-"""Makes tensors of one call from a seed, by name, and with the options of another case if there is one; tensors that
-are not there get their declared fills.
+"""Makes tensors of one call, by name, from a seed; if another case is passed, with that case's options. Tensors that it
+does not make get their declared fills.
 """
 
 
 @dataclass(frozen=True)
 class WordSample:
-    """8-byte words of the output arena, which the judge reads the moment a round ends, and the values it saw."""
+    """Random 8-byte words of the output arena, and the values that they had at the moment when a round ended."""
 
     places: torch.Tensor  # [SAMPLED_WORDS] int64
     seen: torch.Tensor  # [SAMPLED_WORDS] int64
@@ -66,9 +66,10 @@ class Batch:
     ) -> None:
         """Make the arenas, and fill them unless `filled` is False.
 
-        `judged`: whether outputs will be checked; otherwise no copy of the inputs is kept for that.
-
-        `generate` needs a layout with `keeps_copy`, so that the copy is counted; `values` is as for `renew`.
+        Args:
+            seed, values: as for `renew`.
+            generate: needs a layout with `keeps_copy`, so that the memory for the copy is counted.
+            judged: whether outputs will be checked. If not, no copy of the inputs is kept.
 
         Raises:
             DeviceError: out of memory.
@@ -78,18 +79,18 @@ class Batch:
         self._layout, self._device, self.sets = layout, DEVICES[device], sets
         self._generate = generate
         cheap = self._device.on_host and sets * layout.read_stride <= _COPIED_BYTES
-        self._keeps_copy = judged and (generate is not None or cheap)
-        self._kept: Mapping[Place, torch.Tensor] | None = None  # as `_memory`, where inputs were generated
-        self._lots = _lots(layout)
+        self._copies_inputs = judged and (generate is not None or cheap)
+        self._initial_copy: Mapping[Place, torch.Tensor] | None = None  # like `_memory`
+        self._draw_groups = _draw_groups(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
         self._arenas = self._make_arenas(sealed=sealed)
         self._is_open = True
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once taken
         self.seed = 0
-        self._pattern: torch.Tensor  # [16] uint8, which the poison repeats
+        self._pattern: torch.Tensor  # [16] uint8; poison repeats it
         try:
             self.renew(filled=filled, seed=seed, values=values)
-        except BaseException:  # of `generate`: otherwise the memory would not be given back
+        except BaseException:  # from `generate`; the memory must be released
             self.close_arenas()
             raise
 
@@ -97,24 +98,26 @@ class Batch:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
     def renew(self, *, filled: bool = True, seed: int | None = None, values: Sequence[ResolvedCase] = ()) -> None:
-        """Draw new inputs, those of a seed if there is one, and new poison for the outputs; no other process may still
-        have the arenas mapped.
+        """Draw new inputs, and new poison for the outputs. No other process may still have the arenas mapped.
 
-        `values`: cases of the same sizes, whose fills and options the calls get in turn, in place of their own.
+        Args:
+            filled: whether to make inputs at all.
+            seed: the seed of the inputs; None: a random one.
+            values: cases of the same sizes. The calls use their fills and options, in turn, instead of their own.
         """
         self._values = values
         self._fills = [{tensor.name: tensor.fill for tensor in case.tensors} for case in values]
         self.seed = secrets.randbits(63) if seed is None else seed
         self._pattern = poison(secrets.token_bytes(16)).to(self._device.torch_device)
         self._put_poison(self._output_bytes)
-        self._kept = None  # released before the next copy is made
+        self._initial_copy = None  # released before the next copy is made
         if filled:
             self._fill_padding()
             self._fill()
-            self._kept = self._copy()
+            self._initial_copy = self._copy()
         elif self._device.on_host:
             for place in self._arenas.keys() - {"outputs"}:
-                self._arenas[place].bytes.zero_()  # so that its pages are there, as those of a filled one are
+                self._arenas[place].bytes.zero_()  # so that its pages are allocated, like those of a filled arena
         self._device.synchronize()
 
     @property
@@ -127,7 +130,7 @@ class Batch:
         return self._arenas["outputs"].bytes[: self.sets * self._layout.output_stride]
 
     def draw_sample(self, called: Sequence[int]) -> WordSample:
-        """Choose random words of the outputs of `called`, each output in proportion to its size."""
+        """Choose random words of the outputs of the calls `called`, from each output in proportion to its size."""
         outputs = self._layout.outputs
         words = np.array([-(-s.tensor.elements * DTYPES[s.tensor.dtype].size_bytes // 8) for s in outputs])
         dice = np.random.default_rng(secrets.randbits(128))
@@ -142,17 +145,17 @@ class Batch:
         return sample
 
     def take(self, sample: WordSample) -> None:
-        """Read the sampled words: some microseconds, where copying all outputs would take milliseconds."""
+        """Read the sampled words. This takes some microseconds; copying all outputs would take milliseconds."""
         self._device.take(self._output_bytes.view(torch.int64), sample.places, sample.seen)
 
     def holds(self, sample: WordSample) -> bool:
-        """Whether the snapshot still holds what the sample saw."""
+        """Whether the snapshot has the values that the sample read."""
         return torch.equal(self._snapshot.view(torch.int64)[sample.places], sample.seen)
 
     def snapshot(self) -> None:
-        """Copy all outputs into private memory; from then on the runner cannot change them.
+        """Copy all outputs into private memory, where the runner cannot change them.
 
-        Once the arenas are closed the last snapshot stays.
+        Once the arenas are closed, this does nothing, and the last snapshot remains.
         """
         if not self._is_open:
             return
@@ -160,7 +163,7 @@ class Batch:
         self._device.synchronize()
 
     def out_of_bounds(self, called: Sequence[int]) -> OutOfBoundsWrite | None:
-        """Look for writes outside the outputs, and into outputs of calls that were not made."""
+        """The first write outside the outputs, or to outputs of a call that was not made; None if there is none."""
         for zone in self._layout.red_zones():
             if written := self._written(zone):
                 return written
@@ -174,7 +177,7 @@ class Batch:
         return self._changed_inout(idle)
 
     def _written(self, zone: RedZone) -> OutOfBoundsWrite | None:
-        """The first write to a red zone; as many calls at a time as memory allows."""
+        """The first write to a red zone. Checks as many calls at a time as memory allows."""
         stride = self._layout.output_stride
         held = self._poison(zone.low, zone.high).as_strided(zone.shape, zone.strides)
         at_once = max(1, self._device.chunk_bytes // max(1, zone.nbytes))
@@ -188,10 +191,10 @@ class Batch:
         return None
 
     def _changed_inout(self, idle: Sequence[int]) -> OutOfBoundsWrite | None:
-        """An `inout` of a call that was not made and that no longer holds its initial values."""
+        """The first `inout` that changed although its call was not made."""
         if not idle or all(slot.tensor.role != "inout" for slot in self._layout.outputs):
             return None
-        for k, tensors in enumerate(self._given(1)):
+        for k, tensors in enumerate(self._stacked_inputs(1)):
             for slot, tensor in zip(self._layout.slots, tensors, strict=True) if k in idle else ():
                 kept = (
                     slot.tensor.role != "inout"
@@ -203,15 +206,17 @@ class Batch:
         return None
 
     def inputs_changed(self) -> str | None:
-        """The first input tensor whose shared memory no longer holds what the judge put there, or None."""
-        for k, tensors in enumerate(self._given(1)):
+        """The name of the first input whose shared memory has changed, or None."""
+        for k, tensors in enumerate(self._stacked_inputs(1)):
             for slot, tensor in zip(self._layout.slots, tensors, strict=True):
                 if not (slot.writable or tensor is None or same_bits(self._shared(slot, k), tensor[0])):
                     return slot.tensor.name
         return None
 
-    def judge(self, truth: Truth, called: Sequence[int]) -> Iterator[tuple[int, Expected, dict[str, torch.Tensor]]]:
-        """Yield (first set, expected, got) for runs of consecutive sets that were called.
+    def judge(
+        self, truth: Truth, called: Sequence[int]
+    ) -> Iterator[tuple[int, ExpectedOutputs, dict[str, torch.Tensor]]]:
+        """Yield (first call, expected outputs, actual outputs) for groups of the calls that were made.
 
         Every tensor is stacked: `[c, *shape]` for c calls.
         """
@@ -219,7 +224,7 @@ class Batch:
         per_set = max(1, self._layout.input_stride + self._layout.output_stride)
         chunk = max(1, min(self.sets, self._device.chunk_bytes // per_set))
         first = 0
-        for tensors in self._given(chunk):
+        for tensors in self._stacked_inputs(chunk):
             here = [k for k in range(first, min(first + chunk, self.sets)) if k in wanted]
             if here:
                 rows = [k - first for k in here]
@@ -233,7 +238,7 @@ class Batch:
             first += chunk
 
     def poison(self, slot_name: str, count: int) -> torch.Tensor:
-        """What an output held before the call, stacked `[count, *shape]`."""
+        """The content of an output before the call, `[count, *shape]`."""
         slot = self._outputs_by_name[slot_name]
         held = self._poison(slot.offset, slot.offset + slot.nbytes).view(dtype_of(slot))
         return viewed(held, slot.tensor.shape, slot.tensor.strides or ()).expand(count, *slot.tensor.shape)
@@ -243,19 +248,19 @@ class Batch:
         outputs.view(-1, len(self._pattern)).copy_(self._pattern)
 
     def _poison(self, low: int, high: int) -> torch.Tensor:
-        """What these bytes of a call's output region held before it; made each time, to save memory."""
+        """The poison of these bytes of a call's output region. It is made each time, to save memory."""
         skipped = low % len(self._pattern)
         times = -(-(skipped + high - low) // len(self._pattern))
         return self._pattern.repeat(times)[skipped : skipped + high - low]
 
     def close_arenas(self) -> None:
-        """Give the shared memory back; the snapshot stays. Idempotent."""
+        """Release the shared memory; the snapshot remains. Idempotent."""
         self._is_open = False
         for arena in self._arenas.values():
             arena.close()
 
     def _fill_padding(self) -> None:
-        """Random bytes between the elements of inputs; those of outputs are poison."""
+        """Put random bytes between the elements of inputs that have strides."""
         for slot in self._layout.slots:
             if slot.tensor.strides is not None and not slot.writable:
                 between = self._poison(0, slot.nbytes)
@@ -267,36 +272,34 @@ class Batch:
         for k in range(self.sets):
             case = self.values_of(k)
             generated = self._generate(seed_of_set(self.seed, k), case) if self._generate else {}
-            for lot in self._lots:
-                if lot[0].tensor.name in generated:
-                    members = [generated[slot.tensor.name] for slot in lot]
-                elif len(lot) == 1 and lot[0].tensor.strides is None:
-                    fill(self._shared(lot[0], k), self._fill_of(lot, k), generator)
+            for group in self._draw_groups:
+                if group[0].tensor.name in generated:
+                    members = [generated[slot.tensor.name] for slot in group]
+                elif len(group) == 1 and group[0].tensor.strides is None:
+                    fill(self._shared(group[0], k), self._fill_of(group, k), generator)
                     continue
                 else:
-                    drawn = self._room_for(lot, 1)
-                    fill(drawn, self._fill_of(lot, k), generator)
-                    members = [tensor[0] for tensor in _members(drawn, lot)]
-                places = [carrier(self._shared(slot, k)) for slot in lot]
+                    drawn = self._room_for(group, 1)
+                    fill(drawn, self._fill_of(group, k), generator)
+                    members = [tensor[0] for tensor in _members(drawn, group)]
+                places = [carrier(self._shared(slot, k)) for slot in group]
                 torch._foreach_copy_(places, [carrier(member) for member in members])
 
     def values_of(self, k: int) -> ResolvedCase | None:
-        """The case whose values call k holds; None: those of the layout's own case."""
+        """The case whose values call k has; None: the layout's own case."""
         return self._values[k % len(self._values)] if self._values else None
 
-    def _fill_of(self, lot: Sequence[Slot], k: int) -> Fill:
-        """How a lot is drawn for call k: its tensors have one fill."""
-        tensor = lot[0].tensor
+    def _fill_of(self, group: Sequence[Slot], k: int) -> Fill:
+        """The fill that all tensors of a group share, for call k."""
+        tensor = group[0].tensor
         return self._fills[k % len(self._fills)][tensor.name] if self._fills else tensor.fill
 
     def _copy(self) -> Mapping[Place, torch.Tensor] | None:
-        """The memory of all calls as it is before them: inputs, and outputs where there are inouts. None where the
-        seed is enough to make it again.
-        """
-        if not self._keeps_copy:
+        """A copy of the inputs of all calls (with inouts, also of the outputs); None if they can be drawn again."""
+        if not self._copies_inputs:
             return None
-        given = {slot.place for slot in self._layout.slots if slot.tensor.role != "output"}
-        return {place: memory.clone() for place, memory in self._memory.items() if place in given}
+        places = {slot.place for slot in self._layout.slots if slot.tensor.role != "output"}
+        return {place: memory.clone() for place, memory in self._memory.items() if place in places}
 
     @property
     def _memory(self) -> Mapping[Place, torch.Tensor]:
@@ -304,12 +307,15 @@ class Batch:
         strides = self._layout.strides
         return {place: arena.bytes[: self.sets * strides[place]] for place, arena in self._arenas.items()}
 
-    def _given(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        """What `_fill` made, in private memory, `chunk` sets at a time: `[c, *shape]`, None for outputs."""
-        return self._repeat(chunk) if self._kept is None else self._from(self._kept, chunk)
+    def _stacked_inputs(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """Yield the inputs that `_fill` made, from private memory, for `chunk` calls at a time.
 
-    def _from(self, memory: Mapping[Place, torch.Tensor], chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        """The inputs in memory that holds what the arenas held before the calls."""
+        Each item has a tensor `[c, *shape]` for every slot, and None for outputs.
+        """
+        return self._redraw(chunk) if self._initial_copy is None else self._slices(self._initial_copy, chunk)
+
+    def _slices(self, memory: Mapping[Place, torch.Tensor], chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """Yield the inputs from memory that is a copy of the arenas before the calls."""
         for first in range(0, self.sets, chunk):
             calls = range(first, min(first + chunk, self.sets))
             yield [
@@ -317,24 +323,24 @@ class Batch:
                 for slot in self._layout.slots
             ]
 
-    def _repeat(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        """Draw the declared fills again: set by set and tensor by tensor, so that the seed gives the same bytes."""
+    def _redraw(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """Draw the declared fills again, in the order of the first time, so that the seed gives the same bytes."""
         generator = self._device.generator(self.seed)
         for first in range(0, self.sets, chunk):
             count = min(chunk, self.sets - first)
-            rooms = [self._room_for(lot, count) for lot in self._lots]
+            rooms = [self._room_for(group, count) for group in self._draw_groups]
             for k in range(count):
-                for lot, room in zip(self._lots, rooms, strict=True):
-                    fill(room[k], self._fill_of(lot, first + k), generator)
+                for group, room in zip(self._draw_groups, rooms, strict=True):
+                    fill(room[k], self._fill_of(group, first + k), generator)
             made: dict[str, torch.Tensor] = {}
-            for lot, room in zip(self._lots, rooms, strict=True):
-                made.update(zip((slot.tensor.name for slot in lot), _members(room, lot), strict=True))
+            for group, room in zip(self._draw_groups, rooms, strict=True):
+                made.update(zip((slot.tensor.name for slot in group), _members(room, group), strict=True))
             yield [made.get(slot.tensor.name) for slot in self._layout.slots]
 
-    def _room_for(self, lot: Sequence[Slot], count: int) -> torch.Tensor:
-        """Private memory for `count` sets of tensors of one dtype that are drawn together: `[count, elements]`."""
-        elements = sum(slot.tensor.elements for slot in lot)
-        return torch.empty(count, elements, dtype=dtype_of(lot[0]), device=self._device.torch_device)
+    def _room_for(self, group: Sequence[Slot], count: int) -> torch.Tensor:
+        """Private memory for the tensors of a group, which have one dtype, in `count` calls: `[count, elements]`."""
+        elements = sum(slot.tensor.elements for slot in group)
+        return torch.empty(count, elements, dtype=dtype_of(group[0]), device=self._device.torch_device)
 
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
         return placed(slot, self._region(slot.place, k))
@@ -345,7 +351,7 @@ class Batch:
         return self._arenas[place].bytes[k * stride : (k + 1) * stride]
 
     def _stacked(self, memory: torch.Tensor, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
-        """One tensor of several calls, from memory with one region per call: `[c, *shape]`."""
+        """The tensor of a slot in several calls, `[c, *shape]`, from memory with one region per call."""
         regions = memory.view(self.sets, -1)
         low, high = slot.offset, slot.offset + slot.nbytes
         if low == high:
@@ -366,21 +372,21 @@ def seed_of_set(seed: int, k: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {k}".encode()).digest()[:8]) >> 1
 
 
-def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
-    """The slots that have a value before the call, in groups that are drawn together: small members of one list.
+def _draw_groups(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
+    """The slots with a value before the call, in groups that are drawn together: small members of one list.
 
-    A list may have thousands of tensors, and each draw is a separate launch.
+    A list may have thousands of tensors, and each draw is a separate kernel launch.
     """
     drawn = (slot for slot in layout.slots if slot.tensor.role != "output")
 
-    def lot(slot: Slot) -> str:
+    def group(slot: Slot) -> str:
         return slot.tensor.list_name if slot.tensor.list_name and slot.nbytes <= _SMALL_BYTES else slot.tensor.name
 
-    return tuple(tuple(group) for _, group in itertools.groupby(drawn, key=lot))
+    return tuple(tuple(group) for _, group in itertools.groupby(drawn, key=group))
 
 
-def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
-    """The tensors that are stored consecutively in the rows of `[count, elements]`, each as `[count, *shape]`."""
-    sizes = [slot.tensor.elements for slot in lot]
-    parts = zip(room.split(sizes, dim=1), lot, strict=True)
+def _members(room: torch.Tensor, group: Sequence[Slot]) -> list[torch.Tensor]:
+    """The tensors of a group, `[count, *shape]` each, which are consecutive in the rows of `[count, elements]`."""
+    sizes = [slot.tensor.elements for slot in group]
+    parts = zip(room.split(sizes, dim=1), group, strict=True)
     return [part.view(len(room), *slot.tensor.shape) for part, slot in parts]

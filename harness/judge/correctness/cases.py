@@ -1,4 +1,4 @@
-"""The test stage: one call of every test case on fresh secret inputs, and the check of its outputs. Trusted."""
+"""The test stage: makes one call of every test case on new secret inputs, and checks its outputs. Trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.arena import give_back
 from harness.compare import all_pass_fast_check, beyond_steps, check_by, check_output, describe, is_close
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.graded_case import FailedTest, GradedCase
-from harness.judge.correctness.truth import Expected, Truth
+from harness.judge.correctness.truth import ExpectedOutputs, Truth
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import ResolvedCase, Tolerance
@@ -22,8 +22,8 @@ from harness.verdict import CaseResult, Doubt, DoubtCode, Mismatch, Outcome, Out
 from harness.wire import commands, replies
 
 OnFailure = Callable[[FailedTest], None]
-_WRONG_TOLD = 3  # members of a list
-_REHEARSED: set[str] = set()  # problems whose device code this process has loaded
+_MAX_WRONG = 3  # wrong members of a list that are reported
+_WARMED_UP: set[str] = set()  # hashes of problems whose device code this process has loaded
 _RETURNED = "your function returned {0}: write into `{{output}}` instead, for example `{{output}}.copy_(...)`"
 _INSTEAD = {
     "nothing": "in Python, `{output} = ...` does not write into `{output}`: use `{output}.copy_(...)`",
@@ -36,7 +36,7 @@ class Correctness:
     """Runs test cases in one session; a case's batch lives only as long as the case."""
 
     def __init__(self, on_failure: OnFailure | None = None) -> None:
-        """`on_failure` is called with each test that fails, but for the hidden ones."""
+        """`on_failure` is called with each visible test that fails."""
         self._called, self._on_failure = False, on_failure
         self.seeds: list[int] = []  # of visible cases
         self.tracebacks: dict[str, str] = {}  # by case, of visible cases
@@ -54,15 +54,15 @@ class Correctness:
         try:
             tested = self._test(session, case, label, batch)
         except SubmissionFault as fault:
-            self._tell(case, label, batch)
+            self._report_failure(case, label, batch)
             if not fault.survives:
-                raise _explained(fault, batch) from None
+                raise _with_out_of_bounds_write(fault, batch) from None
             if not case.hidden:
                 self.tracebacks[label] = fault.traceback
             return result(case.resolved, label, fault.outcome, fault.message)
         else:
             if tested.outcome is not Outcome.ACCEPTED:
-                self._tell(case, label, batch)
+                self._report_failure(case, label, batch)
             return tested
         finally:
             batch.close_arenas()
@@ -77,7 +77,7 @@ class Correctness:
         limit = TimeLimit(seconds, f"{note}; is it an endless loop, a deadlock, or just slow?")
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
-        case.reference.rest()
+        case.reference.release_large()
         give_back(case.device)
         called = session.ask(commands.Call(sets=(0,), within_ms=limit.left_ms), replies.Done, limit=limit, doing=doing)
         batch.snapshot()
@@ -86,48 +86,46 @@ class Correctness:
             return result(case.resolved, label, Outcome.RUNTIME_ERROR, message)
         if changed := batch.inputs_changed():
             return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
-        if case.layout.is_large:  # the truth needs room
+        if case.layout.is_large:  # the reference needs the memory
             session.ask(commands.Release(), replies.Done, limit=TimeLimit(limits.call_s), doing=doing)
             batch.close_arenas()
             give_back(case.device)
         findings = Findings(case.resolved)
         for check in check_batch(batch, case.truth, [0], findings.enough):
-            findings.add(_advised(check, called))
+            findings.add(_with_hint(check, called))
         wrong = findings.first_wrong
         outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
         return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.kept)
 
-    def _tell(self, case: GradedCase, label: str, batch: Batch) -> None:
+    def _report_failure(self, case: GradedCase, label: str, batch: Batch) -> None:
         if self._on_failure is not None and not case.hidden:
             self._on_failure(case.failed_test(label, batch))
 
-    def rehearse(self, case: GradedCase) -> None:
-        """Check a case without a call, once for a problem: this loads the judge's own device code while the runner is
-        still starting.
-        """
-        if case.problem.sha256 in _REHEARSED:
+    def warm_up_checks(self, case: GradedCase) -> None:
+        """Check a case without a call, once per problem, to load the judge's device code while the runner starts."""
+        if case.problem.sha256 in _WARMED_UP:
             return
-        _REHEARSED.add(case.problem.sha256)
+        _WARMED_UP.add(case.problem.sha256)
         batch = case.batch(1)
         try:
             batch.snapshot()
             batch.out_of_bounds([0])
             batch.inputs_changed()
-            if not case.reference.compares:  # `compare` may expect the outputs of a call
+            if not case.reference.compares:  # `compare` may fail on outputs that no call has written
                 for _ in check_batch(batch, case.truth, [0]):
                     pass
         finally:
             batch.close_arenas()
 
-    def who_wrote_to_an_input(self, session: Session, case: GradedCase) -> str | None:
-        """Repeat a case whose call ended in a memory fault, with writable inputs; returns an input that it changed."""
+    def changed_input(self, session: Session, case: GradedCase) -> str | None:
+        """Repeat a case that ended in a memory fault, with writable inputs; returns an input that the call changed."""
         batch = case.batch(1, sealed=False)
         try:
             limit = TimeLimit(case.problem.limits.call_s)
             case.bind(session, batch, limit=limit, doing="repeating", inputs_writable=True)
             session.ask(commands.Call(sets=(0,)), replies.Done, limit=limit, doing="repeating")
         except SubmissionFault:
-            pass  # it also fails for another reason; what it wrote before that still counts
+            pass  # it fails for another reason, too, but may have written to an input before that
         try:
             return batch.inputs_changed()
         finally:
@@ -137,16 +135,17 @@ class Correctness:
 def result(
     case: ResolvedCase, label: str, outcome: Outcome, message: str, outputs: Sequence[OutputCheck] = ()
 ) -> CaseResult:
-    """The record of a case; for a hidden one only its outcome and the kind of failure."""
+    """The result of a case. For a hidden case it contains only the outcome."""
     if case.hidden:
         hidden = "" if outcome is Outcome.ACCEPTED else outcome.replace("_", " ")
         return CaseResult(name=label, hidden=True, outcome=outcome, message=hidden)
     return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
 
 
-def _explained(fault: SubmissionFault, batch: Batch) -> SubmissionFault:
-    """A memory fault with what was written outside the outputs before: a store that ran on until memory ended, or into
-    an input that follows them in the runner's memory. Then no other reason need be looked for.
+def _with_out_of_bounds_write(fault: SubmissionFault, batch: Batch) -> SubmissionFault:
+    """Add to a memory fault what was written outside the outputs before, which explains it.
+
+    The store may have run on to the end of the memory, or into an input that follows the outputs.
     """
     if not fault.memory_fault:
         return fault
@@ -158,8 +157,8 @@ def _explained(fault: SubmissionFault, batch: Batch) -> SubmissionFault:
     return SubmissionFault(fault.outcome, message, fault.traceback)
 
 
-def _advised(check: OutputCheck, called: replies.Done) -> OutputCheck:
-    """Add a hint to an output that a Python function did not write: what it did instead, if the runner is right."""
+def _with_hint(check: OutputCheck, called: replies.Done) -> OutputCheck:
+    """Add a hint to an output that a Python function did not write: what, as the runner says, it did instead."""
     mismatch = check.mismatch
     if mismatch is None or mismatch.whole != "unwritten" or not isinstance(called, replies.Called):
         return check
@@ -168,7 +167,7 @@ def _advised(check: OutputCheck, called: replies.Done) -> OutputCheck:
 
 
 def beyond_budget(results: Sequence[CaseResult]) -> tuple[Doubt, ...]:
-    """The doubt about answers that are right by the problem's own rule but not by the error budget: the worst one."""
+    """The doubt about the worst answer that is right by the problem's own rule, but not by the error budget."""
     far = [(o.share_of_budget, case.name, o.output) for case in results for o in case.outputs if o.correct]
     share, name, output = max(far, default=(0.0, "", ""))
     if share <= 1:
@@ -178,11 +177,10 @@ def beyond_budget(results: Sequence[CaseResult]) -> tuple[Doubt, ...]:
 
 
 class Findings:
-    """The checks that a verdict keeps of a case's outputs: for a list of tensors, the first wrong ones and the right
-    one nearest to its budget.
+    """The checks of a case's outputs that the verdict keeps.
 
-    A list may have thousands of tensors: the verdict would hold megabytes that are never read, and explaining them all
-    takes minutes.
+    Of a list of tensors it keeps the first wrong ones, and the right one that is nearest to its budget. A list may have
+    thousands of tensors: all checks would take megabytes that nobody reads, and all explanations would take minutes.
     """
 
     def __init__(self, case: ResolvedCase) -> None:
@@ -191,8 +189,8 @@ class Findings:
         """In the order in which they were added."""
 
     def enough(self, output: str) -> bool:
-        """Whether so much of its list is already wrong that this one need not be checked."""
-        return sum(not check.correct for check in self._of_its_list(output)) >= _WRONG_TOLD
+        """Whether so many members of the output's list are wrong that this one need not be checked."""
+        return sum(not check.correct for check in self._of_its_list(output)) >= _MAX_WRONG
 
     def add(self, check: OutputCheck) -> None:
         """Add the check of an output."""
@@ -220,39 +218,39 @@ def check_batch(
     *,
     measures: bool = True,
 ) -> Iterator[OutputCheck]:
-    """Compare every output of every call that was made; one `OutputCheck` for each run of stacked calls.
+    """Compare every output of every call that was made; yields one `OutputCheck` for each output of a stack of calls.
 
-    `measures`: the errors of answers that a foreign check accepts, too.
+    `measures`: also measure the errors of answers that a foreign check accepts.
     """
     for first, expected, got in batch.judge(truth, called):
         count = len(next(iter(got.values())))
         if truth.reference.compares:
-            yield from _own_compare(truth, expected, got, count, measures=measures)
+            yield from _check_by_compare(truth, expected, got, count, measures=measures)
             continue
         honest = expected.honest()
         for name, values in got.items():
             if skipped(name):
                 continue
-            # One call is shown to the participant without the axis of the stack.
+            # A single call is reported without the stack's axis.
             label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
             got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]
             tolerance = truth.case.tolerance.of_output(name)
             checked = partial(check_by(tolerance), label, got_, truth_, honest_, tolerance, calls=count)
             found = checked()
-            # Only the explanation of a wrong output needs what was there before the call: it is as large as the output.
+            # Only the explanation of a wrong output needs the poison, which is as large as the output.
             yield found if found.correct else checked(poison=batch.poison(name, count)[at])
 
 
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
-    """The first wrong output of a round, or None; cheap as long as all are right."""
+    """The first wrong output of a batch, or None. This is cheap if all outputs are right."""
     if not truth.reference.compares and all(
-        _surely_right(expected.truth, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
+        _passes_fast_check(expected.truth, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
     ):
         return None
     return next((check for check in check_batch(batch, truth, called, measures=False) if not check.correct), None)
 
 
-def _surely_right(right: Tensors, got: Tensors, tolerance: Tolerance) -> bool:
+def _passes_fast_check(right: Tensors, got: Tensors, tolerance: Tolerance) -> bool:
     calls = len(next(iter(got.values())))
     budgeted: dict[float, tuple[Tolerance, list[tuple[Tensor, Tensor]]]] = {}
     for name, values in got.items():
@@ -267,24 +265,24 @@ def _surely_right(right: Tensors, got: Tensors, tolerance: Tolerance) -> bool:
     return all(all_pass_fast_check(pairs, own, calls) for own, pairs in budgeted.values())
 
 
-def _own_compare(
-    truth: Truth, expected: Expected, got: Tensors, count: int, *, measures: bool
+def _check_by_compare(
+    truth: Truth, expected: ExpectedOutputs, got: Tensors, count: int, *, measures: bool
 ) -> Iterator[OutputCheck]:
-    """Ask the problem's own `compare` about each call.
+    """Let the problem's own `compare` check each call.
 
-    The errors of a right answer can be measured too, unless the problem is ours: then an author who wrote a `compare`
-    has said that there are right answers far from the reference's.
+    For a foreign problem the errors of right answers can be measured, too. In a problem of our own, a `compare` means
+    that right answers may be far from the reference's.
     """
-    name = next(_answered(truth.case), next(iter(got)))
+    name = next(_result_names(truth.case), next(iter(got)))
     values = got[name]
     for k in range(count):
         answer, given, right = (
-            truth.grouped({n: t[k] for n, t in stacked.items()}) for stacked in (got, expected.given, expected.truth)
+            truth.grouped({n: t[k] for n, t in stacked.items()}) for stacked in (got, expected.inputs, expected.truth)
         )
-        why = truth.reference.compare(answer, given, right, truth.case, partial(_usual, truth, expected, got, k))
+        why = truth.reference.compare(answer, given, right, truth.case, partial(_by_tolerance, truth, expected, got, k))
         if measures and why is None and not truth.reference.exact:
             honest = expected.honest()
-            for output in _answered(truth.case):
+            for output in _result_names(truth.case):
                 values_, truth_, honest_ = got[output][k], expected.truth[output][k], honest[output][k]
                 yield check_output(output, values_, truth_, honest_, truth.case.tolerance).accepted()
             continue
@@ -294,15 +292,15 @@ def _own_compare(
         yield OutputCheck(output=name, dtype=dtype, correct=why is None, mismatch=wrong)
 
 
-def _usual(truth: Truth, expected: Expected, got: Tensors, k: int, output: str) -> str | None:
-    """What the tolerance says of an output of call k, or of all members of a list: a `compare` may build on it."""
+def _by_tolerance(truth: Truth, expected: ExpectedOutputs, got: Tensors, k: int, output: str) -> str | None:
+    """Check an output of call k, or all members of a list, by the tolerance, for `compare`; None if right, else why."""
     names = [name for name in got if name.partition("[")[0] == output]
     if not names:
         raise KeyError(f"{output} is no output")
-    one, right = ({name: stacked[name][k : k + 1] for name in names} for stacked in (got, expected.truth))
-    if _surely_right(right, one, truth.case.tolerance):
+    answer, right = ({name: stacked[name][k : k + 1] for name in names} for stacked in (got, expected.truth))
+    if _passes_fast_check(right, answer, truth.case.tolerance):
         return None
-    honest = truth.one({name: tensor[k] for name, tensor in expected.given.items()})
+    honest = truth.one({name: tensor[k] for name, tensor in expected.inputs.items()})
     for name in names:
         tolerance = truth.case.tolerance.of_output(name)
         checked = check_by(tolerance)(name, got[name][k], expected.truth[name][k], honest[name], tolerance)
@@ -311,8 +309,8 @@ def _usual(truth: Truth, expected: Expected, got: Tensors, k: int, output: str) 
     return None
 
 
-def _answered(case: ResolvedCase) -> Iterator[str]:
-    """The outputs that mean something: not those that a call is given to use as it likes, and does not return."""
+def _result_names(case: ResolvedCase) -> Iterator[str]:
+    """The outputs that are results, which excludes buffers that a call may use as it likes and does not return."""
     returned = set(names(case.forms.result))
     for tensor in case.tensors:
         if tensor.role == "inout" or (tensor.role == "output" and (tensor.list_name or tensor.name) in returned):

@@ -1,4 +1,4 @@
-"""One case of a problem on one device, with what follows from it; every stage of a grading gets it. Trusted."""
+"""One case of a problem on one device, as all stages of a grading use it. Trusted."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ from harness.verdict import DeviceKind
 
 @dataclass(frozen=True)
 class FailedTest:
-    """The one call of a failed test, for its author's debugger; a hidden test has none.
-
-    Its sizes, the seed of its inputs on this device, and its tensors by name, on the host.
-    """
+    """The call of a failed visible test, for the author's debugger; all tensors are on the host, by name."""
 
     problem: str
     test: str
@@ -34,13 +31,11 @@ class FailedTest:
     device: DeviceKind
     seed: int
     inputs: Tensors
-    """What the call got, an `inout` included."""
+    """The inputs and the initial values of `inout` tensors."""
     outputs: Tensors
-    """What the call left there; random bytes where it wrote nothing."""
+    """The outputs after the call; they contain random bytes where it wrote nothing."""
     expected: Tensors
-    """What the reference gives for these inputs: in float64, where an output is not of integers and the reference is
-    exact.
-    """
+    """The results of the reference; if it is exact, in float64, except for integers."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,7 @@ class GradedCase:
     device: DeviceKind
     resolved: ResolvedCase
     seed: int | None = None
-    """The seed of the inputs, which are the same in all batches then; None: each batch draws its own."""
+    """The seed of the inputs of all batches; None: each batch draws its own."""
 
     @property
     def name(self) -> str:
@@ -64,17 +59,17 @@ class GradedCase:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where its tensors are in the arenas."""
+        """The places of its tensors in the arenas."""
         return Layout(self.resolved, keeps_copy=self.reference.generates)
 
     @cached_property
     def truth(self) -> Truth:
-        """What its outputs should be."""
+        """Computes its expected outputs."""
         return Truth(self.reference, self.resolved)
 
     @cached_property
     def other_values(self) -> Sequence[ResolvedCase]:
-        """The case of a benchmark with the values of the problem's tests."""
+        """For a benchmark: the same case with the values of the problem's tests."""
         return self.problem.other_values(self.resolved, self.device)
 
     def batch(
@@ -86,7 +81,7 @@ class GradedCase:
         values: Sequence[ResolvedCase] = (),
         judged: bool = True,
     ) -> Batch:
-        """Arenas for that many calls; `values` is as for `Batch.renew`, `judged` as for `Batch`."""
+        """Make arenas for `sets` calls; the other arguments are as for `Batch`."""
         return Batch(
             self.layout,
             self.device,
@@ -109,7 +104,7 @@ class GradedCase:
 
     @property
     def generate(self) -> Generate | None:
-        """What makes inputs of a call from a seed, if the problem has it."""
+        """The function that makes the inputs of a call from a seed, if the problem has one."""
         if not self.reference.generates:
             return None
         return lambda seed, case: self.reference.generate(case or self.resolved, DEVICES[self.device].generator(seed))
@@ -133,13 +128,13 @@ class GradedCase:
         return TimeLimit(self.problem.limits.time_s)
 
     def failed_test(self, label: str, batch: Batch) -> FailedTest:
-        """The tensors of the first call of a batch, whose arenas are still open."""
+        """The first call of a batch whose arenas are still open."""
         batch.snapshot()
         _, expected, outputs = next(batch.judge(self.truth, [0]))
         inputs, outputs, truth = (
             # Clones: views of one memory with several dtypes cannot be saved.
             {name: stacked[0].cpu().clone() for name, stacked in tensors.items()}
-            for tensors in (expected.given, outputs, expected.truth)
+            for tensors in (expected.inputs, outputs, expected.truth)
         )
         params = dict(self.resolved.params)
         return FailedTest(self.problem.slug, label, params, self.device, batch.seed, inputs, outputs, truth)

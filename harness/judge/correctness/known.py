@@ -1,7 +1,7 @@
-"""Whether all inputs of a foreign problem are known beforehand, so that answers can be looked up. Trusted.
+"""Detects foreign problems whose inputs can all be known beforehand, so that answers could be looked up. Trusted.
 
-A problem of our own draws its declared fills from a secret seed of 63 bits. Another author's generator may take few
-seeds, or draw the same inputs from every one.
+Our own problems draw their declared fills from a secret seed of 63 bits. The generator of another author may accept few
+seeds, or ignore the seed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.shared.carrier import carrier
 from harness.verdict import Doubt, DoubtCode
 
 ENOUGH_BITS = 31
-"""Answers to 2 billion inputs do not fit into a submission's memory."""
+"""With this many bits, the answers to all 2 billion inputs do not fit into a submission's memory."""
 _WORDS = 1 << 22
 _SECRET = secrets.randbits(62)
 
@@ -48,27 +48,27 @@ def known_inputs(
 
 def _same(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> bool:
     """Whether two seeds give the same inputs, or the same answer."""
-    one, other = (_drawn(oracle, case, device) for _ in range(2))
-    return any(a == b for a, b in zip(one, other, strict=True))
+    first, second = (_drawn(oracle, case, device) for _ in range(2))
+    return any(a == b for a, b in zip(first, second, strict=True))
 
 
 def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list[list[int]], list[list[int]]]:
-    """The sums of new inputs, and of the answer to them; the tensors are freed.
+    """Checksums of new inputs, and of the answer to them.
 
     Raises:
         DeviceError: the device has too little memory for them.
     """
     try:
-        given = oracle.generate(case, DEVICES[device].generator(secrets.randbits(62)))
-        answer = Truth(oracle, case).one(given)
-        return [*_sums(given)], [*_sums(answer)]
+        inputs = oracle.generate(case, DEVICES[device].generator(secrets.randbits(62)))
+        answer = Truth(oracle, case).one(inputs)
+        return [*_sums(inputs)], [*_sums(answer)]
     except torch.OutOfMemoryError:
         what = "the judge ran out of device memory while it compared inputs"
         raise DeviceError(what, "use a larger device") from None
 
 
 def _sums(tensors: Tensors) -> Iterator[list[int]]:
-    """Sum the bits of each tensor, by the same random weights in each call: as good as a copy of it."""
+    """Sum the words of each tensor with secret weights, the same in every call: equal sums mean equal tensors."""
     drawn = torch.randint(-(1 << 62), 1 << 62, (_WORDS,), generator=torch.Generator().manual_seed(_SECRET))
     for name in sorted(tensors):
         flat = carrier(tensors[name]).contiguous().reshape(-1).view(torch.uint8)

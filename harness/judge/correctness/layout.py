@@ -1,8 +1,9 @@
-"""Where every tensor of every call is in the arenas, with red zones around the outputs. Pure, trusted.
+"""The places of all tensors of all calls in the arenas, with red zones around the outputs. Pure, trusted.
 
-There is an arena for inputs, one for outputs, and one for inputs that lie in the host's memory, if there are any. An
-arena holds `sets` regions of one stride. In the output arena each tensor is between red zones, so a store that runs
-past an output hits bytes whose content the judge knows. So does one between the elements of an output with strides.
+There is an arena for inputs, one for outputs, and one for inputs in the host's memory, if there are any. An arena has
+`sets` regions of the same stride, one per call. In the output arena each tensor is between red zones, so a store past
+the end of an output changes bytes whose content the judge knows. So does a store between the elements of an output with
+strides.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from harness.problem import ResolvedCase, ResolvedTensor
 from harness.problem.dtypes import DTYPES
 from harness.wire import commands
 
-ALIGNMENT = 512  # cudaMalloc guarantees 256; kernels may rely on vector loads either way
+ALIGNMENT = 512  # cudaMalloc guarantees 256
 RED_ZONE_BYTES = 4096
-LARGE_BYTES = 1 << 30  # a call that takes more than this has no second copy of its tensors
+LARGE_BYTES = 1 << 30  # if a call takes more than this, its tensors are never copied
 Place = Literal["inputs", "outputs", "host"]
-"""One of the arenas of a call; `host` has the inputs that lie in the host's memory."""
+"""One of the arenas of a call; `host` contains the inputs in the host's memory."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One tensor's place within a set's region: bytes [offset, offset + nbytes)."""
+    """A tensor's place in the region of one call: bytes [offset, offset + nbytes)."""
 
     tensor: ResolvedTensor
     offset: int
@@ -40,13 +41,13 @@ class Slot:
 
     @property
     def place(self) -> Place:
-        """The arena that it is in."""
+        """The tensor's arena."""
         if self.writable:
             return "outputs"
         return "host" if self.tensor.memory == "host" else "inputs"
 
     def words(self, drawn: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Map numbers from 0 to 1 to places of its elements in the region, in words of 8 bytes."""
+        """Map random numbers in [0, 1) to the places of elements in the region, in words of 8 bytes."""
         if self.tensor.strides is None:
             return self.offset // 8 + (drawn * -(-self.nbytes // 8)).astype(np.int64)
         size = DTYPES[self.tensor.dtype].size_bytes
@@ -58,14 +59,17 @@ class Slot:
 
 @dataclass(frozen=True)
 class RedZone:
-    """Bytes of a set's output region that belong to no output: those that `shape` and `strides` reach from `low` on."""
+    """Bytes of a call's output region that belong to no output.
+
+    `shape` and `strides` (in bytes) describe them, starting at `low`.
+    """
 
     low: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     place: str
     element_bytes: int = 0
-    """The size of an element of the output that ends where this begins; 0: no output does."""
+    """The element size of the output that ends where this zone begins; 0: there is none."""
 
     @property
     def nbytes(self) -> int:
@@ -73,7 +77,7 @@ class RedZone:
 
     @property
     def high(self) -> int:
-        """Where the last of these bytes ends."""
+        """The end of the last byte."""
         assert self.nbytes
         return self.low + 1 + sum((n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True))
 
@@ -83,10 +87,10 @@ def _aligned(offset: int) -> int:
 
 
 class Layout:
-    """The regions of one set in its arenas; set k begins at k × stride."""
+    """The regions of a call in the arenas; call k begins at k × stride."""
 
     def __init__(self, case: ResolvedCase, *, keeps_copy: bool = False) -> None:
-        """`keeps_copy`: whether the judge keeps a copy of what a call gets, since `generate` made some of it."""
+        """`keeps_copy`: whether the judge keeps a copy of the inputs, since `generate` made some of them."""
         slots: list[Slot] = []
         inputs, outputs = {"device": 0, "host": 0}, RED_ZONE_BYTES
         for tensor in case.tensors:
@@ -94,7 +98,7 @@ class Layout:
             if tensor.role == "input":
                 at = inputs[tensor.memory]
                 slots.append(Slot(tensor, at, nbytes))
-                inputs[tensor.memory] = _aligned(at + max(nbytes, 1))  # without elements it has an address, too
+                inputs[tensor.memory] = _aligned(at + max(nbytes, 1))  # an empty tensor has an address, too
             else:
                 slots.append(Slot(tensor, outputs, nbytes))
                 outputs = _aligned(outputs + nbytes) + RED_ZONE_BYTES
@@ -102,34 +106,34 @@ class Layout:
         self.outputs = tuple(slot for slot in slots if slot.writable)
         self.input_stride = max(inputs["device"], ALIGNMENT)
         self.output_stride = outputs
-        self.host_stride = inputs["host"]  # 0: no input is in the host's memory, and there is no arena for them
+        self.host_stride = inputs["host"]  # 0: no input is in the host's memory, and there is no arena for it
         self.keeps_copy = keeps_copy
 
     @property
     def strides(self) -> dict[Place, int]:
-        """The bytes of one set in each arena that a call has, in the order in which a runner gets them."""
+        """The bytes of one call in each arena, in the order in which a runner receives the arenas."""
         strides: dict[Place, int] = {"inputs": self.input_stride, "outputs": self.output_stride}
         return strides | {"host": self.host_stride} if self.host_stride else strides
 
     @property
     def read_stride(self) -> int:
-        """The bytes of one set in the arenas of inputs."""
+        """The bytes of one call in the arenas of inputs."""
         return self.input_stride + self.host_stride
 
     @property
     def bytes_per_set(self) -> int:
-        """The memory that one set takes in the judge: all arenas, the snapshot, and a copy of what it gets."""
+        """The memory that one call takes in the judge: all arenas, the snapshot, and the copy of the inputs, if any."""
         inouts = any(slot.tensor.role == "inout" for slot in self.outputs)
         copy = self.read_stride + (self.output_stride if inouts else 0) if self.keeps_copy else 0
         return self.read_stride + 2 * self.output_stride + copy
 
     @property
     def is_large(self) -> bool:
-        """Whether a set takes so much that nothing of it is held twice (docs/decisions/0006)."""
+        """Whether a call takes so much memory that its tensors must not be copied (docs/decisions/0006)."""
         return self.bytes_per_set > LARGE_BYTES
 
     def red_zones(self) -> list[RedZone]:
-        """All bytes of a set's output region that belong to no output, each range with what it borders."""
+        """All bytes of a call's output region that belong to no output, each range with its neighbouring output."""
         zones, end, name, size = [], 0, f"before `{self.outputs[0].tensor.name}`", 0
         for slot in self.outputs:
             zones.append(RedZone(end, (slot.offset - end,), (1,), name, size))
@@ -142,9 +146,9 @@ class Layout:
     def commands(
         self, case: ResolvedCase, parameters: Sequence[str], sets: int, *, seed: int, inputs_writable: bool = False
     ) -> tuple[commands.Declare | commands.Bind, ...]:
-        """The commands that tell the runner where everything is: tensors, as many per frame as fit, then the rest.
+        """The commands that describe the calls to the runner: tensors, as many per frame as fit, then everything else.
 
-        `seed` is that of the weights, where the submission is a module.
+        `seed`: the seed of the weights if the submission is a module.
         """
         arguments = tuple(
             commands.TensorArgument(
@@ -182,8 +186,9 @@ class Layout:
 def _padding(slot: Slot) -> Iterator[RedZone]:
     """The bytes between the elements of a tensor.
 
-    A step along a dimension goes past all that those with smaller strides span (`resolve`), and what it leaves out is a
-    block of bytes, once for each step along this dimension and each place along the larger ones.
+    A step along a dimension passes everything that the dimensions with smaller strides span (`resolve` checks this).
+    The rest of the step is a gap, which occurs once for each step along this dimension and each index of the larger
+    ones.
     """
     tensor, size = slot.tensor, DTYPES[slot.tensor.dtype].size_bytes
     if tensor.strides is None or not tensor.elements:

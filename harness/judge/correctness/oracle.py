@@ -1,8 +1,8 @@
-"""A foreign reference: it draws inputs, answers and may judge answers, in a sandbox of its own. Trusted; it is not.
+"""Runs a foreign reference in a sandbox: it draws inputs, computes answers, and may judge answers.
 
-A runner gets its file as it would a submission's, and calls it in the same style. What it says of an answer is
-believed, as the problem's author wished; what it does to this machine is as limited as what a submission does. A
-failure of the reference is an error of the problem, and never charged to a submission.
+This module is trusted; the reference is not. A runner builds and calls it like a submission, with the same limits on
+what it can do to this machine. Its judgement of an answer is believed, as the problem's author wished. A failure of the
+reference is an error of the problem, and is never charged to a submission.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.judge.correctness.arenas import arenas, bind, descriptors, placed
 from harness.judge.correctness.layout import LARGE_BYTES, Layout, Place, Slot
-from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.foreign_files import foreign_files
 from harness.problem.lists import flatten, grouped
-from harness.problem.reference import NoReference, Reference, Usual
+from harness.problem.reference import NoReference, Reference, ToleranceCheck
 from harness.problem.returned import Value
 from harness.sandbox import Provider
 from harness.shared.carrier import assign
@@ -37,13 +37,13 @@ from harness.shared.foreign import FORMS
 from harness.verdict import DeviceKind
 from harness.wire import commands, replies
 
-_DRAWS = 5  # of the inputs that a cost depends on
+_DRAWS = 5  # of the inputs on which a cost depends
 R = TypeVar("R", bound=replies.Reply)
 
 
 @dataclass
-class _Bound:
-    """The memory of one call of a case, which this side and the reference share."""
+class _BoundCase:
+    """The memory of one call of a case, which the judge and the reference share."""
 
     case: ResolvedCase
     layout: Layout
@@ -60,7 +60,7 @@ class _Bound:
         return placed(slot, self.arenas[slot.place].bytes)
 
     def put(self, values: Mapping[str, Value]) -> None:
-        """Copy tensors by name, or lists of them, to where the reference finds them."""
+        """Copy tensors, or lists of them, by name, into the shared memory."""
         for name, tensor in flatten(values).items():
             assign(self.tensor(self._slots[name]), tensor)
 
@@ -70,13 +70,13 @@ class _Bound:
 
 
 class Oracle:
-    """Answers as a `Reference` does. Starts its sandbox when it is first asked; close it afterwards.
+    """Has the interface of a `Reference`. Starts its sandbox at the first call; close it afterwards.
 
-    Several threads may ask: baselines are recorded in threads of their own, on inputs that are drawn here.
+    Several threads may call it: baselines are recorded in threads of their own, on inputs that are drawn here.
     """
 
     exact = False
-    """It computes in the dtypes of the problem, not in float64."""
+    """False: it computes in the dtypes of the problem, not in float64."""
     generates = True
 
     def __init__(self, problem: Problem, provider: Provider, device: DeviceKind) -> None:
@@ -84,29 +84,29 @@ class Oracle:
         self._problem, self._provider, self._device = problem, provider, DEVICES[device]
         self._foreign, self._form = problem.foreign, FORMS[problem.foreign.form]
         self._session: Session | None = None
-        self._bound: _Bound | None = None
-        self._asked = threading.RLock()  # its one conversation, and the memory that belongs to it
+        self._bound: _BoundCase | None = None
+        self._lock = threading.RLock()  # protects the session and the bound memory
         self.weights_seed = secrets.randbits(62)
-        """The seed of what a class draws when it is made, here and in every submission."""
+        """The seed of the weights that a class draws when it is created, here and in every submission."""
 
     @property
     def compares(self) -> bool:
-        """Whether the reference decides by itself what is right."""
+        """Whether the reference itself decides what is right."""
         return self._form.decides
 
     def generate(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, Tensor]:
-        """The inputs of one call, from the generator's seed.
+        """Make the inputs of one call from the generator's seed.
 
         Raises:
-            ProblemError: the reference fails, or gives something that does not match problem.toml.
+            ProblemError: the reference fails, or returns something that does not match problem.toml.
         """
         options = json.dumps({**case.params, **case.options})
         seed = generator.initial_seed()
-        if self._foreign.form == "gpu-mode":  # whose authors add to seeds, and use them as values
+        if self._foreign.form == "gpu-mode":  # its authors add to seeds, and use them as values
             seed %= 1 << self._foreign.seed_bits
         draw = commands.Draw(form=self._foreign.form, seed=seed, options=options)
-        with self._asked:
-            bound = self._of(case)
+        with self._lock:
+            bound = self._bind_case(case)
             self._ask(draw, replies.Done, "making inputs")
             slots = [slot for slot in bound.layout.slots if slot.tensor.role == "input"]
             return {slot.tensor.name: copied(bound.tensor(slot)) for slot in slots}
@@ -119,8 +119,8 @@ class Oracle:
         Raises:
             ProblemError: as for `generate`.
         """
-        with self._asked:
-            bound = self._of(case)
+        with self._lock:
+            bound = self._bind_case(case)
             bound.put(tensors)
             self._ask(commands.Call(sets=(0,)), replies.Done, "answering")
             return grouped({slot.tensor.name: copied(bound.tensor(slot)) for slot in bound.layout.outputs}, case)
@@ -131,47 +131,47 @@ class Oracle:
         inputs: Mapping[str, Value],
         truth: Mapping[str, Value],
         case: ResolvedCase,
-        usual: Usual | None = None,
+        usual: ToleranceCheck | None = None,
     ) -> str | None:
-        """Ask the reference's own check about an answer to a call of the case: None if it is right, else the reason.
+        """Let the reference's own check judge an answer: None if it is right, else the reason.
 
         Raises:
             ProblemError: as for `generate`.
         """
-        with self._asked:
-            bound = self._of(case)
+        with self._lock:
+            bound = self._bind_case(case)
             bound.put(inputs)
             bound.put(got)
             said = self._ask(commands.Verify(), replies.Said, "checking an answer")
         return said.text or None
 
-    def rest(self) -> None:
-        """Release the memory of a large case until it is asked again: while a call is made, it takes as much."""
-        with self._asked:
+    def release_large(self) -> None:
+        """Release the memory of a large case, which the submission's call needs. The next use allocates it again."""
+        with self._lock:
             if self._bound is not None and self._bound.nbytes > LARGE_BYTES:
                 self._release()
 
     def close(self) -> None:
-        """End the sandbox. Idempotent; a thread that is asking gets an error of the sandbox."""
+        """End the sandbox. Idempotent; a thread that waits for an answer gets an error of the sandbox."""
         session, bound = self._session, self._bound
         if session is not None:
             session.close()
-        with self._asked:
+        with self._lock:
             self._session = self._bound = None
             if bound is not None:
                 bound.close()
 
-    def _of(self, case: ResolvedCase) -> _Bound:
-        """The memory of a case, which the reference has mapped."""
+    def _bind_case(self, case: ResolvedCase) -> _BoundCase:
+        """The shared memory of a case; the reference maps it if it has not."""
         if self._bound is not None and self._bound.case is case:
             return self._bound
         session = self._session or self._start()
         self._release()
         layout = Layout(case)
-        self._bound = _Bound(case, layout, arenas(layout, self._device.kind, 1, sealed=False))
+        self._bound = _BoundCase(case, layout, arenas(layout, self._device.kind, 1, sealed=False))
         parameters = self._problem.parameters
         bindings = layout.commands(case, parameters, 1, seed=self.weights_seed, inputs_writable=True)
-        with self._blamed():
+        with self._as_problem_errors():
             limit = TimeLimit(self._problem.limits.build_s)
             bind(session, bindings, descriptors(self._bound.arenas), limit=limit, doing="preparing a call")
         return self._bound
@@ -196,20 +196,20 @@ class Oracle:
             signature=self._problem.signature.replace(self._problem.entry, self._form.entry, 1)[:500],
             converts="always",
         )
-        with self._blamed():
-            session.hand_over(Handover(build, contents.pop(source.name), contents), limits.build_s)
+        with self._as_problem_errors():
+            session.build(BuildRequest(build, contents.pop(source.name), contents), limits.build_s)
         return session
 
     def _ask(self, command: commands.Command, expect: type[R], doing: str) -> R:
         assert self._session is not None
         self._device.synchronize()
         give_back(self._device.kind)
-        with self._blamed():
+        with self._as_problem_errors():
             limit = TimeLimit(self._problem.limits.call_s + self._problem.limits.build_s)
             return self._session.ask(command, expect, limit=limit, doing=doing)
 
     @contextmanager
-    def _blamed(self) -> Iterator[None]:
+    def _as_problem_errors(self) -> Iterator[None]:
         """Turn a fault of the reference into an error of the problem."""
         try:
             yield
@@ -230,7 +230,8 @@ def load_reference(problem: Problem, provider: Provider, device: DeviceKind) -> 
 
 
 def with_cost(reference: Reference | Oracle, case: ResolvedCase, device: DeviceKind) -> ResolvedCase:
-    """The case with a cost that follows from generated inputs: the least of a few draws, so that it is never too high.
+    """The case with its cost, if that depends on generated inputs: the least of a few draws, so that it is not too
+    high.
 
     Raises:
         ProblemError: `generate` fails.

@@ -1,9 +1,9 @@
-"""Builds what a grading needs in sandboxes of their own, before it waits for the device, and keeps what they leave.
+"""Builds submissions in separate sandboxes, before the grading waits for the device, and caches the results. Trusted.
 
-Such a sandbox has no GPU, and ends before the first case. The only sizes that it learns are those of visible cases, for
-which Triton's kernels are compiled. It leaves an archive, which the judge never unpacks: only runners of the same
-submission do. A build folder that a runner has used is never kept, since it could hold what that runner has learned,
-such as hidden sizes. Trusted.
+Such a sandbox has no GPU, and ends before the first case runs. The only sizes that it learns are those of visible
+cases, for which Triton's kernels are compiled. Its result is an archive, which the judge never unpacks: only runners of
+the same submission do. A build folder that a runner has used is never kept, since it could contain something that the
+runner learned, such as hidden sizes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.files.kept import Kept
+from harness.judge.session.build_request import BuildRequest
 from harness.judge.session.conversation import Session
 from harness.judge.session.documents import documents
 from harness.judge.session.fault import SubmissionFault
-from harness.judge.session.handover import Handover
 from harness.judge.session.time_limit import TimeLimit
 from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
@@ -34,17 +34,17 @@ from harness.submission import Submission
 from harness.verdict import Outcome
 from harness.wire import commands, frame, replies
 
-_COMPILES = (b"cpp_extension", b"nvcc")  # in Python
-_COMPILERS = {True: 1, False: 2}  # of Python's, one for C++ and one for CUDA
+_COMPILES = (b"cpp_extension", b"nvcc")  # words in Python files that compile something
+_COMPILERS = {True: 1, False: 2}  # by whether the language is compiled; Python may run one for C++ and one for CUDA
 Ahead = commands.Declare | commands.Ahead
 Turn = Callable[[int], AbstractContextManager[object]]
-"""A context manager that is entered while the given number of compilers runs."""
+"""Makes a context manager that is held while the given number of compilers runs."""
 _FINAL = (Outcome.TIMEOUT, Outcome.MEMORY_LIMIT)
 _log = logging.getLogger("kernelmark")
 
 
 class Builds:
-    """The builds of one grading. Another thread may close it, which ends the one that is under way."""
+    """The builds of one grading. Another thread may close it, which ends a build that is running."""
 
     def __init__(self, provider: Provider, device: DeviceKind, limits: Limits, kept: Kept | None) -> None:
         self._provider, self._device, self._limits = provider, device, limits
@@ -53,31 +53,33 @@ class Builds:
         self._session: Session | None = None
         self._closed = False
 
-    def concerns(self, submission: Submission) -> bool:
-        """Whether a submission seems to compile something that can be built in a sandbox of its own."""
+    def can_prebuild(self, submission: Submission) -> bool:
+        """Whether a submission seems to compile something, and this can happen in a separate sandbox."""
         files = (submission.source, *dict(submission.beside).values())
         compiled = LANGUAGES[submission.language].compiler is not None
         compiles = compiled or any(mark in content for mark in _COMPILES for content in files)
-        return compiles and self.are_apart
+        return compiles and self.are_isolated
 
     @property
-    def are_apart(self) -> bool:
-        """Whether a build can have a sandbox of its own, which needs a sandbox that isolates."""
+    def are_isolated(self) -> bool:
+        """Whether builds get separate sandboxes, which needs a kind of sandbox that isolates."""
         return isolates(self._provider.name)
 
-    def build(self, handover: Handover, turn: Turn, ahead: Sequence[Ahead] = ()) -> None:
-        """Build a submission, or take what an earlier build has left. If neither works, its runner builds it.
+    def build(self, request: BuildRequest, turn: Turn, ahead: Sequence[Ahead] = ()) -> None:
+        """Build a submission, or use the result of an earlier build. If neither works, its runner builds it.
 
-        `turn` is held while compilers run. `ahead` are commands for the calls for which Triton's kernels are compiled.
+        Args:
+            turn: its context manager is held while compilers run.
+            ahead: commands that describe the calls whose Triton kernels are compiled, too.
         """
-        key = self._key(handover)
-        asked = b"".join(frame.encode(0, command) for command in ahead)
-        kept_as = hashlib.sha256(key.encode() + asked).hexdigest()
+        key = self._key(request)
+        calls = b"".join(frame.encode(0, command) for command in ahead)
+        kept_as = hashlib.sha256(key.encode() + calls).hexdigest()
         found = self._kept.get(kept_as) if self._kept is not None else None
         if found is None:
             try:
-                with turn(_COMPILERS[LANGUAGES[handover.build.language].compiler is not None]):
-                    found = self._left_by(handover, ahead)
+                with turn(_COMPILERS[LANGUAGES[request.build.language].compiler is not None]):
+                    found = self._build_archive(request, ahead)
             except SubmissionFault as fault:
                 if fault.survives or fault.outcome in _FINAL:
                     self._done[key] = fault
@@ -89,29 +91,29 @@ class Builds:
                 self._kept.put(kept_as, found)
         self._done[key] = found
 
-    def added(self, handover: Handover) -> Handover:
-        """The handover with what its build has left, if it was built.
+    def with_objects(self, request: BuildRequest) -> BuildRequest:
+        """The request with the result of its separate build, if there was one.
 
         Raises:
-            SubmissionFault: its build has failed, as a build by its runner would.
+            SubmissionFault: that build failed, as a build by its runner would.
         """
-        done = self._done.get(self._key(handover), b"") if self._done else b""
+        done = self._done.get(self._key(request), b"") if self._done else b""
         if isinstance(done, SubmissionFault):
             raise done
-        return dataclasses.replace(handover, objects=done)
+        return dataclasses.replace(request, objects=done)
 
     def close(self) -> None:
-        """End a build that is under way, or is about to begin."""
+        """End a build that is running or about to begin."""
         self._closed = True
         if (session := self._session) is not None:
             session.close()
 
-    def _left_by(self, handover: Handover, ahead: Sequence[Ahead]) -> bytes:
-        """Build in a new sandbox and return the archive that is left; empty if it is too large, or cannot be fetched.
+    def _build_archive(self, request: BuildRequest, ahead: Sequence[Ahead]) -> bytes:
+        """Build in a new sandbox and return the archive of the result; empty if it is too large or cannot be fetched.
 
         Raises:
-            SubmissionFault: it failed; `survives` if a compiler refused it.
-            HarnessError: we failed.
+            SubmissionFault: the build failed; `survives` is true if a compiler refused the source.
+            HarnessError: the harness failed.
         """
         limit = TimeLimit(self._limits.build_s)
         with Session.start(self._provider, self._device, self._limits, builds=True) as session:
@@ -120,7 +122,7 @@ class Builds:
                 raise HarnessError("the grading was closed")
             session.handshake()
             try:
-                session.hand_over(handover, limit.seconds)
+                session.build(request, limit.seconds)
             except SubmissionFault as fault:
                 fault.printed = session.output.text()
                 raise
@@ -129,15 +131,15 @@ class Builds:
                     session.ask(command, replies.Done, limit=limit, doing="building")
                 offer = session.ask(commands.Pack(), replies.Profiled, limit=limit, doing="packing")
                 return dict(documents(session, offer, limit, "packing", [])).get("objects", b"")
-            except SubmissionFault as fault:  # it was built, and may be right
-                _log.debug("nothing was left by the build: %s", fault.message)
+            except SubmissionFault as fault:  # the build itself succeeded
+                _log.debug("the result of the build could not be fetched: %s", fault.message)
                 return b""
 
-    def _key(self, handover: Handover) -> str:
-        """By all that decides what is built: the submission, how, by what, for what, and by which runner."""
-        build, hashed = handover.build, hashlib.sha256()
-        parts: list[object] = [build.language, build.architecture, build.line_info, handover.source]
-        parts += [part for file in sorted(handover.beside.items()) for part in file]
+    def _key(self, request: BuildRequest) -> str:
+        """A hash of everything that the result depends on: the submission, the device, the sandbox and the tools."""
+        build, hashed = request.build, hashlib.sha256()
+        parts: list[object] = [build.language, build.architecture, build.line_info, request.source]
+        parts += [part for file in sorted(request.extra_files.items()) for part in file]
         parts += [
             self._device,
             DEVICES[self._device].properties(),
@@ -152,7 +154,7 @@ class Builds:
 
 
 def _tools() -> list[object]:
-    """What identifies the processor, for which C++ is compiled, this machine's compilers, and the runner's files."""
+    """What identifies the processor (C++ is compiled for it), this machine's compilers, and the runner's files."""
     described = Path("/proc/cpuinfo").read_text().splitlines()
     tools: list[object] = [*sorted({line for line in described if line.startswith(("model name", "flags"))})]
     tools.append([metadata.version(package) for package in ("torch", "triton")])

@@ -1,8 +1,9 @@
-"""The judge's side of one conversation with a runner: a command, a deadline, a reply, and every way this can end.
+"""The judge's side of one conversation with a runner: commands, replies, deadlines, and every way this can end.
 
-One thread waits on the socket, the runner's output and the clock. A failure before the submission was handed over is
-ours (`SandboxError`); one after that is the submission's (`SubmissionFault`, which the grading turns into an outcome).
-Trusted; nothing that arrives is evaluated. No torch is imported, so that the sandbox starts while the judge imports it.
+One thread waits on the socket, the runner's output and the clock. A failure before the submission was sent is the
+harness's (`SandboxError`); after that it is the submission's (`SubmissionFault`, which the grading turns into an
+outcome). Trusted; nothing that arrives is evaluated. This module imports no torch, so that the sandbox can start while
+the judge imports it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from typing import NoReturn, Self, TypeVar
 from harness.device import DEVICES
 from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
+from harness.judge.session.build_request import BuildRequest
 from harness.judge.session.fault import SubmissionFault
-from harness.judge.session.handover import Handover
 from harness.judge.session.launching import launch_of
 from harness.judge.session.memory_file import memory_file
 from harness.judge.session.output import PrintedOutput
@@ -42,8 +43,8 @@ R = TypeVar("R", bound=replies.Reply)
 
 _START_S = 120.0  # torch's import on a busy machine; never charged to the submission
 _POLL_S = 0.05
-_BATCH_S = 0.1  # most batches take a fifth of this
-_DEATH_S = 3.0  # from the end of the connection to the end of the process
+_BATCH_S = 0.1  # five times what most batches take
+_DEATH_S = 3.0  # allowed from the end of the connection to the end of the process
 _log = logging.getLogger("kernelmark")
 
 
@@ -52,7 +53,7 @@ class Session:
 
     def __init__(self, device: DeviceKind, limits: Limits, role: Role) -> None:
         self._limits, self._device, self._role = limits, DEVICES[device], role
-        self._handed_over = self._up = self._watched = False
+        self._has_submission = self._up = self._watched = False
         self._closing = threading.Lock()
         self._folder, self._lock = session_folder.make()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -63,7 +64,7 @@ class Session:
         self.hello = replies.Hello(protocol=0, python="")
         self.ready = replies.Ready(torch="", triton="")
         self.interpreted = False
-        """Whether Triton's interpreter has run a kernel of the submission, which may lie about it."""
+        """Whether Triton's interpreter has run a kernel of the submission. The submission can forge this."""
 
     @classmethod
     def start(
@@ -81,21 +82,21 @@ class Session:
         """Launch a sandbox; `handshake` waits until it is up.
 
         Args:
-            watcher: a tool that the runner is started under.
-            records: the runner will be asked to record its calls.
-            builds: the runner will be asked to build alone, and gets no GPU.
+            watcher: a tool under which the runner is started.
+            records: the runner will record its calls.
+            builds: the runner will only build, and gets no GPU.
             role: which program runs in the sandbox.
-            ahead: it may wait long for its job, and takes no memory of the device before `handshake`.
+            ahead: the program may wait long for its job, and takes no device memory before `handshake`.
 
         Raises:
-            SandboxError: it could not be launched; nothing is left of it.
+            SandboxError: it could not be launched; nothing of it remains.
         """
         session = cls(device, limits, role)
         try:
             session._watched = watcher is not None
             path = session_folder.listen(session._listener, session._folder)
-            asked = {"RECORDS": records, "BUILDS": builds, "AHEAD": ahead}
-            session._sandbox = provider.launch(launch_of(path, session._device, limits, role, watcher, asked))
+            modes = {"RECORDS": records, "BUILDS": builds, "AHEAD": ahead}
+            session._sandbox = provider.launch(launch_of(path, session._device, limits, role, watcher, modes))
         except BaseException:
             session.close()
             raise
@@ -108,10 +109,10 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """End the runner and everything that it started, and remove what the session made. Idempotent.
+        """End the runner and everything that it started, and remove the session's files. Idempotent.
 
-        Another thread may call it; the second to come waits for the first. This never costs a verdict: anything left of
-        the sandbox only gives a warning.
+        Another thread may call this; a second caller waits for the first. This never invalidates a verdict: anything
+        that remains of the sandbox only gives a warning.
         """
         with self._closing, contextlib.ExitStack() as stack:
             sandbox, self._sandbox = self._sandbox, None
@@ -134,10 +135,11 @@ class Session:
         return self._sandbox.cpu_ns() if self._sandbox is not None else None
 
     def reconnect(self, seconds: float) -> replies.Profiled:
-        """Hang up on a runner that a tool watches, wait until both have ended, and hear what the tool wrote.
+        """Close the connection to a watched runner, wait until it and the tool have ended, and receive an offer of
+        files.
 
         Raises:
-            SubmissionFault: they did not end in that time, or what came is not an offer.
+            SubmissionFault: they did not end in that time, or something other than an offer arrived.
         """
         assert self._socket is not None
         self._socket.close()
@@ -158,7 +160,11 @@ class Session:
         return offer
 
     def connect(self, seconds: float = _START_S) -> tuple[Sandbox, socket.socket]:
-        """Wait for the program in the sandbox; `SandboxError` has what it printed. For other talk than a runner's."""
+        """Wait until the program in the sandbox connects; for programs that speak another protocol than a runner's.
+
+        Raises:
+            SandboxError: it did not start; the message contains what it printed.
+        """
         assert self._sandbox is not None
         limit = TimeLimit(seconds)
         try:
@@ -168,10 +174,10 @@ class Session:
             raise self._late(limit, "starting") from None
 
     def handshake(self) -> None:
-        """Wait until the runner has connected and its torch and device are up; at once if it did before.
+        """Wait until the runner has connected and its torch and device are up; idempotent.
 
         Raises:
-            SandboxError: it did not start; the message has what it printed.
+            SandboxError: it did not start; the message contains what it printed.
         """
         if self._up:
             return
@@ -208,26 +214,28 @@ class Session:
         if not self._watched:  # else a collector will connect after the runner
             self._listener.close()
         pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        with contextlib.suppress(OSError):  # it has ended, or its process id is not valid here
+        with contextlib.suppress(OSError):  # it has ended, or its process id is not valid in this namespace
             self._runner = os.pidfd_open(pid)
         return self._socket
 
-    def hand_over(self, handover: Handover, seconds: float) -> replies.Built:
-        """Send the submission and what it may import; then every failure of the runner is the submission's.
+    def build(self, request: BuildRequest, seconds: float) -> replies.Built:
+        """Send the submission and its extra files, and let the runner build it.
+
+        From then on every failure of the runner is the submission's.
 
         Raises:
-            SubmissionFault: it could not be built.
+            SubmissionFault: the submission could not be built.
             SandboxError: it could not be sent.
         """
         limit = TimeLimit(seconds)
-        if handover.objects:
-            with memory_file(handover.objects) as descriptor:
+        if request.objects:
+            with memory_file(request.objects) as descriptor:
                 self.ask(commands.Unpack(), replies.Done, descriptors=[descriptor], limit=limit, doing="building")
-        for name, content in handover.beside.items():
+        for name, content in request.extra_files.items():
             with memory_file(content) as descriptor:
                 self.ask(commands.Place(name), replies.Done, descriptors=[descriptor], limit=limit, doing="building")
-        with memory_file(handover.source) as descriptor:
-            return self.ask(handover.build, replies.Built, descriptors=[descriptor], limit=limit, doing="building")
+        with memory_file(request.source) as descriptor:
+            return self.ask(request.build, replies.Built, descriptors=[descriptor], limit=limit, doing="building")
 
     def ask(
         self,
@@ -238,13 +246,13 @@ class Session:
         doing: str,
         descriptors: Sequence[int] = (),
     ) -> R:
-        """Send one command and wait for its one reply, both within what is left of the limit.
+        """Send one command and wait for its reply, both within the rest of the limit.
 
-        If nothing is left, nothing is sent.
+        If no time is left, nothing is sent.
 
         Raises:
             SubmissionFault: anything but the expected reply came, and the submission was in the sandbox.
-            SandboxError: the same before the submission was handed over, or a launcher failed by itself.
+            SandboxError: the same before the submission was sent, or a launcher failed by itself.
         """
         try:
             with limit.running() as deadline:
@@ -260,7 +268,7 @@ class Session:
         if isinstance(reply, expect):
             return reply
         if isinstance(reply, replies.Failed):
-            # To the runner, a compiler that the kernel killed for lack of memory just failed.
+            # If the kernel killed a compiler for lack of memory, the runner only knows that the compiler failed.
             self._look_for_breach(doing)
             outcome, fatal = Outcome(reply.outcome), reply.fatal
             if outcome is Outcome.UNSUPPORTED and not self._device.on_host:
@@ -278,22 +286,22 @@ class Session:
         """Send a command and receive its reply, both before the deadline.
 
         Raises:
-            WireError: the runner has gone, or broke the protocol.
+            WireError: the runner is gone, or broke the protocol.
             TimeoutError: the deadline has passed.
         """
         assert self._socket is not None
         left_s = deadline - time.monotonic()
         if left_s <= 0:  # a timeout of 0 would make the socket non-blocking
             raise TimeoutError
-        # A runner could peek at its commands, answer them and leave them in the socket until it is full.
+        # A runner could peek at its commands, answer them, and leave them in the socket until it is full.
         if frame.unread_bytes(self._socket):
             raise checks.WireError("it answered a command that it had not received")
         token = secrets.randbits(63)
         self._socket.settimeout(left_s)
         frame.send(self._socket, token, command, descriptors)
-        self._handed_over |= isinstance(command, commands.Build | commands.Load)
+        self._has_submission |= isinstance(command, commands.Build | commands.Load)
         if isinstance(command, commands.Round) and not self._device.on_host:
-            # Not on a CPU, where it would take a core from the calls.
+            # Not on a CPU, where waiting would take a core from the calls.
             frame.await_readable(self._socket, min(left_s, _BATCH_S))
         echoed, reply = frame.decode(self._receive(deadline, doing), replies.REPLIES)
         if echoed != token:
@@ -301,10 +309,10 @@ class Session:
         return reply  # type: ignore[no-any-return]  # decoded as one of REPLIES
 
     def _receive(self, deadline: float, doing: str) -> bytes:
-        """The next frame.
+        """Receive the next frame, and drain the runner's output meanwhile.
 
         Raises:
-            WireError: the runner has gone, or broke the protocol.
+            WireError: the runner is gone, or broke the protocol.
             TimeoutError: the deadline has passed.
         """
         assert self._socket is not None
@@ -324,7 +332,7 @@ class Session:
                 self._look_after(deadline, doing)
 
     def _look_after(self, deadline: float, doing: str) -> None:
-        """What is checked whenever nothing has arrived for a moment.
+        """Check limits and the deadline; called whenever nothing has arrived for a moment.
 
         Raises:
             TimeoutError: the deadline has passed.
@@ -346,13 +354,13 @@ class Session:
             raise self._fault(outcome, f"{breach.kind} limit: {breach.detail}, while {doing}")
 
     def _late(self, limit: TimeLimit, doing: str) -> Exception:
-        self._look_for_breach(doing)  # on a busy machine both may come at once, and the limit of memory is why
+        self._look_for_breach(doing)  # a breached memory limit may be why it is late
         return self._fault(Outcome.TIMEOUT, f"gave no answer within {limit.seconds:.3g} s, while {doing}{limit.note}")
 
     def _died(self, doing: str) -> NoReturn:
         """The connection is closed: find out how the process ended, and raise."""
         assert self._sandbox is not None
-        if self._watched:  # the tool and the collector live on
+        if self._watched:  # the sandbox lives on with the tool and the collector
             raise self._fault(Outcome.RUNTIME_ERROR, f"the process ended, while {doing}")
         closed = time.monotonic()
         while (ended := self._sandbox.ended()) is None:
@@ -377,7 +385,7 @@ class Session:
         return self._runner >= 0 and bool(select.select([self._runner], [], [], 0)[0])
 
     def _fault(self, outcome: Outcome, message: str, traceback: str = "", **nature: bool) -> Exception:
-        if self._handed_over:
+        if self._has_submission:
             return SubmissionFault(outcome, message, traceback, **nature)
         log = checks.printable(self._sandbox.startup_log().strip()[-300:]) if self._sandbox else ""
         last = f" (it printed: {log})" if log else ""

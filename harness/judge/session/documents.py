@@ -1,7 +1,4 @@
-"""Fetches the documents that a runner or a collector offers, each into a memory file of the size that it announced.
-
-Trusted.
-"""
+"""Fetches the documents that a runner or a collector offers, into memory files of the announced sizes. Trusted."""
 
 from __future__ import annotations
 
@@ -19,7 +16,9 @@ MAX_BYTES = 32 << 20
 def documents(
     session: Session, offer: replies.Profiled, limit: TimeLimit, doing: str, too_large: list[str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Names and contents. Those of more than `MAX_BYTES` are not fetched, and a line about each is added.
+    """Yield the names and contents of the offered documents.
+
+    Documents larger than `MAX_BYTES` are not fetched; a line about each is appended to `too_large`.
 
     Raises:
         SubmissionFault: as for `Session.ask`.
@@ -31,5 +30,5 @@ def documents(
         with memory_file() as file:
             os.ftruncate(file, nbytes)
             session.ask(commands.Fetch(name=name), replies.Done, limit=limit, doing=doing, descriptors=[file])
-            # As much as was announced, however large the runner has made the file.
+            # The runner may have made the file larger than announced.
             yield name, content_of(file, nbytes)

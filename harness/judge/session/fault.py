@@ -1,4 +1,4 @@
-"""What a submission did wrong, on its way to becoming an outcome. Trusted."""
+"""The exception for what a submission did wrong; the grading turns it into an outcome. Trusted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from harness.verdict import Outcome
 class SubmissionFault(Exception):
     """The submission did something that decides its outcome.
 
-    `survives`: the runner can take further commands. `memory_fault`: it accessed memory that it may not access.
+    Attributes:
+        survives: whether the runner can take further commands.
+        memory_fault: whether the submission accessed memory that it may not access.
     """
 
     def __init__(
@@ -18,4 +20,4 @@ class SubmissionFault(Exception):
         self.outcome, self.message, self.traceback = outcome, message, traceback
         self.survives, self.memory_fault = survives, memory_fault
         self.printed = ""
-        """What it printed in a sandbox that has ended."""
+        """What the submission printed, if its sandbox has ended."""

@@ -1,4 +1,4 @@
-"""The private folder of one sandbox, which holds the socket to it. Called by what starts one; trusted."""
+"""The private folder of one sandbox, which contains its socket. Called by `Session`; trusted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 _PREFIX = "kernelmark-session-"
-_FRESH_S = 10.0  # a folder is locked a moment after it is made
+_FRESH_S = 10.0  # a new folder may not be locked yet
 
 
 def make() -> tuple[Path, int]:
     """Make a private folder, and a lock on it that lasts as long as this process.
 
-    First removes folders that killed judges left behind, on which no process holds a lock any more.
+    First remove the folders of killed judges, which no process locks any more.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
@@ -36,7 +36,7 @@ def make() -> tuple[Path, int]:
 
 
 def listen(listener: socket.socket, folder: Path) -> Path:
-    """Bind a socket in the folder, for the program in the sandbox to connect to.
+    """Bind a socket in the folder, to which the program in the sandbox connects.
 
     Returns:
         The socket's path.

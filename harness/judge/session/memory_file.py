@@ -1,4 +1,4 @@
-"""Bytes that another process gets as a file descriptor. Trusted."""
+"""Shares bytes with another process by a file descriptor. Trusted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from harness.errors import SandboxError
 
 @contextlib.contextmanager
 def memory_file(content: bytes = b"") -> Iterator[int]:
-    """A descriptor for the content; a process that gets it can also write.
+    """Yield a descriptor of a file with this content. A process that receives it can also write.
 
     Raises:
         SandboxError: out of memory or descriptors.
     """
     try:
-        file = os.fdopen(os.memfd_create("handed over", os.MFD_CLOEXEC), "wb")
+        file = os.fdopen(os.memfd_create("shared", os.MFD_CLOEXEC), "wb")
         file.write(content)
         file.flush()
     except OSError as error:
@@ -27,7 +27,7 @@ def memory_file(content: bytes = b"") -> Iterator[int]:
 
 
 def content_of(file: int, nbytes: int) -> bytes:
-    """A copy of as much of the file, whatever its writer does later; short if the file is."""
+    """Copy the first `nbytes` bytes of a file, or all of them if it is shorter. Later writes do not change the copy."""
     content = bytearray()
     while len(content) < nbytes and (chunk := os.pread(file, nbytes - len(content), len(content))):
         content += chunk

@@ -1,6 +1,6 @@
-"""What a submission prints: drained while it runs, so that nothing blocks; head and tail are kept, the rest counted.
+"""Reads what a submission prints while it runs, so that it never blocks. Keeps head and tail, and counts the rest.
 
-The pipe's write end goes to the runner as a descriptor, so this works the same in every kind of sandbox.
+The runner receives the pipe's write end as a descriptor, so this works the same in every kind of sandbox. Trusted.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class PrintedOutput:
 
     @contextlib.contextmanager
     def write_end(self) -> Iterator[int]:
-        """The end that the runner gets; ours is closed afterwards."""
+        """Yield the write end, for the runner. The judge's copy is closed afterwards."""
         yield self._write
         os.close(self._write)
         self._write = -1
 
     def drain(self) -> None:
-        """Read what is available, at most a few pipe-fulls, so that an endless flood cannot block the judge."""
+        """Read what is available, up to 1 MiB, so that endless output cannot block the judge."""
         for _ in range(16):
             try:
                 chunk = os.read(self._read, 1 << 16)
             except BlockingIOError:
                 return
             if not chunk:
-                self.ended = True  # every holder of the write end has closed it
+                self.ended = True  # no process has the write end open any more
                 return
             self._total += len(chunk)
             if self._hushed:
@@ -56,7 +56,10 @@ class PrintedOutput:
             self._tail = (self._tail + chunk)[-_KEPT_BYTES:]
 
     def begin(self, label: str) -> None:
-        """Put a line with this label before what is printed from now on, if anything is; others can be imitated."""
+        """Insert a line with this label before the next printed text, if there is any.
+
+        A submission can print such lines, too, so they prove nothing.
+        """
         self.drain()
         ended = not self._kept or self._tail.endswith(b"\n")
         self._heading = f"{'' if ended else chr(10)}[{label}]\n".encode()

@@ -1,4 +1,4 @@
-"""The sessions of one grading: they start in threads, so that they boot side by side, and end together. Trusted."""
+"""Starts the sessions of one grading in parallel, and ends them together. Trusted."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.verdict import DeviceKind
 
 
 class Sessions:
-    """A runner for the submission and one for each baseline; for replayed calls, a launcher for each of them, too.
+    """A runner for the submission and one for each baseline; for replayed calls, also a launcher for each runner.
 
-    All start when the submission's runner is first asked for, or with `start_all`: the launchers after the runners,
-    which have torch to import. Those that start `ahead` of their job take no memory of the device before `wake`.
+    They start at the first call of `runner` or `start_all`: first the runners, which have to import torch, then the
+    launchers. Sessions that start `ahead` of their job take no device memory before `wake`.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class Sessions:
         self._runners: list[Future[Session]] = []
         self._launchers: list[Future[Session]] = []
 
-    def are_as(self, other: Sessions) -> bool:
-        """Whether these, which started ahead, are what the others would be: as many, of the same image and limits."""
-        return self._kind == other._kind and self._image == other._provider.image_digest()
+    def matches(self, other: Sessions) -> bool:
+        """Whether these sessions, which started ahead, have the configuration and the image of the others."""
+        return self._configuration == other._configuration and self._image == other._provider.image_digest()
 
     @property
-    def _kind(self) -> tuple[object, ...]:
+    def _configuration(self) -> tuple[object, ...]:
         return self._provider.name, self._device, self._limits, self._baselines, self._replayed
 
     def start_all(self) -> None:
-        """Begin to start them; does nothing if they have been."""
+        """Begin to start the sessions. Idempotent."""
         if self._runner is None:
             self._runner = self._start("runner")
             self._runners = [self._start("runner") for _ in range(self._baselines)]
@@ -54,14 +54,14 @@ class Sessions:
             self._launchers = [self._start("launcher", after=runners) for _ in self._replayed * runners]
 
     def wake(self) -> None:
-        """Let those that started ahead take the device, side by side: their job is here."""
+        """Let sessions that started ahead take the device, since their job has arrived."""
         assert self._runner is not None
-        self._runner = self._pool.submit(_up, self._runner)
-        self._runners = [self._pool.submit(_up, runner) for runner in self._runners]
-        self._launchers = [self._pool.submit(_up, launcher) for launcher in self._launchers]
+        self._runner = self._pool.submit(_handshaken, self._runner)
+        self._runners = [self._pool.submit(_handshaken, runner) for runner in self._runners]
+        self._launchers = [self._pool.submit(_handshaken, launcher) for launcher in self._launchers]
 
     def runner(self) -> Session:
-        """The submission's runner, as soon as it is launched; the others are still starting then.
+        """The submission's runner, as soon as it is launched. The others may still be starting.
 
         Raises:
             SandboxError: it did not start.
@@ -71,7 +71,7 @@ class Sessions:
         return self._runner.result()
 
     def others(self) -> tuple[list[Session], list[Session]]:
-        """The baselines' runners; and the launchers, the submission's first. Waits until they are launched.
+        """The runners of the baselines, and the launchers, the submission's first. Waits until they are launched.
 
         Raises:
             SandboxError: one did not start.
@@ -79,7 +79,7 @@ class Sessions:
         return [runner.result() for runner in self._runners], [launcher.result() for launcher in self._launchers]
 
     def wait(self) -> None:
-        """Wait until all that has been started is up.
+        """Wait until all sessions are up.
 
         Raises:
             SandboxError: one did not start.
@@ -88,11 +88,11 @@ class Sessions:
             session.handshake()
 
     def close(self) -> None:
-        """End every sandbox, side by side. Idempotent."""
+        """End all sandboxes in parallel. Idempotent."""
         self._pool.shutdown()
-        started = [begun for begun in (self._runner, *self._runners, *self._launchers) if begun is not None]
-        up = [begun.result() for begun in started if begun.exception() is None]
-        with ThreadPoolExecutor(max(1, len(up))) as pool:  # its own: another thread may be closing, too
+        started = [session for session in (self._runner, *self._runners, *self._launchers) if session is not None]
+        up = [session.result() for session in started if session.exception() is None]
+        with ThreadPoolExecutor(max(1, len(up))) as pool:  # a local one, since another thread may be closing, too
             for _ in pool.map(Session.close, up):
                 pass
 
@@ -105,8 +105,8 @@ class Sessions:
         return Session.start(self._provider, self._device, self._limits, records=records, role=role, ahead=self._ahead)
 
 
-def _up(begun: Future[Session]) -> Session:
-    session = begun.result()
+def _handshaken(started: Future[Session]) -> Session:
+    session = started.result()
     try:
         session.handshake()
     except BaseException:

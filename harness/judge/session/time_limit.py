@@ -1,6 +1,6 @@
-"""How long to wait for a runner, over one command or several that share one of the problem's limits.
+"""Limits how long the judge waits for a runner, over one or several commands that share a limit of the problem.
 
-`Session` subtracts its waiting from the limit; the judge's own work between commands does not count. Trusted.
+`Session` subtracts the time that it waits. The judge's own work between commands does not count. Trusted.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ class TimeLimit:
     """`seconds` of waiting; `left_s` is what remains, never below zero."""
 
     def __init__(self, seconds: float, note: str = "") -> None:
-        """`note`: what to tell after the message that it has passed."""
+        """`note`: text to append to the message when the limit has passed."""
         self.seconds = self.left_s = seconds
         self.note = note
 
     @property
     def left_ms(self) -> int:
-        """What remains, for a runner that may say that it will not be done by then."""
+        """What remains in ms, so that a runner can report early that it will not finish in time."""
         return int(self.left_s * 1000)
 
     @contextlib.contextmanager

@@ -1,9 +1,9 @@
-"""How long a submission takes: by replayed calls if a launcher can make them, else by plain calls. Trusted."""
+"""Times a submission: by replayed calls if a launcher can make them, otherwise by plain calls. Trusted."""
 
 
 class NotReplayed(Exception):
-    """A launcher cannot make the calls of this submission, through no fault of its own; plain calls time it."""
+    """A launcher cannot replay the calls of this submission, which is not an error; plain calls time it instead."""
 
 
 class NoMemoryToReplay(NotReplayed):
-    """The device had too little free memory: other gradings may have it now."""
+    """The device has too little free memory, which other gradings may be using."""

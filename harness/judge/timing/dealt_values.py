@@ -1,7 +1,7 @@
-"""Which of the problem's other values a benchmark is tried on next, and what is said if its calls are wrong there.
+"""Tries benchmarks on the values of the problem's tests, and reports calls that are wrong there. Trusted.
 
-A benchmark is timed on its usual values. Besides, untimed calls of it get the values that the tests hold: large ones,
-masks, ties. Which, and at which moment, is drawn, so that no call can know that it is not timed. Trusted.
+A benchmark is timed on its usual values. Between the timed calls it gets untimed calls with the values of tests: large
+numbers, masks, ties. The values and the moments are random, so that no call can know that it is not timed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from harness.problem import ResolvedCase
 from harness.verdict import Outcome, OutputCheck
 
 _FAR = 16
-"""Times the budget. In one of 2,000 small tensors of Adam, whose sum cancelled, an honest kernel had 3.7 times."""
+"""Multiples of the error budget. In one of 2,000 small tensors of Adam, with cancellation, an honest kernel had 3.7."""
 
 
 class DealtValues:
-    """Deals the values of tests to the benchmarks of one grading: those first that fewer benchmarks have had."""
+    """Deals the values of tests to the benchmarks of one grading, starting with those that were dealt the least."""
 
     def __init__(self) -> None:
         self._times: Counter[str] = Counter()
 
     def of(self, case: GradedCase) -> Callable[[int], list[ResolvedCase]]:
-        """A function that deals up to so many values to a benchmark, each once; fewer when no more are left."""
+        """A function that deals up to `most` values to a benchmark. It deals each only once, so it may return fewer."""
         left = list(case.other_values)
 
         def deal(most: int) -> list[ResolvedCase]:
@@ -44,7 +44,7 @@ class DealtValues:
 
 
 def fault_with_values(values: Sequence[ResolvedCase], outcome: Outcome, message: str) -> SubmissionFault:
-    """The fault of calls that held them; where one is of a hidden test, only its kind is named."""
+    """The fault of calls that had these values. If one belongs to a hidden test, the message names only the outcome."""
     if len(values) > 1:
         whose = "the problem's tests"
     else:
@@ -54,18 +54,18 @@ def fault_with_values(values: Sequence[ResolvedCase], outcome: Outcome, message:
 
 
 def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
-    """Check the calls of a batch of other values, of which a snapshot was taken.
+    """Check the calls of a batch with the values of tests, after its snapshot was taken.
 
-    A test's values were chosen for its own sizes. At those of a benchmark a sum may cancel, or the reference be so far
-    off itself that no error tells right from wrong. So only what is far beyond the budget is held against a submission:
-    its precision is judged by the timed calls, and by the tests.
+    The values of a test were chosen for its own sizes. At the sizes of a benchmark a sum may cancel, or the reference
+    itself may be so inaccurate that its error says nothing. So only errors far beyond the budget count as wrong here;
+    the timed calls and the tests judge the precision.
 
     Raises:
         SubmissionFault: an output is wrong.
     """
     if not first_wrong(batch, truth, calls):
         return
-    # Those of visible tests first, whose messages say more.
+    # Visible tests first, since their messages say more.
     for k in sorted(calls, key=lambda k: bool((of := batch.values_of(k)) and of.hidden)):
         values = batch.values_of(k)
         checks = check_batch(batch, truth, [k], measures=False)
@@ -75,7 +75,7 @@ def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
 
 
 def _is_wrong(check: OutputCheck, truth: Truth) -> bool:
-    """Whether an output is far off by a metric in which the reference itself is right."""
+    """Whether an output is far off by a metric by which the reference itself is accurate."""
     by_budget = truth.case.tolerance.rtol is None and not truth.reference.compares
     budgets = [budget for budget in (check.max_error, check.rms_error) if budget is not None]
     if check.correct or not (by_budget and budgets):

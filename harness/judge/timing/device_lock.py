@@ -1,17 +1,16 @@
-"""One timed grading at a time on a GPU, and one on a machine's CPU. Trusted.
+"""Locks that let one grading at a time be timed on a GPU, and one on a machine's CPU. Trusted.
 
-Two gradings on one device slow each other by a random amount, and on a GPU each would take the other's memory for the
-submission's. So the second one waits, across processes: people who train models grade from many at once. Replayed calls
-are timed last: the earlier parts of such a grading share the GPU, and wait while anything is timed. On a CPU a grading
-takes its turn for its timing alone, and waits for no other before: a syntax error is reported at once. The lock is
-released with the process that holds it, so a killed judge blocks no other. Judges see each other's locks if they share
-`/tmp`: those in separate containers do not, and a CPU that they share is a doubt (`neighbours`).
+Two gradings on one device slow each other by a random amount, and on a GPU each would count the other's memory as its
+submission's. So the second one waits. The locks work across processes, since people who train models grade from many
+processes. Replayed calls are timed last: the earlier stages of such a grading share the GPU, and wait while anything is
+timed. On a CPU a grading waits only before its timing, so that a syntax error is reported at once. The kernel releases
+the lock of a killed judge. Judges see each other's locks if they share `/tmp`; judges in separate containers do not,
+and then other load on the CPU becomes a doubt (`neighbours`).
 
-Those that are to be alone are served in the order in which they come, and all of them go before any that would share,
-which then begin together. In the order of their coming one that shares would get in between two that time, and each of
-these would wait for its tests. So there are three locks. Whoever is to be alone shares the *gate* from when it comes
-until it is done, and waits in the *queue* for the device. Whoever would share the device needs the whole gate for a
-moment.
+Exclusive holders are served in the order of their arrival, and before all shared holders, which then begin together. In
+plain order of arrival a shared holder would get in between two exclusive ones, and the second would wait for its tests.
+So there are three locks. An exclusive holder shares the *gate* from its arrival until it is done, and waits in the
+*queue* for the device. A shared holder must hold the gate exclusively for a moment.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ _GATE, _QUEUE, _LOCK = "kernelmark-{}-gate.lock", "kernelmark-{}-queue.lock", "k
 
 @contextlib.contextmanager
 def lock_alone(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold CUDA device 0, or the whole CPU, exclusively; `waiting` is called once if another grading has it."""
+    """Hold CUDA device 0, or the whole CPU, exclusively; `waiting` is called once if this has to wait."""
     with _locked(device, fcntl.LOCK_EX, waiting):
         yield
 
 
 @contextlib.contextmanager
 def lock_shared(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
-    """Share the device with others that do not time anything on it; waits while another grading does."""
+    """Share the device with gradings that do not time anything; waits while another grading is timed."""
     with _locked(device, fcntl.LOCK_SH, waiting):
         yield
 
 
 @contextlib.contextmanager
 def lock_at_once(device: DeviceKind) -> Iterator[bool]:
-    """Hold the device as `lock_alone` does if no other grading has it or waits for it; yields whether it is held."""
+    """Hold the device like `lock_alone`, but without waiting; yields whether it is held."""
 
     def waiting() -> None:
         raise _Busy
@@ -60,13 +59,11 @@ def lock_at_once(device: DeviceKind) -> Iterator[bool]:
 
 
 def waiting_before(device: DeviceKind) -> int:
-    """How many gradings of other processes wait for the device, and go before one that has to wait from now on; 0 where
-    the system does not list its locks.
-    """
+    """How many gradings of other processes are in the queue for the device; 0 if the system does not list its locks."""
     with contextlib.suppress(OSError):
         file = (_DIRECTORY / _QUEUE.format(DEVICES[device].lock_name())).stat().st_ino
         entries = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        # 7: -> FLOCK  ADVISORY  WRITE 31373 fe:00:3032134 0 EOF, where the arrow is of one that waits.
+        # A line of a process that waits: 7: -> FLOCK  ADVISORY  WRITE 31373 fe:00:3032134 0 EOF
         queued = [words[-4] for words in entries if "FLOCK" in words and words[-3].endswith(f":{file}")]
         return 0 if str(os.getpid()) in queued else len(queued)
     return 0
@@ -79,7 +76,7 @@ class _Busy(Exception):
 @contextlib.contextmanager
 def _locked(device: DeviceKind, how: int, waiting: Callable[[], None]) -> Iterator[None]:
     which = DEVICES[device].lock_name()
-    # Each use opens the files anew: then threads of one process wait for each other as processes do.
+    # The files are opened for each use, so that threads of one process wait for each other as processes do.
     gate, queue, lock = (_open(_DIRECTORY / name.format(which)) for name in (_GATE, _QUEUE, _LOCK))
     try:
         if how == fcntl.LOCK_EX:
@@ -111,9 +108,9 @@ def _lock(lock: int, how: int, waiting: Callable[[], None]) -> Callable[[], None
 
 
 def _open(path: Path) -> int:
-    """The lock file, which any user may lock and none needs to write."""
+    """Open a lock file, which any user may lock and no user needs to write."""
     with contextlib.suppress(FileExistsError):
         made = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o444)
-        os.fchmod(made, 0o444)  # whatever the umask of its creator
+        os.fchmod(made, 0o444)  # independent of the umask
         os.close(made)
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

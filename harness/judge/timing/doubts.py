@@ -1,6 +1,6 @@
-"""Reasons to trust a time less, for either way of timing. Pure, trusted.
+"""Finds reasons to trust a time less, for both ways of timing. Pure, trusted.
 
-A doubt is recorded, and shown next to the number. It removes no sample and changes no outcome.
+A doubt is recorded and shown next to the time. It removes no sample and changes no outcome.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from harness import stats
 from harness.verdict import Doubt, DoubtCode, Telemetry
 
 _BUSY = 0.1  # of the available CPU time
-_BUSY_NS = 100_000_000  # less may be the kernel's rounding
+_BUSY_NS = 100_000_000  # less may be a rounding error of the kernel
 
 
 def busy_machine(others: tuple[float, int] | None) -> tuple[Doubt, ...]:
-    """The doubt if others used the CPU while a case was timed: their share of its time, and the amount in ns."""
+    """The doubt if other programs used the CPU while a case was timed.
+
+    `others`: their share of the available CPU time, and the amount in ns; None if unknown.
+    """
     if others is None or others[0] < _BUSY or others[1] < _BUSY_NS:
         return ()
     text = f"other programs used {100 * others[0]:.0f} % of the CPU time while this was timed"

@@ -1,4 +1,4 @@
-"""What the two ways of timing share: the cases, and the points of a grading at which each is called."""
+"""The interface between a grading and its way of timing: `Timing`, and the cases to time. Trusted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Builds, Handover, Session, SubmissionFault
+from harness.judge.session import BuildRequest, Builds, Session, SubmissionFault
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage
@@ -18,7 +18,7 @@ from harness.wire import replies
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """The cases to time, and what timing them needs."""
+    """The cases to time, and what is needed to time them."""
 
     problem: Problem
     device: DeviceKind
@@ -26,21 +26,21 @@ class Benchmarks:
     builds: Builds
     on_stage: Callable[[Stage, int, int, str], None]
     on_recorded: Callable[[Session], None]
-    """Called when all cases are recorded: nothing more is asked of the session for timing."""
+    """Called when all cases are recorded, and timing no longer needs the session."""
 
     def enter(self, stage: Stage, done: int, label: str) -> None:
         """Report that case `done` is about to begin in a stage."""
         self.on_stage(stage, done, len(self.cases), label)
 
-    def hand_over(self, session: Session, baseline: Submission) -> replies.Built:
+    def build(self, session: Session, baseline: Submission) -> replies.Built:
         """Let a session's runner build a baseline.
 
         Raises:
-            SubmissionFault: it cannot be built.
+            SubmissionFault: the baseline cannot be built.
         """
         problem, cases = self.problem.of_baseline(baseline.stem), [case.of_baseline(baseline) for case in self.cases]
-        handover = Handover.of(problem, baseline, [case.resolved for case in cases], self.device)
-        return session.hand_over(self.builds.added(handover), self.problem.limits.build_s)
+        request = BuildRequest.of(problem, baseline, [case.resolved for case in cases], self.device)
+        return session.build(self.builds.with_objects(request), self.problem.limits.build_s)
 
     @contextlib.contextmanager
     def of(self, case: GradedCase) -> Iterator[None]:
@@ -51,8 +51,8 @@ class Benchmarks:
             raise SubmissionFault(fault.outcome, f"benchmark {case.name}: {fault.message}", fault.traceback) from None
 
 
-class Faulty(Protocol):
-    """What a verdict needs of a failed baseline."""
+class TimedBaseline(Protocol):
+    """A baseline in either way of timing; `fault` says why it failed."""
 
     name: str
     submission: Submission
@@ -60,15 +60,20 @@ class Faulty(Protocol):
 
 
 class Timing(Protocol):
-    """A way of timing. `timed` grows as cases are done, so that a later fault loses none of them."""
+    """A way of timing.
+
+    `timed` is extended after each case, so that a later fault loses no result. The methods are called in the order in
+    which they are listed; the last two return ns: the first, how long the device was waited for, the second, how long
+    the timing took.
+    """
 
     kind: Kind
     timed: list[BenchmarkResult]
 
     @property
-    def baselines(self) -> Sequence[Faulty]: ...
+    def baselines(self) -> Sequence[TimedBaseline]: ...
     @property
     def doubts(self) -> tuple[Doubt, ...]: ...
-    def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None: ...
-    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> int: ...
-    def after_the_runner(self, benchmarks: Benchmarks) -> int: ...
+    def measure_before_build(self, session: Session, benchmarks: Benchmarks) -> None: ...
+    def time_with_runner(self, session: Session, benchmarks: Benchmarks) -> int: ...
+    def time_without_runner(self, benchmarks: Benchmarks) -> int: ...

@@ -1,8 +1,9 @@
-"""How much of the CPU others used while something was timed on it: the kernel's count, less what a grading used itself.
+"""Measures how much CPU time other programs used during a benchmark: the kernel's total minus the grading's own.
+Trusted.
 
-The grading reads it before and after each benchmark case; `doubts` draws the conclusion. Trusted: the kernel does the
-counting, so a submission cannot influence it. In a container `/proc/stat` covers the whole machine, as it should. The
-resolution is 10 ms; work of other threads of the judge's process counts as the judge's.
+The grading reads it before and after each benchmark case, and `doubts` draws the conclusion. The kernel counts, so a
+submission cannot influence the result. In a container `/proc/stat` covers the whole machine, as it should. The
+resolution is 10 ms. Work of other threads of the judge's process counts as the judge's.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class CpuReading(NamedTuple):
-    """CPU time up to one moment: of the machine, on the CPUs that the judge may use, and of the grading itself."""
+    """CPU times up to one moment: of all programs on the judge's CPUs, and of the grading's own processes."""
 
     wall_ns: int
     busy_ns: int
@@ -29,14 +30,17 @@ class CpuReading(NamedTuple):
 
 
 class Neighbours:
-    """Reads the CPU time of one grading: the judge's, and that of each of its sandboxes (`Sandbox.cpu_ns`)."""
+    """Measures the CPU time that programs outside one grading use.
+
+    The grading's own time is the judge's plus that of each of its sandboxes (`Sandbox.cpu_ns`).
+    """
 
     def __init__(self, device: DeviceKind, sandboxes: Sequence[Callable[[], int | None]]) -> None:
         self._cpus = os.sched_getaffinity(0)
         self._sandboxes = sandboxes if DEVICES[device].on_host else None
 
     def read(self) -> CpuReading | None:
-        """None on a GPU, or if the kernel or a sandbox does not report it."""
+        """Read the CPU times; None on a GPU, or if the kernel or a sandbox does not report them."""
         if self._sandboxes is None:
             return None
         try:
@@ -49,21 +53,21 @@ class Neighbours:
         return CpuReading(time.perf_counter_ns(), busy_ns, own_ns) if len(known) == len(sandboxes) else None
 
     def since(self, before: CpuReading | None) -> tuple[float, int] | None:
-        """What others have used since then: their share of the available CPU time, and the amount in ns."""
+        """What other programs used since a reading: their share of the available CPU time, and the amount in ns."""
         after = self.read()
         if before is None or after is None or after.wall_ns <= before.wall_ns:
             return None
-        # A sandbox that has ended since then counts with its last reading.
+        # A sandbox that has ended in between counts with its last reading.
         own_ns = sum(max(0, now - then) for now, then in zip(after.own_ns, before.own_ns, strict=True))
         others_ns = max(0, after.busy_ns - before.busy_ns - own_ns)
         return others_ns / ((after.wall_ns - before.wall_ns) * len(self._cpus)), others_ns
 
 
 def busy(stat: str, cpus: set[int]) -> int:
-    """The time in ns that CPUs were not idle, or were taken by the host of a virtual machine, from `/proc/stat`.
+    """The time in ns for which these CPUs were busy, or taken by the host of a virtual machine, from `/proc/stat`.
 
     Raises:
-        ValueError: it does not list them all.
+        ValueError: not all of these CPUs are listed.
     """
     ticks, seen = 0, 0
     for line in stat.splitlines():
@@ -73,5 +77,5 @@ def busy(stat: str, cpus: set[int]) -> int:
             ticks += user + nice + system + irq + softirq + steal
             seen += 1
     if seen < len(cpus):
-        raise ValueError("/proc/stat does not tell of each CPU")
+        raise ValueError("/proc/stat does not list every CPU")
     return ticks * _TICK_NS

@@ -1,4 +1,4 @@
-"""Combines the cases of a grading. Pure, trusted."""
+"""Combines the results of all benchmark cases: the score and the speedups. Pure, trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.verdict import Timing as Kind
 
 
 def score(timed: Sequence[BenchmarkResult]) -> Interval:
-    """The geometric mean over the benchmark cases, so that none counts more for being slow, but for its weight."""
+    """The weighted geometric mean over the benchmark cases, by which a slow case counts no more than a fast one."""
     estimates = [
         stats.Estimate(max(b.score.median_ns, 1), max(b.score.low_ns, 1), max(b.score.high_ns, 1), b.score.confidence)
         for b in timed
@@ -29,12 +29,12 @@ def score(timed: Sequence[BenchmarkResult]) -> Interval:
 
 
 def weights(timed: Sequence[BenchmarkResult]) -> list[float]:
-    """How much each case counts."""
+    """The weight of each case."""
     return [case.weight or 1.0 for case in timed]
 
 
 def speedups(timing: Timing) -> Iterator[Speedup]:
-    """Over all cases: their geometric mean, for every baseline that ran in all of them."""
+    """The geometric mean of the speedups over all cases, for every baseline that ran in all of them."""
     for baseline in timing.baselines:
         ratios_by_case = [p.speedup for b in timing.timed for p in b.baselines if p.name == baseline.name]
         if len(ratios_by_case) == len(timing.timed):
@@ -45,7 +45,7 @@ def speedups(timing: Timing) -> Iterator[Speedup]:
 
 @dataclass(frozen=True)
 class KnownTimes:
-    """What the benchmark cases of a baseline took in an earlier grading on this device."""
+    """The times of a baseline's benchmark cases in an earlier grading on this device."""
 
     baseline: str
     sha256: str
@@ -61,31 +61,31 @@ class KnownTimes:
 
 
 def known_speedups(verdict: Verdict, known: Sequence[KnownTimes]) -> Iterator[Speedup]:
-    """The speedups of an accepted verdict over each baseline whose times are known in all its cases, if they were
-    measured in the same way.
+    """The speedups of an accepted verdict over baselines whose times in all of its cases are known, and were measured
+    in the same way.
 
     The calls did not alternate, so the interval is as wide as both intervals allow.
     """
     for baseline in known:
         pairs = [(baseline.cases[b.name], b.score) for b in verdict.benchmarks if b.name in baseline.cases]
         if verdict.score and baseline.timing == verdict.timing and len(pairs) == len(verdict.benchmarks):
-            combined = stats.combine([_quotient(its, own) for its, own in pairs], weights(verdict.benchmarks))
+            combined = stats.combine([_quotient(*pair) for pair in pairs], weights(verdict.benchmarks))
             yield Speedup(baseline=baseline.baseline, sha256=baseline.sha256, ratio=ratio(combined), known=True)
 
 
-def _quotient(its: Interval, own: Interval) -> stats.Estimate:
+def _quotient(baseline: Interval, own: Interval) -> stats.Estimate:
     least = max(own.low_ns, 1)
-    confidence = its.confidence * own.confidence
+    confidence = baseline.confidence * own.confidence
     return stats.Estimate(
-        max(its.median_ns, 1) / max(own.median_ns, least),
-        max(its.low_ns, 1) / max(own.high_ns, least),
-        max(its.high_ns, 1) / least,
+        max(baseline.median_ns, 1) / max(own.median_ns, least),
+        max(baseline.low_ns, 1) / max(own.high_ns, least),
+        max(baseline.high_ns, 1) / least,
         confidence,
     )
 
 
 def failed_baselines(timing: Timing, *, accepted: bool) -> Iterator[Doubt]:
-    """Which baselines there is no speedup over, and why: of an accepted verdict each that `speedups` leaves out."""
+    """The doubts about baselines that failed, and in an accepted verdict about all that `speedups` leaves out."""
     every = {baseline.name for baseline in timing.baselines}
     compared = {speedup.baseline for speedup in speedups(timing)} if accepted else every
     for baseline in timing.baselines:

@@ -1,4 +1,4 @@
-"""How precisely a time is known, by the interval of its median. Pure, trusted."""
+"""Says how precisely a time is known, by the confidence interval of its median. Pure, trusted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from harness import stats
 from harness.verdict import Interval, Ratio
 
 CONFIDENCE = 0.95
-# Two sandboxes with one kernel may differ by this much in all of a grading (docs/timing.md, "Intervals and score").
+# Two sandboxes with the same kernel may differ by this much throughout a grading (docs/timing.md, "Intervals and
+# score").
 RESOLUTION = 0.002
-UNSTABLE = 0.02  # of the median: if half the interval's width exceeds this, the time is not known well
+UNSTABLE = 0.02  # a share of the median: with a larger half-width the time counts as unstable
 
 
 def half_width(estimate: stats.Estimate) -> float:
@@ -19,11 +20,11 @@ def half_width(estimate: stats.Estimate) -> float:
 
 
 def interval(estimate: stats.Estimate) -> Interval:
-    """An estimate as the verdict stores it."""
+    """Convert an estimate of a time in ns to the verdict's form."""
     low, middle, high = (round(v) for v in (estimate.low, estimate.median, estimate.high))
     return Interval(median_ns=middle, low_ns=low, high_ns=high, confidence=estimate.confidence)
 
 
 def ratio(estimate: stats.Estimate) -> Ratio:
-    """An estimate as the verdict stores it."""
+    """Convert an estimate of a ratio to the verdict's form."""
     return Ratio(median=estimate.median, low=estimate.low, high=estimate.high, confidence=estimate.confidence)

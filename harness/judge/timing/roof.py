@@ -1,4 +1,4 @@
-"""The roofline of a case: its share is shown, and a time that beats it is rejected. Trusted."""
+"""Compares the time of a case with the device's peak rates, and rejects a time that is impossible. Trusted."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from harness.verdict.roofline import Calibration, Demand, choose, impossible, ro
 
 
 class Roof(NamedTuple):
-    """A calibration that gives the share; only one of this same device may also reject a time."""
+    """A calibration. It may reject times (`binding`) only if it was measured on this very device."""
 
     calibration: Calibration
     binding: bool
 
     @classmethod
     def of(cls, calibrations: Sequence[Calibration], device: DeviceKind) -> Self | None:
-        """The one for the judge's device, if there is any."""
+        """The calibration that fits the judge's device best, if there is any."""
         facts = DEVICES[device].facts()
         calibration = choose(calibrations, facts.device_name, facts.device_uuid_sha256)
         return cls(calibration, binding=calibration.is_of(facts.device_uuid_sha256)) if calibration else None
 
     def share(self, case: ResolvedCase, calls: int, time_ns: float) -> Roofline | None:
-        """How much of the device's peak a call of `time_ns` reaches, in a batch of that many calls.
+        """The share of the device's peak rates that a call of `time_ns` reaches, in a batch of `calls` calls.
 
-        None where it reads inputs in the host's memory, whose bandwidth no calibration measures.
+        None if the call reads inputs in the host's memory, whose bandwidth no calibration measures.
 
         Raises:
-            SubmissionFault: it is more than the device can do.
+            SubmissionFault: the time is shorter than the device allows.
         """
         if any(tensor.memory == "host" for tensor in case.tensors):
             return None
@@ -42,7 +42,7 @@ class Roof(NamedTuple):
 
 
 def demand_of(case: ResolvedCase) -> Demand:
-    """The least that a call of the case must move and compute."""
+    """The least number of bytes that a call of the case must move, and of operations that it must compute."""
     inputs = [tensor for tensor in case.tensors if tensor.role != "output"]
     dtype = (inputs or case.tensors)[0].dtype
     return Demand(nbytes=case.minimum_bytes or 0, flops=case.minimum_flops or 0, dtype=dtype)

@@ -1,1 +1,1 @@
-"""Timing in a launcher: recorded calls, made one at a time, without the submission's host code. Trusted."""
+"""Times recorded calls, which a launcher replays one at a time, without the submission's host code. Trusted."""

@@ -1,8 +1,9 @@
-"""The replay stage of one benchmark case: how many calls its launcher makes, and the resulting score. Trusted.
+"""Measures one benchmark case by replayed calls, and computes its score. Trusted.
 
-Blocks of calls alternate with the baselines' (ABBA), as rounds of plain calls do, until the intervals of the time and
-of the speedups are narrow, or the budget ends. A block's time is the mean of its two calls, the score the pseudomedian
-of the blocks. Every call has its own inputs, and every output of the submission is checked.
+As in rounds of plain calls, calls of the submission alternate with those of the baselines (ABBA) until the intervals of
+the time and of the speedups are narrow, or the budget ends. The time of a block is the mean of the submission's two
+calls, and the score is the pseudomedian of the blocks. Every call has its own inputs, and every output of the
+submission is checked.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.dealt_values import fault_with_values
 from harness.judge.timing.doubts import doubts_of_series
-from harness.judge.timing.interface import Faulty
-from harness.judge.timing.plan import Plan
+from harness.judge.timing.interface import TimedBaseline
+from harness.judge.timing.plan import TimingPlan
 from harness.judge.timing.precision import CONFIDENCE, RESOLUTION, UNSTABLE, half_width, interval, ratio
 from harness.judge.timing.replayed.clocks import Clocks
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
@@ -33,9 +34,10 @@ from harness.verdict import Doubt, DoubtCode, PairedBaseline, ReplayedBenchmark,
 from harness.wire import replies
 
 _WARM_UPS = 3
-_BLOCKS_A_PLACE = 5  # so that the first look has seen two places
+_BLOCKS_A_PLACE = 5  # so that the calls before the first look use two places in memory
 _VALUES_AT_ONCE = 4
-_VALUES_NS = 200_000_000  # that other values may take anyway; else a quarter of what checking the timed calls takes
+# The time that trying other values may take at least; more if that is a quarter of the time for checking timed calls.
+_VALUES_NS = 200_000_000
 
 
 def block_times(calls_ns: Sequence[float]) -> list[float]:
@@ -44,12 +46,12 @@ def block_times(calls_ns: Sequence[float]) -> list[float]:
 
 
 class Player:
-    """One launcher with a case loaded, and the calls that it has made."""
+    """A launcher that has loaded the recording of a case, and the calls that it has made."""
 
     def __init__(
         self, launcher: LauncherSession, recorded: RecordedCall, case: GradedCase, scratch: Arena | None
     ) -> None:
-        """`scratch`: from `scratch_for`."""
+        """Load the recording; `scratch` is from `scratch_for`."""
         self._launcher, self._limit = launcher, case.time_limit()
         self.recording = recorded.packed.recording
         self.apart = launcher.load(recorded, case, scratch, self._limit)
@@ -57,7 +59,7 @@ class Player:
         self.made: list[replies.Replayed] = []
 
     def warm_up(self, fresh: FreshInputs, *, checked: bool = True) -> None:
-        """Calls that do not count; they are checked like the others, unless nothing decides about them."""
+        """Make calls that are not timed; `checked`: check their outputs."""
         for _ in range(_WARM_UPS):
             fresh.next()
             self.settle(fresh)
@@ -66,15 +68,15 @@ class Player:
         fresh.check()
 
     def settle(self, fresh: FreshInputs) -> None:
-        """A call that does not count, on what is in the arenas: the first call in newly mapped memory is slower."""
+        """Make one untimed call on the content of the arenas: the first call in newly mapped memory is slower."""
         self._launcher.play(fresh, self._limit)
 
     def play(self, fresh: FreshInputs) -> None:
-        """One more call, on what is in the arenas."""
+        """Make one timed call on the content of the arenas."""
         self.made.append(self._launcher.play(fresh, self._limit))
 
     def unload(self) -> None:
-        """Make no more calls, and let go of their memory."""
+        """Release the memory of the calls. No more calls can be made."""
         self._launcher.unload(self._limit)
 
     @property
@@ -83,7 +85,7 @@ class Player:
 
     @property
     def calls(self) -> ReplayedCalls:
-        """The calls as the verdict stores them."""
+        """The timed calls in the verdict's form."""
         return ReplayedCalls(
             device_ns=tuple(call.device_ns for call in self.made),
             event_ns=tuple(call.event_ns for call in self.made),
@@ -92,20 +94,21 @@ class Player:
 
 
 class PairedReplays:
-    """A baseline in one case. If it fails, the submission has no speedup over it, and nothing else changes.
+    """The replayed calls of a baseline in one case.
 
-    It gets the submission's inputs, or inputs of its `own` if it computes something else.
+    If the baseline fails, the submission has no speedup over it, and nothing else changes. The baseline gets the
+    submission's inputs, or inputs of its `own` if it computes something else.
     """
 
-    def __init__(self, baseline: Faulty, player: Player, own: FreshInputs | None = None) -> None:
+    def __init__(self, baseline: TimedBaseline, player: Player, own: FreshInputs | None = None) -> None:
         self._baseline, self._player, self._own = baseline, player, own
 
     def settle(self, fresh: FreshInputs) -> None:
-        """A call of the baseline that does not count, as `Player.settle`."""
+        """Make one untimed call, as `Player.settle`."""
         self._make(self._player.settle, fresh)
 
     def play(self, fresh: FreshInputs) -> None:
-        """One more call. The organizers' kernel was checked while it warmed up."""
+        """Make one timed call. Its outputs are not checked: those of the warm-up calls were."""
         self._make(self._player.play, fresh)
 
     def _make(self, call: Callable[[FreshInputs], None], fresh: FreshInputs) -> None:
@@ -120,12 +123,12 @@ class PairedReplays:
                 self._baseline.fault = str(fault)
 
     def speedup(self, times_ns: Sequence[float]) -> stats.Estimate | None:
-        """The speedup of a submission whose calls took this long, paired by index with those of the baseline.
+        """The speedup of a submission whose calls took this long, paired by index with the baseline's calls.
 
         None if the baseline failed.
         """
         if len(self._player.made) != len(times_ns):
-            return None  # the baseline failed
+            return None
         baseline_ns, submission_ns = block_times(self._player.clocks.counted_ns), block_times(times_ns)
         if min(*baseline_ns, *submission_ns) <= 0:
             return None
@@ -133,7 +136,7 @@ class PairedReplays:
         return stats.steady_ratio(ratios, CONFIDENCE, RESOLUTION)
 
     def result(self, times_ns: Sequence[float]) -> PairedBaseline | None:
-        """Its part of the verdict; None if it failed half-way."""
+        """The baseline's part of the verdict; None if it failed."""
         estimate = self.speedup(times_ns)
         if estimate is None:
             return None
@@ -156,12 +159,12 @@ class Replaying:
         player: Player,
         baselines: Sequence[PairedReplays],
         fresh: FreshInputs,
-        plan: Plan,
+        plan: TimingPlan,
         sensors: Sensors,
         roof: Roof | None,
         deal: Callable[[int], list[ResolvedCase]],
     ) -> None:
-        """`deal` gives the values of the problem's tests that the case is tried on."""
+        """`deal`: gives values of the problem's tests, on which the case is tried."""
         self._case, self._player, self._baselines, self._deal = case, player, baselines, deal
         self._fresh, self._plan, self._sensors, self._roof = fresh, plan, sensors, roof
         self._telemetry: list[Telemetry | None] = []
@@ -193,13 +196,13 @@ class Replaying:
         return self._result(converged=converged)
 
     def _try_more_values(self) -> None:
-        """All that are left, as long as that takes little time compared with the rest."""
+        """Try the remaining values of tests, as long as that takes little time compared with the rest."""
         allowed_ns = max(_VALUES_NS, self._fresh.checking_ns // 4)
         while not self._plan.values_once and self._tried_ns < allowed_ns and self._try_values(_VALUES_AT_ONCE):
             pass
 
     def _try_values(self, most: int) -> int:
-        """Let the recording make calls on other values, and check them; returns the ns it took, 0 if there are none."""
+        """Make untimed calls on values of tests, and check them; returns the ns that took, 0 if no values are left."""
         dealt = self._deal(min(most, self._fresh.group))
         if not dealt:
             return 0
@@ -222,7 +225,7 @@ class Replaying:
             baseline.settle(self._fresh)
 
     def _block(self) -> None:
-        """The submission, every baseline, and back."""
+        """Make the calls of one block: the submission, every baseline, and in reverse."""
         self._call()
         for baseline in (*self._baselines, *reversed(self._baselines)):
             baseline.play(self._fresh)
@@ -244,7 +247,7 @@ class Replaying:
         player, clocks = self._player, self._player.clocks
         times = clocks.counted_ns
         estimate = stats.estimate_pseudomedian(block_times(times), CONFIDENCE)
-        # Each call finds the cache without its inputs, like the second of two calls in a batch.
+        # The inputs of a call are never in the cache, so it counts like one call of a batch.
         share = self._roof.share(self._case.resolved, 1, estimate.median) if self._roof else None
         return ReplayedBenchmark(
             name=self._case.name,
@@ -270,7 +273,7 @@ class Replaying:
 
 
 def _doubts(times: Sequence[float], clocks: Clocks, read: Sequence[Telemetry | None]) -> tuple[Doubt, ...]:
-    """The doubts about the time; `read` has the sensor readings after each block of calls."""
+    """The doubts about the time; `read` contains the sensor readings after each block."""
     doubts = [(DoubtCode.CLOCKS_DISAGREE, clocks.doubt)] if clocks.doubt else []
     doubts += doubts_of_series(times, {"calls": times}, "block", read)
     return tuple(Doubt(code=code, text=text) for code, text in doubts)

@@ -1,9 +1,10 @@
 """Compares a launcher's three clocks, and decides which time of a call counts. Pure, trusted.
 
-CUPTI's time of a call is the finest, from its first kernel's start to its last one's end. Nothing of the submission
-runs on the launcher's host, but its kernels run in the launcher's context, and might write where CUPTI or an event
-stores its time. So each coarser clock bounds the finer one, less the difference of the clocks for a kernel of our own:
-events bound each call; the host's clock, which may be late in any call, bounds the median.
+CUPTI gives the most accurate time, from the start of the first kernel to the end of the last. No code of the submission
+runs on the launcher's host, but its kernels run in the launcher's context, and might overwrite the time that CUPTI or
+an event stores. So each coarser clock gives a lower bound of the finer time: the coarser time minus the difference that
+the two clocks have for a kernel of our own. Events bound each call. The host's clock may be late in any call, so it
+bounds the median.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from harness import stats
 from harness.wire import replies
 
 _EVENT_SLACK_NS = 1_500
-_NODE_SLACK_NS, _MOST_NODES = 500, 8  # graphs of 3, 5 and 56 nodes had 0.7, 1.6 and 3.0 µs more on an H100
-_SPAN_SLACK_NS = 40_000  # waking up
-# The most that the clocks may differ for a kernel of our own. It is measured while others may use the device.
-# On an H100 it was 2.7 to 3.5 µs and 32 to 45 µs, once 160 µs.
+_NODE_SLACK_NS, _MOST_NODES = 500, 8  # graphs of 3, 5 and 56 nodes took 0.7, 1.6 and 3.0 µs more on an H100
+_SPAN_SLACK_NS = 40_000  # for waking the host up
+# Upper limits of the differences for a kernel of our own, which are measured while others may use the device.
+# On an H100 they were 2.7 to 3.5 µs and 32 to 45 µs, once 160 µs.
 _MOST_EVENT_NS, _MOST_SPAN_NS = 8_000, 100_000
 _RELATIVE = 0.01
 _OFTEN = 0.05  # of the calls
@@ -26,15 +27,15 @@ _OFTEN = 0.05  # of the calls
 
 @dataclass(frozen=True)
 class Clocks:
-    """The times of calls that count, and a doubt if the clocks disagree."""
+    """The times of calls by the clocks, and a doubt if the clocks disagree."""
 
     counted_ns: list[float]
-    """The time of each call."""
+    """The time of each call that counts."""
     doubt: str = ""
 
     @classmethod
     def of(cls, calls: Sequence[replies.Replayed], apart: replies.Loaded, nodes: int) -> Clocks:
-        """Compare the clocks of a case's calls, in which `nodes` nodes of a graph ran."""
+        """Compare the clocks of a case's calls, each of which ran `nodes` nodes of a graph."""
         branching_ns = _NODE_SLACK_NS * min(nodes - 1, _MOST_NODES)
         slack_ns = min(apart.event_extra_ns, _MOST_EVENT_NS) + _EVENT_SLACK_NS + branching_ns
         finest = [float(call.device_ns) for call in calls]

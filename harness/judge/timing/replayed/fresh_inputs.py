@@ -1,12 +1,12 @@
-"""Inputs for a series of replayed calls: made, and their outputs checked, many calls at a time. Trusted.
+"""Makes inputs for a series of replayed calls, and checks the outputs, for many calls at a time. Trusted.
 
-They stay in the judge's own memory until their call. A launcher maps the arenas of one call. Before a call they are
-filled with its inputs and the initial contents of its outputs, and afterwards its outputs are copied out, so that
-inputs or outputs of another call are never there. If arenas are small, several sets of them take turns: the physical
-location of memory on the device changes a time of some microseconds by up to 3 %.
+The inputs stay in the judge's own memory until their call. A launcher maps the arenas of one call. Before a call, the
+judge copies its inputs and the initial contents of its outputs there; afterwards it copies the outputs out, so that the
+arenas never contain the inputs or outputs of another call. If the arenas are small, several sets of them take turns,
+because the physical location of device memory changes a time of some microseconds by up to 3 %.
 
-Where one call's tensors are so large that one call is all that is drawn at a time, they are drawn into the arenas, and
-its outputs are checked there, right after the call: a second copy may not fit into the device's memory.
+If the tensors of a call are so large that the inputs of only one call are drawn at a time, they are drawn into the
+arenas, and the outputs are checked there right after the call: a second copy may not fit into the device's memory.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _SAMPLED_WORDS = 1 << 16
 _MOST_PLACES, _MOST_PLACED_BYTES = 4, 256 << 20
 
 
-class _Private:
-    """Memory of the judge's own that no other process gets, in the form of an arena."""
+class _PrivateMemory:
+    """Memory that no other process gets, with the interface of an arena."""
 
     def __init__(self, nbytes: int, torch_device: str) -> None:
         self.nbytes, self.bytes = nbytes, torch.empty(nbytes, dtype=torch.uint8, device=torch_device)
 
     def descriptor(self) -> int:
-        raise TypeError("private memory is not handed over")
+        raise TypeError("private memory cannot be shared")
 
     def close(self) -> None:
         self.bytes = torch.empty(0, dtype=torch.uint8)
 
 
-class _Drawn(Batch):
-    """Inputs and initial outputs of calls, in private memory; and the outputs after each call.
+class _PrivateBatch(Batch):
+    """The inputs and initial outputs of calls, in private memory, and the outputs after each call.
 
-    Without an inout, the initial outputs are nothing but poison: those after a call take their place.
+    Without an inout, the initial outputs contain only poison, and the outputs after a call overwrite them.
     """
 
     @property
@@ -59,15 +59,15 @@ class _Drawn(Batch):
         return any(slot.tensor.role == "inout" for slot in self._layout.outputs)
 
     def inputs_hold(self) -> bool:
-        """Whether the inputs are still what was drawn: no other process has this memory."""
+        """Whether the inputs are unchanged, which is certain here: no other process has this memory."""
         return True
 
     def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
         strides = self._layout.strides.items()
-        return {place: _Private(self.sets * stride, self._device.torch_device) for place, stride in strides}
+        return {place: _PrivateMemory(self.sets * stride, self._device.torch_device) for place, stride in strides}
 
     def lay(self, k: int, to: Mapping[Place, Arena]) -> None:
-        """Copy call k's memory as it is before the call."""
+        """Copy the inputs and initial outputs of call k into arenas."""
         for place, arena in to.items():
             room = arena.bytes[: self._layout.strides[place]]
             if place == "outputs" and not self._has_inout:
@@ -77,40 +77,43 @@ class _Drawn(Batch):
         self._device.synchronize()
 
     def snapshot(self) -> None:
-        """Make room for the outputs after each call, in which they are as before it."""
+        """Make memory for the outputs after each call; it starts with the initial outputs."""
         if self._has_inout:
             super().snapshot()
         else:
             self._snapshot = self._output_bytes
 
     def keep(self, k: int, outputs: torch.Tensor) -> None:
-        """Copy call k's outputs after the call, before the next call's memory is copied in: both on one stream."""
+        """Copy the outputs of call k after the call.
+
+        The next `lay` runs on the same stream, so it cannot come first.
+        """
         stride = self._layout.output_stride
         self._snapshot[k * stride : (k + 1) * stride].copy_(outputs[:stride])
 
     def _copy(self) -> None:
-        """None is needed: no other process could change what was drawn."""
+        """Not needed: no other process can change the inputs."""
 
-    def _given(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        return self._from(self._memory, chunk)
+    def _stacked_inputs(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        return self._slices(self._memory, chunk)
 
 
-class _InPlace(_Drawn):
-    """Inputs and outputs of one call, in the arenas that a launcher maps: the inputs are read-only for it.
+class _InPlaceBatch(_PrivateBatch):
+    """The inputs and outputs of one call, in the arenas that a launcher maps; the inputs are read-only for it.
 
-    A sample of the inputs is kept besides, and of an inout its initial values.
+    The judge also keeps a sample of the inputs, and the initial values of inouts.
     """
 
     def renew(self, *, filled: bool = True, seed: int | None = None, values: Sequence[ResolvedCase] = ()) -> None:
-        self._first: torch.Tensor | None = None  # released before the next is made
+        self._initial_outputs: torch.Tensor | None = None  # released before new ones are made
         super().renew(filled=filled, seed=seed, values=values)
         if self._has_inout:
-            self._first = self._output_bytes.clone()
+            self._initial_outputs = self._output_bytes.clone()
         self._samples = {place: self._sampled(memory) for place, memory in self._inputs.items()}
 
     @property
     def arenas(self) -> Mapping[Place, Arena]:
-        """The arenas, in the order in which a launcher gets them."""
+        """The arenas, in the order in which a launcher receives them."""
         return self._arenas
 
     @property
@@ -118,14 +121,16 @@ class _InPlace(_Drawn):
         return {place: memory for place, memory in self._memory.items() if place != "outputs"}
 
     def _sampled(self, memory: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Places of random words, and what is there; a share f that changes goes unseen with (1 - f)^65536."""
+        """Places of random words, and their values. If a share f changes, this misses it with probability (1 -
+        f)^65536.
+        """
         generator = self._device.generator(secrets.randbits(63))
         words = memory.view(torch.int64)
         places = torch.randint(len(words), (_SAMPLED_WORDS,), generator=generator, device=memory.device)
         return places, words[places]
 
     def inputs_hold(self) -> bool:
-        """Whether the inputs are still what was drawn, as far as the sample tells."""
+        """Whether the sampled words of the inputs are unchanged."""
         held = ((self._inputs[place].view(torch.int64)[at], seen) for place, (at, seen) in self._samples.items())
         return all(torch.equal(*pair) for pair in held)
 
@@ -133,67 +138,67 @@ class _InPlace(_Drawn):
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
     def lay(self, k: int, to: Mapping[Place, Arena]) -> None:
-        """Put the outputs back as they were before the call; the inputs are there."""
-        if self._first is None:
+        """Restore the initial outputs; the inputs are already there."""
+        if self._initial_outputs is None:
             self._put_poison(self._output_bytes)
         else:
-            self._output_bytes.copy_(self._first)
+            self._output_bytes.copy_(self._initial_outputs)
         self._device.synchronize()
 
     def snapshot(self) -> None:
-        """None is taken: when a launcher has answered, nothing runs that could change the outputs."""
+        """Take no copy: when a launcher has answered, nothing runs that could change the outputs."""
         self._snapshot = self._output_bytes
 
     def keep(self, k: int, outputs: torch.Tensor) -> None:
-        """They stay where they are until they are checked, before the next call."""
+        """Do nothing: the outputs are checked in place before the next call."""
 
-    def _given(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+    def _stacked_inputs(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
         memory = dict(self._memory)
-        if self._first is not None:
-            memory["outputs"] = self._first
-        return self._from(memory, chunk)
+        if self._initial_outputs is not None:
+            memory["outputs"] = self._initial_outputs
+        return self._slices(memory, chunk)
 
 
 class FreshInputs:
-    """A supply of inputs for the calls of one case."""
+    """Supplies inputs for the calls of one case, and checks the outputs."""
 
     def __init__(self, case: GradedCase) -> None:
         layout, device = case.layout, case.device
         self._truth = case.truth
         self.group = max(1, min(_MOST_CALLS, _MOST_BYTES // layout.bytes_per_set))
-        """How many calls' inputs are drawn at a time."""
+        """The number of calls whose inputs are drawn at a time."""
         self.seeds: list[int] = []
         """The seeds of the groups, in order."""
         self._places: list[Mapping[Place, Arena]] = []
-        self._drawn: _Drawn
+        self._drawn: _PrivateBatch
         with contextlib.ExitStack() as made:
             if self.group == 1:
-                self._drawn = in_place = _InPlace(layout, device, 1, filled=False, generate=case.generate)
+                self._drawn = in_place = _InPlaceBatch(layout, device, 1, filled=False, generate=case.generate)
                 self._places.append(in_place.arenas)
             else:
                 for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
                     self._places.append(arenas(layout, device, 1))
                     for place in self._places[-1].values():
                         made.callback(place.close)
-                self._drawn = _Drawn(layout, device, self.group, filled=False, generate=case.generate)
+                self._drawn = _PrivateBatch(layout, device, self.group, filled=False, generate=case.generate)
             made.callback(self._drawn.close_arenas)
             self._made = made.pop_all()
-        self._used = self.group  # so that the first call draws
+        self._used = self.group  # so that the first call draws inputs
         self._at = 0
         self._calls = 0
-        self._has_values = False  # whether the tests' values were drawn last
+        self._has_values = False  # whether the current inputs have the values of tests
         self._kept: list[int] = []
         self.checking_ns = 0
-        """What drawing the inputs and checking the outputs of calls took, as the judge waited for it."""
+        """The time that the judge spent on drawing inputs and checking outputs."""
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The file descriptors of the arenas of the next call, in the order of the layout's `strides`."""
+        """The file descriptors of the arenas of the next call, in the order of `Layout.strides`."""
         return descriptors(self._place)
 
     @property
     def outputs(self) -> torch.Tensor:
-        """The arena of outputs that the next call uses, as bytes."""
+        """The output arena of the next call, as bytes."""
         return self._place["outputs"].bytes
 
     @property
@@ -201,12 +206,12 @@ class FreshInputs:
         return self._places[self._at]
 
     def move(self) -> bool:
-        """Use other arenas from now on; False if there are no others."""
+        """Switch to other arenas; returns False if there are no others."""
         self._at = (self._at + 1) % len(self._places)
         return len(self._places) > 1
 
     def next(self) -> None:
-        """Copy inputs that no call has used into the arenas.
+        """Copy new inputs into the arenas.
 
         Raises:
             SubmissionFault: outputs of an earlier call are wrong.
@@ -226,12 +231,13 @@ class FreshInputs:
         self._used, self._has_values = 0, bool(values)
 
     def with_values(self, values: Sequence[ResolvedCase]) -> Iterator[ResolvedCase]:
-        """Copy inputs with the values of each of these cases into the arenas, at most `group` of them, and yield it;
-        after each, make and `keep` a call. In the end all are checked, and the next call draws new inputs of the usual
-        values.
+        """For each of these cases, at most `group`, copy inputs with its values into the arenas, and yield it.
+
+        The caller makes a call after each, and calls `keep`. At the end all of these calls are checked. The next call
+        after that draws new inputs with the usual values.
 
         Raises:
-            SubmissionFault: outputs of an earlier call, or of these, are wrong.
+            SubmissionFault: outputs of an earlier call, or of one of these, are wrong.
         """
         self.check()
         self._renew(values)
@@ -240,7 +246,7 @@ class FreshInputs:
                 self._used += 1
                 self.again()
                 yield value
-            kept, self._calls = self._kept, self._calls - len(self._kept)  # they are not counted
+            kept, self._calls = self._kept, self._calls - len(self._kept)  # these calls do not count
             if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
                 wrong = values[out_of_bounds.set]
                 raise fault_with_values([wrong], Outcome.RUNTIME_ERROR, out_of_bounds.text)
@@ -254,22 +260,22 @@ class FreshInputs:
         self._drawn.lay(self._used - 1, self._place)
 
     def keep(self) -> None:
-        """Keep the outputs of the last call for the next check; where there is no room for them, that is now.
+        """Keep the outputs of the last call for the next check. If there is no memory for that, check them now.
 
         Raises:
-            SubmissionFault: they are wrong.
+            SubmissionFault: an output is wrong.
         """
         self._drawn.keep(self._used - 1, self.outputs)
         self._kept.append(self._used - 1)
         self._calls += 1
-        if isinstance(self._drawn, _InPlace) and not self._has_values:
+        if isinstance(self._drawn, _InPlaceBatch) and not self._has_values:
             self.check()
 
     def check(self) -> None:
-        """Check all outputs kept since the last check.
+        """Check all outputs that were kept since the last check.
 
         Raises:
-            SubmissionFault: one is wrong.
+            SubmissionFault: an output is wrong.
         """
         kept, self._kept = self._kept, []
         if not kept:
@@ -290,7 +296,7 @@ class FreshInputs:
             raise SubmissionFault(Outcome.REJECTED, f"{where}: changed its inputs, which are read-only")
 
     def discard(self) -> None:
-        """Forget kept outputs that were not checked, and the rest of their group: the next call draws new inputs."""
+        """Discard the kept outputs, and the rest of their group of inputs: the next call draws new inputs."""
         self._kept, self._used = [], self.group
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""What one replayed call launches, kernel by kernel, for the verdict. Pure; trusted code over untrusted recordings."""
+"""Lists the kernels that one replayed call launches, for the verdict. Pure; trusted code that reads untrusted
+recordings.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,12 @@ from harness.wire import replies
 def launched(
     recording: Recording, loaded: replies.Loaded, calls: Sequence[replies.Replayed]
 ) -> tuple[LaunchedKernel, ...]:
-    """Launches of one function with the same grid, block and memory are one entry, in order of the first launch."""
+    """The kernels of a call, in order of their first launch.
+
+    Launches of one function with the same grid, block and memory are one entry.
+    """
     functions = list(dict.fromkeys((n.image, n.name) for n in recording.nodes if isinstance(n, Kernel)))
-    entries: dict[Kernel, list[int]] = {}  # the first launch of each, without its parameters, and the indices of all
+    entries: dict[Kernel, list[int]] = {}  # a launch without its parameters, and the indices of all such launches
     working = [node for node in recording.nodes if not isinstance(node, Empty)]
     for place, node in enumerate(working):
         if isinstance(node, Kernel):
@@ -51,6 +56,6 @@ def _together(calls: Sequence[replies.Replayed], places: Sequence[int]) -> int |
 
 
 def _in_a_row(recording: Recording) -> bool:
-    """Whether the nodes start in their listed order: each waits for the one before it."""
+    """Whether each node waits for the one before it in the list."""
     edges = {(edge.before, edge.after) for edge in recording.edges}
     return all((place, place + 1) in edges for place in range(len(recording.nodes) - 1))

@@ -1,8 +1,7 @@
-"""A submission's calls, made by a launcher: recorded once in the runner, then made one at a time on fresh inputs.
-Trusted.
+"""Records a submission's call in its runner, and lets a launcher replay it on new inputs. Trusted.
 
-The recording comes from the runner and is checked like a frame; the launcher is ours, and only what it runs on the
-device is untrusted. Its times count only if the outputs are right: those of every call are checked.
+The recording comes from the runner, and is checked like a frame. The launcher is our own program; only the code that it
+runs on the device is untrusted. The outputs of every call are checked.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ _PART_BYTES = 256 << 20
 
 
 class ScratchCopy:
-    """A private copy of scratch memory [uint8], of those parts alone that are not zero.
+    """A private copy of the parts of scratch memory [uint8] that are not zero.
 
-    Results that a call returns there are no part of it: before each call the judge puts poison into them, and they may
-    be as large as all outputs.
+    It excludes results that a call returns in scratch memory: the judge puts poison there before each call, and they
+    may be as large as all outputs.
     """
 
     def __init__(self, memory: torch.Tensor, returned: Sequence[Returned]) -> None:
         self.nbytes = len(memory)
-        self._parts: list[tuple[slice, torch.Tensor | None]] = []  # None: zero
+        self._parts: list[tuple[slice, torch.Tensor | None]] = []  # None: all zero
         start = 0
         for result in sorted(returned, key=lambda result: result.source):
             made = result.source - SCRATCH.start
@@ -56,7 +55,7 @@ class ScratchCopy:
             self._parts.append((part, memory[part].clone() if bool(memory[part].any()) else None))
 
     def put(self, memory: torch.Tensor) -> None:
-        """Make the memory what it was when it was recorded; what is more of it becomes zero."""
+        """Restore the memory to its recorded content; memory beyond that becomes zero."""
         memory[self.nbytes :].zero_()
         for part, content in self._parts:
             if content is None:
@@ -67,9 +66,9 @@ class ScratchCopy:
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """A recording as the runner wrote it, checked; and a private copy of its scratch memory.
+    """A checked recording, and a private copy of its scratch memory.
 
-    `note`: what may make a replay fail, says the runner.
+    `note`: what, according to the runner, may make a replay fail.
     """
 
     file: bytes
@@ -80,10 +79,10 @@ class RecordedCall:
 
 @contextmanager
 def scratch_for(recordings: Sequence[RecordedCall], device: DeviceKind) -> Iterator[Arena | None]:
-    """Memory for the scratch of whichever of these recordings makes a call; None if none has any.
+    """Allocate scratch memory that these recordings share; yields None if none of them needs any.
 
-    It is the same for all, and is restored before every call: the physical location of memory changes the time of a
-    large call by up to 6 %.
+    They share it because the physical location of memory changes the time of a large call by up to 6 %. Its content is
+    restored before every call.
 
     Raises:
         DeviceError: out of memory.
@@ -105,27 +104,27 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
 
     Raises:
         NotReplayed: the runner cannot record it.
-        SubmissionFault: the call failed, or what came is not a recording, which our runner would have said.
+        SubmissionFault: the call failed, or the recording is not valid, which an honest runner never sends.
     """
     give_back(case.device)
     doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1, judged=False)
     scratch: Arena | None = None
     try:
-        case.reference.rest()
+        case.reference.release_large()
         case.bind(session, practice, limit=limit, doing=doing)
         session.ask(commands.Call(sets=(0,), begins=True), replies.Done, limit=limit, doing=doing)
-        reply = _asked_to_record(session, limit, doing)
+        reply = _record(session, limit, doing)
         if reply.reason:
             raise NotReplayed(reply.reason)
         if reply.file_bytes > MAX_FILE_BYTES or reply.scratch_bytes > MAX_SCRATCH_BYTES:
             raise NotReplayed(f"too large a recording: {reply.file_bytes:,} bytes, {reply.scratch_bytes:,} of scratch")
         session.ask(commands.Unmap(), replies.Done, limit=limit, doing=doing)
-        practice.close_arenas()  # before the scratch comes, which may be as large
+        practice.close_arenas()  # before scratch memory is allocated, which may be as large
         if reply.scratch_bytes:
             scratch = make_arena(case.device, reply.scratch_bytes, read_only=False)
-        whole = _delivered(session, reply.file_bytes, scratch, limit, doing)
+        whole = _fetch(session, reply.file_bytes, scratch, limit, doing)
         session.ask(commands.Release(), replies.Done, limit=limit, doing=doing)
-        packed = _read(whole, reply.scratch_bytes, case, doing)
+        packed = _parse(whole, reply.scratch_bytes, case, doing)
         copy = ScratchCopy(scratch.bytes[: reply.scratch_bytes], packed.recording.returned) if scratch else None
         return RecordedCall(whole, packed, copy, reply.note)
     finally:
@@ -134,8 +133,8 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
             scratch.close()
 
 
-def _asked_to_record(session: Session, limit: TimeLimit, doing: str) -> replies.Recorded:
-    """Let the runner record. If that ends it, our recorder may be at fault; what the call itself raises is its own."""
+def _record(session: Session, limit: TimeLimit, doing: str) -> replies.Recorded:
+    """Let the runner record. If the runner dies, our recorder may be at fault, so the calls are just not replayed."""
     try:
         return session.ask(commands.Record(), replies.Recorded, limit=limit, doing=doing)
     except SubmissionFault as fault:
@@ -144,19 +143,19 @@ def _asked_to_record(session: Session, limit: TimeLimit, doing: str) -> replies.
         raise NotReplayed(fault.message) from None
 
 
-def _delivered(session: Session, file_bytes: int, scratch: Arena | None, limit: TimeLimit, doing: str) -> bytes:
-    """Let the runner hand over the recording, and its scratch memory."""
+def _fetch(session: Session, file_bytes: int, scratch: Arena | None, limit: TimeLimit, doing: str) -> bytes:
+    """Let the runner write the recording into a file, and its scratch memory into the arena; returns the file."""
     with memory_file() as file:
         os.ftruncate(file, file_bytes)
-        given = (file, scratch.descriptor()) if scratch else (file,)
+        targets = (file, scratch.descriptor()) if scratch else (file,)
         try:
-            session.ask(commands.Deliver(), replies.Done, limit=limit, doing=doing, descriptors=given)
+            session.ask(commands.Deliver(), replies.Done, limit=limit, doing=doing, descriptors=targets)
         except SubmissionFault as fault:
             raise NotReplayed(fault.message) from None
         return content_of(file, file_bytes)
 
 
-def _read(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> Packed:
+def _parse(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> Packed:
     try:
         packed = unpack(whole)
         if packed.recording.scratch_bytes != scratch_bytes:
@@ -168,17 +167,17 @@ def _read(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> Pac
 
 
 def _check_returned(results: Sequence[Returned], case: GradedCase) -> None:
-    """Results are whole outputs, one each, each in memory of its own: a call that writes must write each output.
+    """Require that each result is one whole output, in memory of its own.
 
-    An inout is none: before a call the judge would copy what it holds there, which is not timed.
+    An inout cannot be a result: the judge would copy its initial values there before a call, which is not timed.
 
     Raises:
-        WireError: they are not, or the problem's calls return nothing.
+        WireError: a result is something else, or the problem's calls return nothing.
     """
     if results and case.problem.call.style == "writes":
         raise checks.WireError("results, where a call returns none")
     by_source = sorted(results, key=lambda result: result.source)
-    if any(one.source + one.nbytes > other.source for one, other in pairwise(by_source)):
+    if any(result.source + result.nbytes > following.source for result, following in pairwise(by_source)):
         raise checks.WireError("two results in the same memory")
     whole = [(slot.offset, slot.nbytes) for slot in case.layout.outputs if slot.tensor.role == "output"]
     for result in results:
@@ -191,23 +190,23 @@ def _check_returned(results: Sequence[Returned], case: GradedCase) -> None:
 
 
 class LauncherSession:
-    """A launcher with one recording at a time.
+    """A launcher, which loads one recording at a time.
 
-    A driver error is charged to the submission, whose device code it is.
+    Driver errors are charged to the submission, since the device code is its own.
     """
 
     def __init__(self, session: Session, device: DeviceKind) -> None:
         self._session, self._device = session, device
         self._scratch: Arena | None = None
-        self._first: ScratchCopy | None = None
+        self._initial_scratch: ScratchCopy | None = None
         self._returned: tuple[Returned, ...] = ()
         self._doing = ""
         self._mapped: tuple[int, ...] | None = None
 
     def load(self, recorded: RecordedCall, case: GradedCase, scratch: Arena | None, limit: TimeLimit) -> replies.Loaded:
-        """Hand over a case's recording, in place of the last one; the first call waits for the sandbox.
+        """Load a case's recording in place of the last one. The first call waits for the sandbox.
 
-        `scratch`: from `scratch_for`, open for as long as calls are made.
+        `scratch`: from `scratch_for`; it must stay open while calls are made.
 
         Raises:
             SubmissionFault: it cannot be loaded.
@@ -216,9 +215,9 @@ class LauncherSession:
         self._mapped = None
         self._doing = f"timing {case.name}"
         self._returned = recorded.packed.recording.returned
-        self._first, self._scratch = recorded.scratch, scratch if recorded.scratch else None
-        if self._first and self._scratch:
-            self._first.put(self._scratch.bytes)
+        self._initial_scratch, self._scratch = recorded.scratch, scratch if recorded.scratch else None
+        if self._initial_scratch and self._scratch:
+            self._initial_scratch.put(self._scratch.bytes)
         command = commands.Load(
             input_bytes=case.layout.input_stride,
             output_bytes=case.layout.output_stride,
@@ -226,42 +225,42 @@ class LauncherSession:
             scratch_bytes=self._scratch.nbytes if self._scratch else 0,
         )
         with memory_file(recorded.file) as file:
-            given = (file, self._scratch.descriptor()) if self._scratch else (file,)
-            loaded = self._session.ask(command, replies.Loaded, limit=limit, doing=self._doing, descriptors=given)
+            shared = (file, self._scratch.descriptor()) if self._scratch else (file,)
+            loaded = self._session.ask(command, replies.Loaded, limit=limit, doing=self._doing, descriptors=shared)
         give_back(self._device)
         return loaded
 
     def unload(self, limit: TimeLimit) -> None:
-        """Let go of the recording and of the memory of its calls, which others need; a fault shows in the next call."""
+        """Release the recording and the memory of its calls. A fault is ignored here; the next call reports it."""
         with suppress(SubmissionFault, SandboxError):
             self._session.ask(commands.Release(), replies.Done, limit=limit, doing=self._doing)
 
     def play(self, fresh: FreshInputs, limit: TimeLimit) -> replies.Replayed:
-        """Make one call on what is in the arenas; its outputs are not checked here.
+        """Make one call on the content of the arenas. Its outputs are not checked here.
 
-        The arenas stay mapped. A descriptor stands for the same arena until the next recording is loaded.
+        The arenas stay mapped. A descriptor refers to the same arena until the next recording is loaded.
 
         Raises:
             SubmissionFault: the call failed.
         """
-        if self._scratch and self._first is not None:
-            self._first.put(self._scratch.bytes)
+        if self._scratch and self._initial_scratch is not None:
+            self._initial_scratch.put(self._scratch.bytes)
             for made, output in self._results(fresh.outputs):
-                made.copy_(output)  # so that one which the call does not write is found, as in an output
+                made.copy_(output)  # poison, so that an unwritten result is detected
             DEVICES[self._device].synchronize()
         descriptors = fresh.descriptors
-        given = () if descriptors == self._mapped else descriptors
+        unmapped = () if descriptors == self._mapped else descriptors
         self._mapped = descriptors
         replayed = self._session.ask(
-            commands.Replay(), replies.Replayed, limit=limit, doing=self._doing, descriptors=given
+            commands.Replay(), replies.Replayed, limit=limit, doing=self._doing, descriptors=unmapped
         )
         for made, output in self._results(fresh.outputs):
             output.copy_(made)
         return replayed
 
     def _results(self, outputs: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """The bytes of each returned result in the scratch, and those of its output."""
+        """Yield, for each returned result, its bytes in scratch memory, and the bytes of its output."""
         for result in self._returned:
-            assert self._scratch is not None  # a result is in it
+            assert self._scratch is not None
             made, output = result.source - SCRATCH.start, result.target - OUTPUTS.start
             yield self._scratch.bytes[made : made + result.nbytes], outputs[output : output + result.nbytes]

@@ -1,5 +1,6 @@
-"""Times the benchmark cases in launchers: the submission's calls are recorded in its runner, which ends before any is
-timed. Trusted.
+"""Times benchmark cases by replayed calls: they are recorded in the submission's runner, and replayed in launchers.
+
+Trusted. The runner ends before any call is timed.
 """
 
 from __future__ import annotations
@@ -32,32 +33,32 @@ from harness.verdict import BenchmarkResult, Doubt, Effort, Outcome, ReplayedBen
 from harness.verdict.roofline import Calibration
 
 Turn = Callable[[GradedCase], AbstractContextManager[object]]
-"""What is held while a case is recorded."""
+"""Makes the context manager that is held while a case is recorded."""
 _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
-_FAILURES = (SandboxError, *_NO_MEMORY)  # ours; in a baseline they only cost its speedup
+_FAILURES = (SandboxError, *_NO_MEMORY)  # of the harness; in a baseline they only cost the speedup
 
 
 def _described(error: Exception) -> str:
-    """The text for a verdict; PyTorch's own lists every process on the GPU."""
+    """The text of an error for a verdict. PyTorch's own text lists every process on the GPU."""
     return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
 
 
 def _is_short_of_memory(error: Exception) -> bool:
-    """Whether it may go well once others have given memory back."""
+    """Whether a second attempt may succeed once others have freed memory."""
     if isinstance(error, SubmissionFault):
         return error.survives and error.outcome is Outcome.MEMORY_LIMIT
     return isinstance(error, _NO_MEMORY)
 
 
 def _noted(fault: SubmissionFault, recorded: RecordedCall) -> SubmissionFault:
-    """A fault of a replay, with what the runner said may be its cause."""
+    """A fault of a replay, with the cause that the runner named."""
     message = f"{fault.message} ({recorded.note})" if recorded.note else fault.message
     return SubmissionFault(fault.outcome, message, fault.traceback)
 
 
 @contextmanager
 def _replayable(case: GradedCase) -> Iterator[None]:
-    """Plain calls decide where a replay fails for a reason that is ours, or for want of memory."""
+    """Turn errors of the harness, and a lack of memory, into `NotReplayed`: then plain calls decide."""
     try:
         yield
     except SubmissionFault as fault:
@@ -71,7 +72,7 @@ def _replayable(case: GradedCase) -> Iterator[None]:
 
 
 class ReplayedBaseline:
-    """One baseline, with its own runner for recording and its own launcher; `fault` says why it dropped out."""
+    """A baseline with its own runner and launcher; `fault` says why it was given up."""
 
     def __init__(self, name: str, submission: Submission, session: Session, launcher: LauncherSession) -> None:
         self.name, self.submission, self._session, self._launcher = name, submission, session, launcher
@@ -81,20 +82,20 @@ class ReplayedBaseline:
         self._built = self._stopped = False
 
     def stop(self) -> None:
-        """Stop the recording at any point: this ends its runner, so it fails in its own thread."""
+        """Stop recording by ending the runner; `record`, in its own thread, then fails."""
         self._stopped = True
         self._session.close()
 
     def record(self, benchmarks: Benchmarks, turn: Turn) -> None:
-        """Build it, and record its calls, each in its turn; after that its runner is no longer needed.
+        """Build the baseline and record its calls; then end its runner.
 
-        If memory runs short, it `lacks_memory`, and can be asked again: then it goes on where it was.
+        If memory runs short, `lacks_memory` is set. A second call then continues with the case that failed.
         """
         self.fault, self.lacks_memory = None, False
         try:
             if not self._built:
                 self._session.handshake()
-                benchmarks.hand_over(self._session, self.submission)
+                benchmarks.build(self._session, self.submission)
                 self._built = True
             for case in benchmarks.cases:
                 if self._stopped:
@@ -108,15 +109,15 @@ class ReplayedBaseline:
             self._session.close()
 
     def recorded(self, case: GradedCase) -> list[RecordedCall]:
-        """The recording of a case; none once it has failed."""
+        """The recording of a case; empty if the baseline has failed."""
         return [self._recorded[case.name]] if self.fault is None else []
 
     def drop(self, case: GradedCase, fault: Exception) -> None:
-        """Give the baseline up, since it failed in this case."""
+        """Give the baseline up, because it failed in this case."""
         self.fault = f"{case.name}: {_described(fault)}"
 
     def load(self, case: GradedCase, scratch: Arena | None) -> Player | None:
-        """Load one case; None once it has failed."""
+        """Load one case; None if the baseline has failed."""
         if self.fault is None:
             try:
                 own = case.of_baseline(self.submission)
@@ -126,8 +127,11 @@ class ReplayedBaseline:
         return None
 
     def paired(self, case: GradedCase, player: Player, fresh: FreshInputs, stack: ExitStack) -> PairedReplays | None:
-        """Warm the baseline up for one case; None if it fails. `fresh` are the submission's inputs. `stack`
-        closes the baseline's own inputs, if it needs any.
+        """Warm the baseline up for one case; None if it fails.
+
+        Args:
+            fresh: the submission's inputs.
+            stack: closes the baseline's own inputs, if it needs any.
         """
         try:
             if (own := case.of_baseline(self.submission)) is case:
@@ -139,15 +143,15 @@ class ReplayedBaseline:
             return PairedReplays(self, player, others)
         except (SubmissionFault, *_FAILURES) as fault:
             self.drop(case, fault)
-            fresh.discard()  # those outputs are not the submission's
+            fresh.discard()  # the kept outputs are the baseline's
         return None
 
 
 class ReplayedTiming:
-    """Replayed calls of every case. `alone` is entered for as long as anything is timed.
+    """Times replayed calls of every case; the context `alone` is held while anything is timed.
 
     The baselines are recorded in their own threads while the submission is recorded, but not while it is built and
-    tested, when the resources that they take could make it fail.
+    tested: the resources that they take could make it fail.
     """
 
     kind: Timing = "replayed"
@@ -170,7 +174,7 @@ class ReplayedTiming:
         self._large = threading.Lock()
 
     def _turn(self, case: GradedCase) -> AbstractContextManager[object]:
-        """Held while a case is recorded: of large ones, one at a time, so that their memory is not there twice."""
+        """Let only one large case be recorded at a time, so that its memory is not needed twice."""
         return self._large if case.layout.is_large else nullcontext()
 
     def __enter__(self) -> Self:
@@ -181,11 +185,11 @@ class ReplayedTiming:
             baseline.stop()
         self._threads.shutdown()
 
-    def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Nothing to measure in the runner."""
+    def measure_before_build(self, session: Session, benchmarks: Benchmarks) -> None:
+        """Do nothing: replayed calls need no measurement in the runner."""
 
-    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> int:
-        """Record every case, and try each recording once; waits for no other grading.
+    def time_with_runner(self, session: Session, benchmarks: Benchmarks) -> int:
+        """Record every case, and replay each recording once. Does not wait for other gradings.
 
         Raises:
             SubmissionFault: the call fails, or a replay of it gives wrong results or does not end.
@@ -200,18 +204,18 @@ class ReplayedTiming:
                 except (SubmissionFault, *_NO_MEMORY) as error:
                     if not _is_short_of_memory(error):
                         raise
-                    wait(recording)  # once more, while nothing else is recorded
+                    wait(recording)  # try again while nothing else is recorded
                     self._record(session, case, benchmarks)
         for baseline, recorded in zip(self.baselines, recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
             recorded.result()
-        for baseline in self.baselines:  # one after the other, while nothing else is recorded
+        for baseline in self.baselines:  # again, one after the other
             if baseline.lacks_memory:
                 baseline.record(benchmarks, self._turn)
         return 0
 
-    def after_the_runner(self, benchmarks: Benchmarks) -> int:
-        """Time every case; returns how long that took, in ns, once the device was free.
+    def time_without_runner(self, benchmarks: Benchmarks) -> int:
+        """Time every case; returns how long that took in ns, without the wait for the device.
 
         Raises:
             SubmissionFault: an output was wrong, or a kernel failed.
@@ -226,9 +230,9 @@ class ReplayedTiming:
             return time.perf_counter_ns() - started_ns
 
     def _record(self, session: Session, case: GradedCase, benchmarks: Benchmarks) -> None:
-        """Record a case's call, unless it has been, and let the launcher make it once.
+        """Record a case's call, unless that is done, and let the launcher replay it once.
 
-        What is right in the runner must be right here, too: a submission can see that it is recorded.
+        The replay is checked because a submission can see that it is being recorded.
         """
         with self._turn(case):
             if case.name not in self._recorded:
@@ -243,7 +247,7 @@ class ReplayedTiming:
                 player = Player(self._launcher, recorded, case, scratch)
             except SubmissionFault as fault:
                 raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
-            stack.callback(player.unload)  # before a baseline is recorded
+            stack.callback(player.unload)  # to free memory before a baseline is recorded
             fresh = FreshInputs(case)
             stack.callback(fresh.close)
             try:
@@ -252,10 +256,10 @@ class ReplayedTiming:
                 fresh.keep()
                 fresh.check()
             except SubmissionFault as fault:
-                if recorded.note and fault.outcome is Outcome.RUNTIME_ERROR:  # it needs memory that no launcher has
+                if recorded.note and fault.outcome is Outcome.RUNTIME_ERROR:  # it needs memory that launchers lack
                     raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
                 raise _noted(fault, recorded) from None
-        case.reference.rest()
+        case.reference.release_large()
 
     def _time(self, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
         recorded = self._recorded[case.name]
@@ -280,7 +284,7 @@ class ReplayedTiming:
             return timed
 
     def _scratch(self, case: GradedCase, recorded: RecordedCall, stack: ExitStack) -> Arena | None:
-        """The scratch of the submission and its baselines; of the submission alone if there is no memory for more."""
+        """Scratch memory for the submission and its baselines; for the submission alone if memory is short."""
         others = [call for baseline in self.baselines for call in baseline.recorded(case)]
         try:
             return stack.enter_context(scratch_for([recorded, *others], case.device))

@@ -1,8 +1,8 @@
-"""The organizers' own kernels, timed side by side with a submission. Trusted.
+"""Times baselines (kernels of the organizers) in rounds that alternate with the submission's. Trusted.
 
-A power-limited chip slows as it heats, so a speedup is taken from adjacent rounds. In a block the submission goes first
-and last, the baselines in between, in order and in reverse (ABBA): a linear drift affects both alike. A baseline's
-outputs are checked once per case. Whatever goes wrong with it costs the submission its speedup and nothing else.
+A power-limited chip slows down as it heats, so a speedup compares adjacent rounds. In a block the submission goes first
+and last, and the baselines run in between, in order and in reverse (ABBA), so that a linear drift affects all alike. A
+baseline's outputs are checked once per case. If a baseline fails, the submission only loses the speedup over it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.verdict import PairedBaseline, TimedRound
 
 
 class Baseline:
-    """One baseline of a grading. After a failure `fault` says what it was, and measuring stops."""
+    """One baseline of a grading. After a failure `fault` contains the message, and the baseline is not measured."""
 
     def __init__(self, name: str, submission: Submission, session: Session) -> None:
         self.name, self.submission, self._session = name, submission, session
@@ -34,15 +34,15 @@ class Baseline:
         return self._session.cpu_ns()
 
     def build(self, benchmarks: Benchmarks) -> None:
-        """Wait for its sandbox, and hand the source over."""
+        """Wait for its sandbox, and build it there."""
         self._session.handshake()
         try:
-            benchmarks.hand_over(self._session, self.submission)
+            benchmarks.build(self._session, self.submission)
         except SubmissionFault as fault:
             self.fault = fault.message
 
     def pair(self, case: GradedCase, overhead: Overhead, sensors: Sensors) -> Paired | None:
-        """Prepare it for one case; None once it has failed."""
+        """Prepare the baseline for one case; None if it has failed."""
         if self.fault is None:
             case = case.of_baseline(self.submission)
             try:
@@ -66,11 +66,11 @@ class Paired:
         self._played: list[TimedRound] = []
 
     def forget(self) -> None:
-        """Forget the rounds so far: the submission's are measured again."""
+        """Discard the rounds so far, because the submission is measured again."""
         self._played.clear()
 
     def play(self) -> None:
-        """One more round."""
+        """Play one round."""
         if self._baseline.fault is None:
             try:
                 self._played.append(self._rounds.play(f"round {len(self._played) + 1}", checked=False))
@@ -78,18 +78,19 @@ class Paired:
                 self._baseline.fault = fault.message
 
     def speedup(self, times_ns: Sequence[float], error: float) -> stats.Estimate | None:
-        """Speedup of a submission with these times per call, paired by index with the baseline's rounds.
+        """The speedup of a submission with these times per call, paired by index with the baseline's rounds.
 
-        `error`: of each of those times, as a share, by that of the overhead.
+        `error`: the error of each time, as a share of it, that follows from the error of the overhead.
         """
         if len(self._played) != len(times_ns):
             return None
-        # A round may be no longer than its overhead; a time of nothing has no ratio.
-        ratios = [max(1.0, own) / max(1.0, its) for own, its in zip(self._times_ns, times_ns, strict=True)]
+        # A round may be no longer than its overhead, and then its time is 0.
+        pairs = zip(self._times_ns, times_ns, strict=True)
+        ratios = [max(1.0, baseline_ns) / max(1.0, submission_ns) for baseline_ns, submission_ns in pairs]
         return stats.paired_ratio(ratios, resolution=RESOLUTION + error + self._error)
 
     def result(self, times_ns: Sequence[float], error: float) -> PairedBaseline | None:
-        """Its part of the verdict; None if it failed half-way."""
+        """The baseline's part of the verdict; None if it failed."""
         estimate = self.speedup(times_ns, error)
         if estimate is None:
             return None
@@ -107,5 +108,5 @@ class Paired:
 
     @property
     def _error(self) -> float:
-        """How far the time of a call may be from the truth, as a share of it, by the error of the overhead."""
+        """The error of a call's time, as a share of it, that follows from the error of the overhead."""
         return self._overhead.error_ns / self._rounds.calls / max(1.0, stats.median(self._times_ns))

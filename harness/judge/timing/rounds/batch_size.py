@@ -1,4 +1,7 @@
-"""How many calls a round has: by the judge's clock, since whatever the runner says could be false. Trusted."""
+"""Decides how many calls a round has, by the judge's clock, since anything that the runner says may be false.
+
+Trusted.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,23 @@ from harness.judge.timing.rounds.rounds import Rounds
 from harness.wire import commands
 
 _ROUND_NS = 20_000_000  # the judge's clock is accurate to tens of microseconds: 0.3 % of this
-_NEARLY = 2  # a round that is half as long is long enough
-_STEP = 16  # a round of few calls shows only roughly how long a call takes
-_MOST_TENSORS = 1 << 14  # of all calls of a round
-# Of all calls, in the host's memory: 20 ms at the 50 GB/s of PCIe 5. It is pinned, and takes 0.27 s to make.
+_NEARLY = 2  # half of that is long enough
+_STEP = 16  # the largest increase at a time: a round of few calls shows only roughly how long a call takes
+_MOST_TENSORS = 1 << 14  # in all calls of a round
+# In the host's memory, in all calls of a round: 20 ms at the 50 GB/s of PCIe 5. Pinning that much takes 0.27 s.
 _MOST_HOST_BYTES = 1 << 30
 _CACHE_ROUND_NS = 5 * _ROUND_NS  # small inputs of a long kernel matter little to the cache
 
 
 def prepared(rounds: Rounds, case: GradedCase, overhead: Overhead) -> None:
-    """Prepare rounds with as many calls as they should have: 20 ms of them, twice the L2 in inputs, and no more than
-    fit into memory.
+    """Prepare rounds of about 20 ms with inputs of twice the L2 cache, or as many calls as fit into memory.
 
     Raises:
         SubmissionFault: as for `Rounds`.
     """
     rounds.prepare(1)
     while True:
-        rounds.play("warm-up round", checked=False)  # it runs cold code
+        rounds.play("warm-up round", checked=False)  # the first round runs cold code
         wall_ns = rounds.play("warm-up round", checked=False).wall_ns
         more = more_calls(case, rounds.calls, wall_ns - overhead.usual_ns)
         if more is None:
@@ -36,10 +38,10 @@ def prepared(rounds: Rounds, case: GradedCase, overhead: Overhead) -> None:
 
 
 def more_calls(case: GradedCase, calls: int, took_ns: float) -> int | None:
-    """How many calls a round should have instead of `calls` that took so long; None if it has enough of them.
+    """How many calls a round should have, if `calls` calls took `took_ns`; None if they are enough.
 
-    The caller asks again about the rounds that count: a submission may be slow only until their size is decided, and a
-    short round hides in its overhead.
+    The caller checks this again after the timed rounds: a submission could be slow only until the size is decided, and
+    then hide short rounds in the overhead.
     """
     sizes = DEVICES[case.device].batch_sizes()
     most = min(most_calls(case.layout, sizes.memory_bytes), _STEP * calls)
@@ -49,7 +51,7 @@ def more_calls(case: GradedCase, calls: int, took_ns: float) -> int | None:
 
 
 def wanted_calls(layout: Layout, sizes: BatchSizes, took_ns: float, calls: int) -> int:
-    """How many calls a round should have, when one of `calls` took that long."""
+    """How many calls a round should have, if a round of `calls` took `took_ns`."""
     call_ns = max(1.0, took_ns / calls)
     by_time = -(-_ROUND_NS // call_ns)
     by_cache = min(-(-2 * sizes.cache_bytes // layout.read_stride), _CACHE_ROUND_NS // call_ns)
@@ -57,8 +59,9 @@ def wanted_calls(layout: Layout, sizes: BatchSizes, took_ns: float, calls: int) 
 
 
 def most_calls(layout: Layout, memory_bytes: int) -> int:
-    """How many calls a round can have, at least one: as many as fit into memory, and no more tensors than the judge can
-    handle in seconds, since it fills and compares them one by one.
+    """How many calls a round can have, at least one.
+
+    Memory limits it, and the number of tensors, since the judge fills and compares them one by one.
     """
     calls = min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), commands.MAX_SETS)
     if layout.host_stride:

@@ -1,4 +1,4 @@
-"""The time of one benchmark case: how many rounds, and the resulting score. Trusted."""
+"""Measures one benchmark case in rounds, and computes its score. Trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.doubts import doubts_of_series
-from harness.judge.timing.plan import Plan
+from harness.judge.timing.plan import TimingPlan
 from harness.judge.timing.precision import CONFIDENCE, UNSTABLE, half_width, interval
 from harness.judge.timing.roof import Roof
 from harness.judge.timing.rounds.baseline import Paired
@@ -29,7 +29,7 @@ class Measuring:
         self,
         rounds: Rounds,
         case: GradedCase,
-        plan: Plan,
+        plan: TimingPlan,
         overhead: Overhead,
         dealt: DealtValues,
         baselines: Sequence[Paired] = (),
@@ -40,8 +40,9 @@ class Measuring:
         self._played: list[TimedRound] = []
 
     def run(self) -> RoundsBenchmark:
-        """Measure until the intervals of the median and of the speedups are narrow, or the budget ends; again with more
-        calls a round, if these turn out to be too few.
+        """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
+
+        If the rounds turn out to have too few calls, measure again with more.
 
         Raises:
             SubmissionFault: an output was wrong, the device cannot be as fast, or the runner failed.
@@ -58,8 +59,8 @@ class Measuring:
     def _measure(self) -> bool:
         """Add blocks until the intervals are narrow at one of the looks (True), or the budget ends (False).
 
-        The budget does not end it before the second look while the time is not known well: too few rounds may be left
-        if a host delayed the judge or the runner in one of them.
+        While the time is not known well, the budget ends it only after the second look: if the host delayed a round,
+        too few good ones may be left.
         """
         self._played.clear()
         for paired in self._baselines:
@@ -86,7 +87,7 @@ class Measuring:
         return converged
 
     def _try_values(self, deal: Callable[[int], list[ResolvedCase]]) -> int:
-        """Play a round of other values, as many as it has calls; returns the ns it took, 0 if there are none."""
+        """Play an untimed round with values of tests; returns the ns that took, 0 if no values are left."""
         began = time.perf_counter_ns()
         dealt = deal(self._rounds.calls)
         if not dealt:
@@ -95,7 +96,7 @@ class Measuring:
         return time.perf_counter_ns() - began
 
     def _block(self) -> None:
-        """The submission, every baseline, and back: ABBA for each of them."""
+        """Play one block: the submission, every baseline, and in reverse (ABBA)."""
         self._round()
         for paired in self._baselines:
             paired.play()
@@ -124,7 +125,7 @@ class Measuring:
 
     @property
     def _error(self) -> float:
-        """How far the time of a call may be from the truth, as a share of it, by the error of the overhead."""
+        """The error of a call's time, as a share of it, that follows from the error of the overhead."""
         return self._overhead.error_ns / self._rounds.calls / max(1.0, stats.median(self._times_ns))
 
     def _result(self, *, converged: bool) -> RoundsBenchmark:

@@ -1,8 +1,8 @@
-"""What a round costs besides its calls, measured before the submission is in the sandbox. Trusted.
+"""Measures the overhead of a round before the submission is in the sandbox. Trusted.
 
-The submission answers every later round, so it could make any of them slow, and raise an overhead that was measured
-beside them. Here our own calls run, on arenas of two calls each: a round of two calls takes one call longer than a
-round of one, and what is left of the latter without that call is the overhead.
+The submission could slow rounds down later, and so raise an overhead that was measured then. Here our own calls run, on
+arenas for two calls: a round of two calls takes one call longer than a round of one call, and a round of one call minus
+that call is the overhead.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _DOING = "measuring the overhead"
 
 @dataclass(frozen=True)
 class Overhead:
-    """What is taken off the time of every round, and how far it may be from the truth, in ns."""
+    """The time to subtract from every round, and its error, in ns."""
 
     usual_ns: int
     error_ns: int
 
     @classmethod
     def of(cls, one_ns: Sequence[int], two_ns: Sequence[int]) -> Overhead:
-        """Derive it from the times of rounds of one call and of two.
+        """Derive the overhead from the times of rounds of one call and of two calls.
 
-        The fastest of each count: what a busy machine adds here must not be taken off rounds that it does not delay. By
-        as much as half of the rounds of one call are slower, it may be too little. No round is shorter than its
-        overhead, which bounds the error.
+        It uses the fastest of each kind: a delay by other programs here must not be subtracted from later rounds. So
+        the overhead may be too small, by the difference between the median and the fastest round of one call. No round
+        is shorter than its overhead, which also bounds the error.
         """
         fastest = min(one_ns)
         taken_off = min(max(0, 2 * fastest - min(two_ns)), fastest)
@@ -44,10 +44,10 @@ class Overhead:
 
 
 def measure_overhead(session: Session, cases: Sequence[GradedCase]) -> Overhead:
-    """Play rounds of our own calls in a sandbox that has no submission yet, on the case with the least memory.
+    """Play rounds of our own calls in a sandbox without a submission, on the case with the least memory.
 
     Raises:
-        SandboxError: the runner failed, in our own code.
+        SandboxError: the runner failed.
     """
     case = min(cases, key=lambda case: case.layout.bytes_per_set)
     limit, practice = TimeLimit(_SECONDS), case.batch(2, filled=False)

@@ -1,11 +1,11 @@
-"""Makes single rounds: the judge's clock around calls on inputs that did not exist before it started. Trusted.
+"""Plays single rounds, which time calls by the judge's clock on inputs that the runner did not have before. Trusted.
 
-One round: the judge fills fresh arenas that the runner has no mapping of. Then the clock starts, the descriptor of the
-inputs goes out, the runner maps it, makes its calls, synchronizes and answers; the judge reads a secret sample of the
-outputs and stops the clock. Afterwards it copies all outputs into private memory, where every one must be right and the
-sample must not have changed. `(wall - overhead) / calls` rests on the judge's clock alone: the inputs did not exist for
-the runner before the clock started, and when it stopped the outputs were there (docs/decisions/0003).
-docs/threat-model.md says what can still be gained.
+In a round the judge fills new arenas, which the runner has not mapped. Then the clock starts. The judge sends the
+descriptor of the inputs; the runner maps it, makes its calls, synchronizes and answers; the judge reads a secret sample
+of the outputs and stops the clock. Afterwards it copies all outputs into private memory, where all must be right, and
+the sample must not have changed. So `(wall - overhead) / calls` depends only on the judge's clock: the runner had no
+inputs before the clock started, and all outputs when it stopped (docs/decisions/0003). docs/threat-model.md says what
+can still be gained.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from harness.problem import ResolvedCase
 from harness.verdict import Outcome, TimedRound
 from harness.wire import commands, replies
 
-# Until then threads of the judge's, which filled the memory, still spin on the processors that the calls need: with two
-# of them most rounds were late by a time slice of 3 ms. Nor is a runner that was asked a moment ago asleep.
+# The judge's threads that filled the memory spin for some time on processors that the calls need: with two processors,
+# most rounds were late by a time slice of 3 ms. The runner, too, is still awake just after its last command.
 _PAUSE_S = 0.02
 
 
@@ -40,7 +40,7 @@ class Rounds:
         self.calls = 0
 
     def prepare(self, calls: int) -> None:
-        """Let the runner prepare that many calls on practice memory, at the addresses that secret memory will have.
+        """Let the runner prepare `calls` calls on practice memory, at the addresses that secret memory will have.
 
         Raises:
             SubmissionFault: the submission failed, or its time is used up.
@@ -69,7 +69,7 @@ class Rounds:
         return TimedRound(calls=self.calls, seed=batch.seed, wall_ns=wall_ns, telemetry=telemetry)
 
     def play_with_values(self, values: Sequence[ResolvedCase]) -> None:
-        """Play one round in which the calls have the values of these cases in turn; it has no time.
+        """Play one untimed round in which the calls have the values of these cases in turn.
 
         Raises:
             SubmissionFault: an output was wrong, or the runner failed.
@@ -84,7 +84,7 @@ class Rounds:
         check_values(batch, self._case.truth, range(self.calls))
 
     def _made(self, batch: Batch) -> tuple[WordSample, int]:
-        """Let the runner make a round on a batch, and take a snapshot of it; returns the sample, and the ns it took."""
+        """Let the runner play a round on a batch, and take its snapshot; returns the sample, and the ns it took."""
         try:
             sample = batch.draw_sample(range(self.calls))
             wall_ns = timed(self._session, batch, sample, self.calls, self._limit, self._doing)
@@ -114,7 +114,7 @@ class Rounds:
 def timed(session: Session, batch: Batch, sample: WordSample, calls: int, limit: TimeLimit, doing: str) -> int:
     """Let the runner make the first calls of a batch, and read the sample; returns the time of both in ns.
 
-    The outputs are mapped before the clock starts: they hold no secret.
+    The outputs are mapped before the clock starts, since they contain no secret.
 
     Raises:
         SubmissionFault, SandboxError: as for `Session.ask`.

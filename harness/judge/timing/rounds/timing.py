@@ -28,27 +28,27 @@ from harness.verdict.roofline import Calibration
 
 @dataclass(frozen=True)
 class Turn:
-    """The turn of one grading, whose build and tests wait for no other unless it is `held`."""
+    """How one grading gets the device for its timing. Unless `held`, its build and tests do not wait for others."""
 
     device: DeviceKind
     waits: Callable[[], None]
-    """Called if another grading has the device."""
+    """Called if the grading has to wait for the device."""
     fresh: Callable[[], Session]
-    """Starts a sandbox that no submission is in."""
+    """Starts a sandbox without a submission."""
     held: bool
-    """Whether the grading has the device from its beginning to its end."""
+    """Whether the grading holds the device from its beginning to its end."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """Wait for the device, and have it."""
+        """Wait for the device, and hold it."""
         return nullcontext() if self.held else lock_alone(self.device, self.waits)
 
     def at_once(self) -> AbstractContextManager[bool]:
-        """Have it if there is no other grading to wait for; gives whether it has."""
+        """Hold the device if that is possible without waiting; yields whether it is held."""
         return nullcontext(True) if self.held else lock_at_once(self.device)
 
 
 class RoundsTiming:
-    """Rounds of every case; `why`, on a GPU, is the reason that the calls of a problem that ranks replays were not."""
+    """Times rounds of every case; `why`: the reason if the calls should have been replayed, else ""."""
 
     kind: Timing = "calls"
 
@@ -66,15 +66,15 @@ class RoundsTiming:
         self._dealt = DealtValues()
         self._measured: Overhead | None = None
 
-    def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Measure what a round costs, while only our own code is in the sandbox; later, if others are being timed."""
+    def measure_before_build(self, session: Session, benchmarks: Benchmarks) -> None:
+        """Measure the overhead while only our own code is in the sandbox; later, if another grading is being timed."""
         self._plan = plan_for(benchmarks.device, self._effort)
         with self._turn.at_once() as free:
             if free:
                 self._measured = measure_overhead(session, benchmarks.cases)
 
-    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> int:
-        """Time every case; returns how long the device had to be waited for, in ns.
+    def time_with_runner(self, session: Session, benchmarks: Benchmarks) -> int:
+        """Time every case; returns how long the grading waited for the device, in ns.
 
         Raises:
             SubmissionFault: the submission failed in one of them.
@@ -101,8 +101,8 @@ class RoundsTiming:
             with benchmarks.of(case):
                 self.timed.append(self._time(session, case, sensors, roof))
 
-    def after_the_runner(self, benchmarks: Benchmarks) -> int:
-        """Everything has been timed."""
+    def time_without_runner(self, benchmarks: Benchmarks) -> int:
+        """Do nothing: everything has been timed."""
         return 0
 
     @property

@@ -1,4 +1,4 @@
-"""What a runner is given to build: the submission and its extra files. Trusted; no torch."""
+"""What the judge sends to a runner to build: a submission and its extra files. Trusted; imports no torch."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from harness.wire import commands
 
 
 @dataclass(frozen=True)
-class Handover:
-    """A source with the command that builds it, and its extra files, by name."""
+class BuildRequest:
+    """A source file, the command that builds it, and its extra files."""
 
     build: commands.Build
     source: bytes
-    beside: Mapping[str, bytes]
+    extra_files: Mapping[str, bytes]
+    """The contents, by name."""
     objects: bytes = b""
-    """What a separate build of it has left (`builds`)."""
+    """The archive of a separate build (`builds`), if there was one."""
 
     @classmethod
     def of(
@@ -35,12 +36,12 @@ class Handover:
         device: DeviceKind,
         *,
         line_info: bool = False,
-    ) -> Handover:
-        """A submission, to be built for these cases.
+    ) -> BuildRequest:
+        """The request to build a submission for these cases.
 
         Raises:
-            ProblemError: a file that submissions may import is not the one that was imported.
-            SubmissionError: an extra file has the name of one that the problem adds.
+            ProblemError: a foreign file that submissions may import has changed since the problem was imported.
+            SubmissionError: an extra file has the same name as a file of the problem.
         """
         compiled = LANGUAGES[submission.language].compiler is not None
         command = commands.Build(
@@ -50,7 +51,8 @@ class Handover:
             line_info=line_info,
             style=problem.call.style,
             signature=_called_as(problem)[:500],
-            # A foreign check compares values: at home float32 may answer a float64 reference, and the reverse.
+            # A foreign check compares values, so in its framework a float32 result may answer a float64 reference, and
+            # the reverse.
             converts="widening" if problem.foreign and FORMS[problem.foreign.form].decides else "never",
         )
         shown, own = _shown(problem), dict(submission.beside)
@@ -60,7 +62,7 @@ class Handover:
 
 
 def _called_as(problem: Problem) -> str:
-    """How Python is called, for messages: `softmax(x, y): write into y`."""
+    """How a Python submission is called, for messages: `softmax(x, y): write into y`."""
     if problem.call.style != "writes":
         return problem.signature
     written = [spec.name for spec in problem.tensors if spec.role != "input"]
