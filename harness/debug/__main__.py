@@ -44,7 +44,7 @@ from harness.runner.device import RunnerDevice
 from harness.runner.devices import open_device
 from harness.runner.faults import describe
 from harness.runner.kernel import BuiltKernel, CallError
-from harness.runner.serve import Server
+from harness.runner.serve import RunnerServer
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Outcome
@@ -79,7 +79,7 @@ def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
     home = tempfile.TemporaryDirectory()  # as long as the process: it contains what is compiled
     try:
         kernel = _kernel(path, others, graded, device, home.name)
-        here = _Here(graded, Server(device, kernel))
+        here = _Here(graded, RunnerServer(device, kernel))
         result = Correctness().run(cast(Session, here), graded, graded.name)
         here.server.obey(commands.Release(), ())
     except CompileError as error:
@@ -128,7 +128,7 @@ class _Here:
     What the submission raises passes through, and keeps the tensors for a debugger.
     """
 
-    def __init__(self, case: GradedCase, server: Server) -> None:
+    def __init__(self, case: GradedCase, server: RunnerServer) -> None:
         self._case, self.server, self.call = case, server, DebuggedCall()
 
     def ask(

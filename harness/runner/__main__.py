@@ -1,7 +1,7 @@
-"""Entry point inside the sandbox: connect to the judge, import torch, then execute commands until the judge hangs up.
+"""Entry point inside the sandbox: connects to the judge, imports torch, and executes commands until the judge closes.
 
-Called as `python -I -B -u PATH SOCKET`. Untrusted once the submission is built, so nothing below is a defence: a
-hostile submission can patch any check. The checks are for honest ones.
+Called as `python -I -B -u PATH SOCKET`. It is untrusted once the submission is built, so nothing here is a defence: a
+hostile submission can patch any check. The checks help authors of honest submissions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 def main(address: str) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    gc.disable()  # imports leave no garbage, and looking for some takes an eighth of the time
+    gc.disable()  # imports leave no garbage, and looking for it takes an eighth of the time
     from harness.wire import frame, protocol, replies
 
     judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -42,19 +42,19 @@ def main(address: str) -> None:
         from harness.errors import DeviceError
         from harness.runner.images import LoadedImages
 
-        # What is recorded is replayed by a launcher, so this context needs no more than one hardware queue. With the
-        # usual eight it takes twice as long to make and to end, under a lock that all processes of the machine share.
+        # A launcher replays the recorded calls, so this context needs only one hardware queue. With the default of
+        # eight it takes twice as long to create and to destroy, under a lock that all processes of the machine share.
         os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
-        # Before there is a context, which loads the first images. Without CUPTI nothing is recorded.
+        # Before the context exists, since that loads the first images. Without CUPTI nothing can be recorded.
         with contextlib.suppress(DeviceError):
             images = LoadedImages()
     elif not ahead_of_its_job:
-        # Not with a listener: its callback would wait for the GIL in a thread that holds the driver's lock.
+        # Not if images are recorded: CUPTI's callback would wait for the GIL while its thread holds the driver's lock.
         warm_context(os.environ["KERNELMARK_DEVICE"])
-    # This is slow, 2.3 s of the 6 s that a participant waits; meanwhile the judge imports its own torch.
+    # Importing torch takes 2.3 s of the 6 s that a participant waits. At the same time the judge imports its own torch.
     with _one_blas_thread() if os.environ["KERNELMARK_DEVICE"] == "cuda" else contextlib.nullcontext():
         from harness.runner.devices import open_device
-        from harness.runner.serve import Server
+        from harness.runner.serve import RunnerServer
 
     gc.enable()
     ahead = None
@@ -62,22 +62,22 @@ def main(address: str) -> None:
         from harness.runner.ahead import CompileAhead
 
         ahead = CompileAhead()
-    if ahead_of_its_job:  # until then there is no context, which takes memory of the device
+    if ahead_of_its_job:  # wait for the job before creating a context, which takes device memory
         select.select([judge], [], [])
     device = open_device(os.environ["KERNELMARK_DEVICE"], images)
     token, _, [output] = frame.receive_command(judge)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    Server(device, ahead=ahead).run(judge, token)
+    RunnerServer(device, ahead=ahead).run(judge, token)
 
 
 @contextlib.contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """Let NumPy, which torch imports, start no threads; programs that are started later find the variable as it was.
+    """Keep NumPy, which torch imports, from starting threads; afterwards the variable has its old value again.
 
-    NumPy's OpenBLAS starts a thread per core, and each spins for 0.1 s before it sleeps: of the 5.5 s of processor time
-    that the import took on 32 cores, 4 s. On a GPU NumPy has little to do. torch's own number of threads is another.
+    NumPy's OpenBLAS starts a thread per core, and each spins for 0.1 s before it sleeps. On 32 cores that was 4 s of
+    the 5.5 s of CPU time that the import took. On a GPU NumPy has little to do. torch has its own number of threads.
     """
     name = "OPENBLAS_NUM_THREADS"
     wanted = os.environ.get(name)
@@ -91,9 +91,9 @@ def _one_blas_thread() -> Iterator[None]:
 
 
 def _lock_by_existence() -> None:
-    """Give torch.compile locks that work although the sandbox refuses `flock`.
+    """Give torch.compile lock files that work although the sandbox refuses `flock`.
 
-    filelock falls back to them by itself, but torch's subclass does not survive that.
+    filelock would fall back to them by itself, but torch's subclass breaks that.
     """
     import filelock
 
@@ -101,8 +101,8 @@ def _lock_by_existence() -> None:
 
 
 def _bring_triton_helper(compiled: Path) -> None:
-    """Copy what Triton launches kernels by into this sandbox's cache, if the image has it: `tools/triton_helper.py`."""
-    with contextlib.suppress(OSError):  # without it Triton compiles its own
+    """Copy Triton's compiled launch helper into the cache, if the image has one (`tools/triton_helper.py`)."""
+    with contextlib.suppress(OSError):  # then Triton compiles it
         shutil.copytree(compiled, os.environ["TRITON_CACHE_DIR"], dirs_exist_ok=True)
 
 

@@ -1,7 +1,7 @@
-"""Stands in for a GPU that is absent: Triton compiles for it, and launches nothing.
+"""Simulates a GPU that is absent: Triton compiles for it, but launches nothing.
 
-`serve` uses it when the judge asks for compiled code or whether Triton's kernels can be compiled. Runs in the runner's
-process, untrusted: all that it reports is a claim.
+`serve` uses it when the judge asks for compiled code, or whether Triton's kernels compile. Runs in the runner's
+process, untrusted: everything that it reports is a claim.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ _AUTOTUNER_SKIPS = ("OutOfResources", "PTXASError", "CompileTimeAssertionFailure
 
 
 class AbsentGpu:
-    """A stand-in for a GPU of one architecture, such as sm_90, to which all of this process's launches by Triton go."""
+    """A simulated GPU of one architecture, such as sm_90, which receives all Triton launches of this process."""
 
     def __init__(self, architecture: str) -> None:
         self.refused = ""
-        """Why the first launch that could not be compiled could not, on one line; or ""."""
+        """Why the first launch that failed to compile failed, on one line; or ""."""
         os.environ.pop("TRITON_INTERPRET", None)
         try:
             from triton.backends.compiler import GPUTarget
             from triton.runtime import driver
         except ImportError:
-            return  # nothing here needs it
+            return  # without Triton nothing is launched
         driver.set_active(_compile_only(GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)))
 
     def note(self, error: BaseException) -> None:
-        """Keep an exception of a call if a launch could not be compiled: others may be due to missing results."""
+        """Keep the exception of a call if a launch failed to compile; others may follow from missing results."""
         frames = [(f.f_globals.get("__name__"), f.f_code.co_name) for f, _ in traceback.walk_tb(error.__traceback__)]
         tuned = any(module == "triton.runtime.autotuner" for module, _ in frames)
         if ("triton.runtime.jit", "run") not in frames or (tuned and type(error).__name__ in _AUTOTUNER_SKIPS):
             return
-        with suppress(BaseException):  # the participant's own exception may raise anything when it is shown
+        with suppress(BaseException):  # converting the participant's exception to text may raise anything
             self.refused = self.refused or _described(error)
 
 
 def compiled_kernels() -> list[Any]:
-    """The kernels that Triton has compiled and that are still in use."""
+    """The kernels that Triton has compiled and that still exist."""
     compiler = sys.modules.get("triton.compiler.compiler")
     return [] if compiler is None else [item for item in gc.get_objects() if type(item) is compiler.CompiledKernel]
 
 
 def _described(error: BaseException) -> str:
-    """The line of the submission, or of its kernel if the compiler says which, and the reason."""
+    """The line of the submission, or of its kernel if the compiler names it, and the reason."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).parent == Path.home()]
     at = line_reference(own[-1].filename, own[-1].lineno) if own else ""
     text = f"{type(error).__name__}: {error}"
     cause: BaseException | None = error
-    while cause is not None and hasattr(cause, "node"):  # a CompilationError: every call on the way has its own
+    while cause is not None and hasattr(cause, "node"):  # CompilationErrors are chained, one per nested call
         at = _line_of(cause) or at
         text = getattr(cause, "error_message", None) or text
         cause = cause.__cause__
@@ -69,7 +69,7 @@ def _described(error: BaseException) -> str:
 
 
 def _line_of(error: Any) -> str:
-    """Where the compiler was, if that is a line of the submission."""
+    """The line at which the compiler failed, if it is a line of the submission."""
     from triton.runtime.jit import JITFunction, get_jit_fn_file_line
 
     for function in gc.get_objects():
@@ -81,7 +81,7 @@ def _line_of(error: Any) -> str:
 
 
 def _compile_only(target: Any) -> SimpleNamespace:
-    """A Triton driver whose device compiles and does not run."""
+    """A Triton driver for a device that compiles but does not run."""
     properties = {"max_shared_mem": 227 << 10, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
     return SimpleNamespace(
         utils=SimpleNamespace(

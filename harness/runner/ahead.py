@@ -1,8 +1,8 @@
-"""Compiles a submission's Triton kernels ahead: helpers call it for all cases that it may know, side by side.
+"""Compiles a submission's Triton kernels ahead of time: helper processes call it for all visible cases, in parallel.
 
-A helper is a process of the runner's sandbox without a context on the device. Its tensors have shapes but no memory,
-and whatever Triton launches is compiled only (`absent_gpu`), into the sandbox's own cache, where the runner's calls
-find it. What fails in a helper is compiled by the runner, as if there were none. Untrusted, as all of the runner.
+A helper is a process in the runner's sandbox without a context on the device. Its tensors have shapes but no memory,
+and Triton only compiles what it launches (`absent_gpu`), into the sandbox's cache, where the runner's calls find it. If
+a helper fails, the runner compiles the kernel itself. Untrusted, like all of the runner.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from harness.runner.kernel import BuiltKernel
 from harness.wire import checks, commands, frame
 
 _CASE_S = 60
-_CASE_BYTES = 1 << 29  # what a helper may allocate
-# Files that are compiled on import, or by a compiler with processes of its own: to do that twice would take longer.
+_CASE_BYTES = 1 << 29  # that a helper may allocate
+# Marks of files that compile something on import, or in processes of their own: doing that twice would take longer.
 _COMPILES_OTHERWISE = (b"cpp_extension", b"nvcc", b"torch.compile", b"torch._inductor", b"subprocess")
 _CUDA = torch.device("cuda", 0)
 
 
 class CompileAhead:
-    """The helpers of one runner. Make it before the device's context, which no helper may inherit."""
+    """The helpers of one runner. Create it before the device's context, which helpers must not inherit."""
 
     def __init__(self) -> None:
         self._socket, helpers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._first = os.fork()  # the others follow from it, in its process group
+        self._first = os.fork()  # it forks the others, in its process group
         if self._first == 0:
             _run(helpers)
-        with contextlib.suppress(OSError):  # whichever is first
+        with contextlib.suppress(OSError):  # both processes set the group, so that neither has to wait
             os.setpgid(self._first, self._first)
         helpers.close()
         self._socket.setblocking(False)
         self._calls: list[bool] = []
 
     def begin(self, command: commands.Build, properties: Mapping[str, object]) -> None:
-        """Import the submission, which is in its place, in the helpers, too.
+        """Import the submission, whose files are in place, in the helpers.
 
-        `properties`: those of the device, for a submission that asks.
+        `properties`: the device properties that the submission can query.
         """
         source = b"\n".join(path.read_bytes() for path in Path.home().glob("*.py"))
         if b"triton" not in source or any(mark in source for mark in _COMPILES_OTHERWISE):
@@ -67,22 +67,22 @@ class CompileAhead:
         self.tell(command)
 
     def tell(self, command: commands.Build | commands.Declare | commands.Ahead) -> None:
-        """Pass a command on, unless the helpers have ended or are too far behind."""
+        """Pass a command to the helpers, unless they have ended or are too far behind."""
         with contextlib.suppress(checks.WireError, OSError):
             frame.send(self._socket, 0, command)
 
     def watch(self) -> None:
-        """Count the kernels that Triton compiles from here on in this process, if the submission uses it."""
+        """From now on count the kernels that Triton compiles in this process, if the submission uses it."""
         if (knobs := sys.modules.get("triton.knobs")) and knobs.compilation.listener is None:
             knobs.compilation.listener = lambda *, cache_hit, **_: self._calls.append(cache_hit)
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many kernels were in the cache when they were first launched, and how many had to be compiled then."""
+        """How many kernels were in the cache at their first launch, and how many had to be compiled then."""
         return self._calls.count(True), self._calls.count(False)
 
     def finish(self) -> None:
-        """Wait until they have compiled all that they were told of, as long as it takes; they have ended then."""
+        """Wait, without a time limit, until the helpers have compiled everything; then end them."""
         if self._first:
             self._socket.setblocking(True)
             with contextlib.suppress(OSError):
@@ -92,11 +92,11 @@ class CompileAhead:
 
     @property
     def ended(self) -> bool:
-        """Whether there are none any more."""
+        """Whether the helpers have ended."""
         return self._first == 0
 
     def end(self) -> None:
-        """End the helpers and what they started. Idempotent."""
+        """End the helpers and the processes that they started. Idempotent."""
         if self._first:
             with contextlib.suppress(OSError):
                 os.killpg(self._first, signal.SIGKILL)
@@ -107,7 +107,7 @@ class CompileAhead:
 
 
 def device_properties() -> dict[str, object]:
-    """Those of the GPU that are numbers or texts; none without one."""
+    """The GPU's properties that are numbers or strings; empty without a GPU."""
     if not torch.cuda.is_available():
         return {}
     found = torch.cuda.get_device_properties(0)
@@ -116,23 +116,23 @@ def device_properties() -> dict[str, object]:
 
 
 def _run(runner: socket.socket) -> NoReturn:
-    """The first helper: it imports the submission, and forks one helper for each case."""
+    """Run the first helper, which imports the submission and forks one helper for each case."""
     try:
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
-        _keep_only(runner)
+        _close_all_but(runner)
         os.nice(19)
         torch.set_num_threads(1)
         _Helpers(runner).serve()
     except BaseException:  # noqa: BLE001  # a process boundary: the submission may raise anything
         pass
     finally:
-        os.killpg(0, signal.SIGKILL)  # this process, too
+        os.killpg(0, signal.SIGKILL)  # this also kills this process
         os._exit(0)
 
 
-def _keep_only(runner: socket.socket) -> None:
-    """Close everything else that was inherited: the judge must see when the runner has gone, and so must the driver."""
+def _close_all_but(runner: socket.socket) -> None:
+    """Close all other inherited descriptors: the judge and the driver must notice when the runner ends."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
@@ -150,13 +150,13 @@ class _Helpers:
         self._running = 0
 
     def serve(self) -> None:
-        """Obey until the runner ends; raises what the submission raises when it is imported."""
+        """Execute commands until the runner ends; raises whatever the submission raises on import."""
         properties = json.loads(self._runner.recv(frame.MAX_FRAME_BYTES))
         while True:
             _, command, _ = frame.receive_command(self._runner)
             match command:
                 case commands.Build():
-                    self._kernel = _imported(command, properties)
+                    self._kernel = _import_submission(command, properties)
                 case commands.Declare(arguments=arguments):
                     self._declared += arguments
                 case commands.Ahead() if self._kernel is not None:
@@ -172,7 +172,7 @@ class _Helpers:
             self._running -= 1
 
     def _fork(self, kernel: BuiltKernel, declared: Sequence[commands.TensorArgument], command: commands.Ahead) -> None:
-        """Compile a case in a process of its own, once fewer than as many as allowed are running."""
+        """Compile a case in a new process; first wait until the number of running helpers is below the limit."""
         self._wait(min(command.at_most, len(os.sched_getaffinity(0))) - 1)
         if os.fork() == 0:
             try:
@@ -184,10 +184,10 @@ class _Helpers:
         self._running += 1
 
 
-def _imported(command: commands.Build, properties: Mapping[str, Any]) -> BuiltKernel:
+def _import_submission(command: commands.Build, properties: Mapping[str, Any]) -> BuiltKernel:
     source = source_path()
     sys.path.insert(0, str(source.parent))
-    # What it writes there is its own, and not the runner's.
+    # The helper has a HOME of its own, so that it cannot change the runner's files.
     os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp()
     os.chdir(tempfile.tempdir)
     pretend(properties)
@@ -196,9 +196,9 @@ def _imported(command: commands.Build, properties: Mapping[str, Any]) -> BuiltKe
 
     driver.active.get_active_torch_device = lambda: _CUDA
     driver.active.get_benchmarker = lambda: lambda call, **_: (call(), [0.0, 0.0, 0.0])[1]  # compiles every candidate
-    if hasattr(autotuner.Autotuner, "check_disk_cache"):  # the times that it would keep there are none
+    if hasattr(autotuner.Autotuner, "check_disk_cache"):  # it would store times, which mean nothing here
         autotuner.Autotuner.check_disk_cache = lambda _self, _key, _configs, bench: bool(bench())
-    with _OnNothing():
+    with _PretendDevice():
         kernel = import_python(source, command, RunnerCpu())
     triton_key.prepare()  # once, before the helpers of the cases are forked
     return kernel
@@ -209,23 +209,23 @@ def _compile(kernel: BuiltKernel, declared: Sequence[commands.TensorArgument], b
     used = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData"))
     limit = int(used.split()[1]) * 1024 + _CASE_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    with _OnNothing():
-        window: Any = _NoMemory()
+    with _PretendDevice():
+        window: Any = _ShapesOnly()
         calls = Calls(bind, declared, kernel, RunnerCpu(), window, window, window)
         calls.prepare()
         calls.call(0)
 
 
-class _NoMemory:
-    """A window whose tensors have a shape alone; their address is aligned, as that of every argument is."""
+class _ShapesOnly:
+    """A window whose tensors have shapes but no memory. Their addresses count as aligned, like those of arguments."""
 
     def tensor(self, offset: int, shape: tuple[int, ...], dtype: str, strides: tuple[int, ...] = ()) -> torch.Tensor:
         empty = torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
         return torch.empty_strided(shape, strides, dtype=empty.dtype, device="meta") if strides else empty
 
 
-class _OnNothing(TorchFunctionMode):
-    """What is on the GPU has no memory, and says that it is there."""
+class _PretendDevice(TorchFunctionMode):
+    """Makes tensors without memory that claim to be on the GPU."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -240,16 +240,16 @@ class _OnNothing(TorchFunctionMode):
             return args[0]
         if function == torch.device:
             return function(*args, **(kwargs or {}))  # only a name
-        return function(*map(_elsewhere, args), **{name: _elsewhere(value) for name, value in (kwargs or {}).items()})
+        return function(*map(_on_meta, args), **{name: _on_meta(value) for name, value in (kwargs or {}).items()})
 
 
-def _elsewhere(value: Any) -> Any:
+def _on_meta(value: Any) -> Any:
     on_gpu = value.type == "cuda" if isinstance(value, torch.device) else str(value).partition(":")[0] == "cuda"
     return "meta" if isinstance(value, torch.device | str) and on_gpu else value
 
 
 def pretend(properties: Mapping[str, Any]) -> None:
-    """Answer what a submission asks of the device, so that it need not be opened."""
+    """Make torch.cuda answer queries about the device from these properties, so that the device is not opened."""
     device, stream = SimpleNamespace(**properties), SimpleNamespace(cuda_stream=0, device=_CUDA)
     answers = {
         "is_available": True,

@@ -1,7 +1,7 @@
-"""Builds a submission inside the sandbox: imports Python, or has C++ and CUDA compiled and loads the library.
+"""Builds a submission inside the sandbox: imports Python, or compiles C++ or CUDA and loads the library.
 
-The C entry points take pointers in the order of the problem's tensors, then scalars, then the sizes as int64_t, then
-(CUDA) the stream.
+The C entry points take pointers in the order of the problem's tensors, then scalars, then the sizes as int64_t, and for
+CUDA the stream. Runs in the runner's process, untrusted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.wire import commands
 
 
 def build(command: commands.Build, device: RunnerDevice) -> tuple[BuiltKernel, str]:
-    """Build the source in its place; returns the kernel and the log."""
+    """Build the source, which is already in place; returns the kernel and the log."""
     compiler = LANGUAGES[command.language].compiler
     if compiles_cuda(command.language):
         compile_for_thread_stream()
@@ -45,7 +45,7 @@ def import_python(path: Path, command: commands.Build, device: RunnerDevice) -> 
     [name] = command.symbols
     if os.environ.get("TRITON_INTERPRET") == "1":
         interpreter.complete()
-    # A real file under an importable name: Triton reads its kernels' source through inspect.
+    # It must be a real file with an importable name, since Triton reads the source of kernels by `inspect`.
     spec = importlib.util.spec_from_file_location("submission", path)
     assert spec is not None
     assert spec.loader is not None
@@ -54,8 +54,8 @@ def import_python(path: Path, command: commands.Build, device: RunnerDevice) -> 
     spec.loader.exec_module(module)
     entry = getattr(module, name, None)
     if not callable(entry):
-        kind, of = ("class", inspect.isclass) if command.style == "module" else ("function", inspect.isfunction)
-        defined = ", ".join(n for n, v in vars(module).items() if of(v)) or "none"
+        kind, is_kind = ("class", inspect.isclass) if command.style == "module" else ("function", inspect.isfunction)
+        defined = ", ".join(n for n, v in vars(module).items() if is_kind(v)) or "none"
         raise CompileError(f"no {kind} `{name}` is defined (found: {defined}); it is called as {command.signature}")
     return PythonKernel(
         entry, style=command.style, signature=command.signature, device=device.kind, converts=command.converts
@@ -71,7 +71,7 @@ class _Library:
         self._device = device
         self._loaded = ctypes.CDLL(str(path)) if device.kind in language.devices else None
         if self._loaded is None:
-            return  # such as a .cu without a GPU: it compiled, and the judge refuses to continue
+            return  # for example a .cu without a GPU: it compiled, and the judge will refuse to go on
         for symbol in command.symbols:
             if not hasattr(self._loaded, symbol):
                 raise CompileError(f'no symbol `{symbol}`; declare it as extern "C" void {symbol}(...)')

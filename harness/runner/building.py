@@ -1,7 +1,7 @@
-"""A runner that builds a submission and calls nothing, in a sandbox of its own without a GPU.
+"""The runner of a separate build: it builds a submission in a sandbox without a GPU, and makes no calls.
 
-The sandbox ends before the first case. The files in its HOME are kept and unpacked for the later runners of the same
-submission. Untrusted, as all of the runner. torch is imported only for submissions in Python and to report an error.
+The sandbox ends before the first case. The files in its HOME are packed, and unpacked for later runners of the same
+submission. torch is imported only for submissions in Python, and to report an error. Untrusted, like all of the runner.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from harness.wire import commands, frame, replies
 if TYPE_CHECKING:
     from harness.runner.ahead import CompileAhead
 
-_REFUSED = "Error building extension"  # as torch begins the message of a compiler's error
-_LACKING = "cannot find -l"  # as the linker says of the driver's library, which is where a GPU is
+_REFUSED = "Error building extension"  # torch's message when a compiler refuses the source
+_LACKING = "cannot find -l"  # the linker's message; the driver's library exists only where a GPU is
 
 
 def serve(judge: socket.socket) -> None:
-    """Answer the welcome, then commands until the judge closes the connection."""
+    """Reply to the judge's welcome, then execute commands until it closes the connection."""
     token, _, [output] = frame.receive_command(judge)
     for standard in (1, 2):
         os.dup2(output, standard)
@@ -67,8 +67,9 @@ class _Builder:
         return replies.Done()
 
     def _built(self, command: commands.Build) -> replies.Reply:
-        """Build; reports `Failed` only if a compiler refused the source. Other errors may be due to the missing GPU, so
-        the runner that has one builds again.
+        """Build the submission; reports `Failed` only if a compiler refused the source.
+
+        Other errors may be due to the missing GPU, so the runner that has a GPU builds again.
         """
         compiler = LANGUAGES[command.language].compiler
         if compiling.compiles_cuda(command.language):
@@ -88,14 +89,15 @@ class _Builder:
         return replies.Built(log="", interpreted=False)
 
     def _import(self, command: commands.Build) -> None:
-        """Import a submission in Python, so that it builds what it needs: if that is Triton's kernels only, in helpers,
-        which then compile them for the calls that they are told of.
+        """Import a submission in Python, which makes it build its extensions.
+
+        If it has only Triton kernels, it is imported in helpers, which compile them for the calls that follow.
         """
         from harness.runner.ahead import CompileAhead, pretend
         from harness.runner.build import import_python
         from harness.runner.devices import RunnerCpu
 
-        properties = json.loads(os.environ["KERNELMARK_BUILDS"])  # of the GPU, which is not here
+        properties = json.loads(os.environ["KERNELMARK_BUILDS"])  # of the GPU to build for
         if os.environ["KERNELMARK_DEVICE"] == "cuda":
             self._ahead = CompileAhead()
             self._ahead.begin(command, properties)

@@ -1,4 +1,4 @@
-"""Makes the calls that are bound to one set of arenas: plainly, recorded or profiled."""
+"""Makes the calls that are bound to one set of arenas: plain, recorded or profiled. Untrusted."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from harness.runner.kernel import BuiltKernel, OneCall, named
 from harness.wire import commands
 
 _WARMUPS = 3
-_past: list[list[Any]] = []
-"""The arguments of earlier calls, without their memory. Python gives a freed `id` to a new object, and a submission may
-have stored something by the `id` of a tensor or list: while these live, no later one has the same.
+_past_arguments: list[list[Any]] = []
+"""The arguments of earlier calls, without their memory. A submission may cache something by the `id` of a tensor or
+list, and Python reuses the `id` of a freed object. While these objects exist, no later argument has the same `id`.
 """
 
 
 class Calls:
-    """`sets` calls of one kernel; set k's tensors are k strides into the windows, at addresses that never change."""
+    """The calls of one `Bind`. The tensors of call k begin k strides into the windows; their addresses never change."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Calls:
         self._bind, self._declared, self._kernel, self._device = bind, declared, kernel, device
         self._inputs, self._outputs, self._host = inputs, outputs, host
         self.arguments: list[list[Any]] = []
-        """The tensors of every call, in the order of its arguments: a list counts as one, an absent one is None."""
+        """The arguments of every call, in order; a list of tensors is one argument, and an absent tensor is None."""
         self._calls: list[OneCall] = []
         self._record = CapturedCall(reason="nothing was recorded")
 
@@ -54,7 +54,7 @@ class Calls:
             self._host.map(host)
 
     def prepare(self) -> None:
-        """Make every set's arguments once; later arenas appear at the same addresses."""
+        """Make the arguments of every call once; later arenas are mapped at the same addresses."""
         self.arguments = [self._arguments_of(k) for k in range(self._bind.sets)]
         prepare = self._kernel.bind(self._bind, self._declared)
         self._calls = [prepare(tensors) for tensors in self.arguments]
@@ -77,7 +77,7 @@ class Calls:
         return made
 
     def _place(self, argument: commands.TensorArgument) -> tuple[Window, int]:
-        """The window that a tensor is in, and the distance between the calls' tensors there."""
+        """A tensor's window, and the distance between the tensors of consecutive calls there."""
         if argument.writable:
             return self._outputs, self._bind.output_stride
         if argument.host and self._host is not None:
@@ -88,7 +88,7 @@ class Calls:
         self._calls[k]()
 
     def call_plainly(self, sets: Sequence[int]) -> object:
-        """Call the kernel on these sets, and wait for the device; returns what the last call returned."""
+        """Make these calls, and wait for the device; returns what the last call returned."""
         returned: object = None
         for k in sets:
             returned = self._calls[k]()
@@ -96,7 +96,7 @@ class Calls:
         return returned
 
     def record(self) -> CapturedCall:
-        """Describe set 0's call as data, once it has been warmed up."""
+        """Warm up call 0 and record it."""
         for _ in range(_WARMUPS):
             self.call(0)
             self._device.synchronize()
@@ -104,21 +104,21 @@ class Calls:
         return self._record
 
     def deliver(self, file: int, scratch: int | None) -> None:
-        """Write the recording into a memory file, and copy its scratch into an arena."""
+        """Write the recording into a memory file, and copy its scratch memory into an arena."""
         with os.fdopen(os.dup(file), "wb") as out:
             out.write(self._record.file)
         if scratch is not None:
             self._record.copy_scratch(scratch)
 
-    def profile(self, asked: commands.Profile) -> dict[str, bytes]:
-        """Profile calls, every one on the next set; returns the artefacts by name."""
-        from harness.runner.profile import profiled  # a grading needs no profiler
+    def profile(self, settings: commands.Profile) -> dict[str, bytes]:
+        """Profile the calls in turn; returns the artefacts by name."""
+        from harness.runner.profile import profiled  # gradings do not need it
 
-        # In Triton's interpreter a call is a million calls of Python functions, which say nothing about its speed.
-        return profiled(self._device, self.call, self._bind.sets, asked, stacks=lambda: not interpreter.launched())
+        # In Triton's interpreter a call is a million calls of Python functions, whose stacks say nothing useful.
+        return profiled(self._device, self.call, self._bind.sets, settings, stacks=lambda: not interpreter.launched())
 
     def draw(self, command: commands.Draw) -> None:
-        """Let a foreign reference, which was built as a submission, make the inputs of set 0."""
+        """Let a foreign reference, which was built like a submission, make the inputs of call 0."""
         drawn = foreign.draw(command.form, self._bind.forms, command.seed, json.loads(command.options))
         inputs = {argument.group or argument.name for argument in self._declared if not argument.writable}
         for name, tensor in self._named(0).items():
@@ -127,14 +127,14 @@ class Calls:
         self._device.synchronize()
 
     def verify(self) -> str:
-        """Let the reference's own check judge the outputs of set 0."""
+        """Let the foreign reference's own check judge the outputs of call 0."""
         return foreign.check(self._bind.forms, self._named(0))
 
     def _named(self, k: int) -> dict[str, Any]:
         return named(self._declared, self.arguments[k])
 
     def map_outputs(self, outputs: int) -> None:
-        """Map the outputs of the round that follows."""
+        """Map the outputs of the next round."""
         self._outputs.map(outputs)
 
     def round(self, calls: int, inputs: int, host: int | None = None) -> None:
@@ -149,12 +149,12 @@ class Calls:
 
     def close(self) -> None:
         self._device.synchronize()
-        _past.extend(self.arguments)
+        _past_arguments.extend(self.arguments)
         with torch.no_grad():
             for argument in chain.from_iterable(self.arguments):
                 for tensor in argument if isinstance(argument, list) else [argument]:
                     if tensor is not None:
-                        tensor.set_()  # without memory from here on
+                        tensor.set_()  # detaches its memory
         self.arguments, self._calls = [], []
         for window in self._windows():
             window.close()

@@ -1,4 +1,4 @@
-"""Collects what a submission was compiled to: Triton's stages, PTX and SASS, programs of torch.compile. Untrusted."""
+"""Collects a submission's compiled code: Triton's stages, PTX and SASS, and programs of torch.compile. Untrusted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.runner import tried
 from harness.runner.absent_gpu import compiled_kernels
 
-_KERNELS = 16  # compiled ones: an autotuner may have tried hundreds
+_KERNELS = 16  # at most; an autotuner may have compiled hundreds
 _FILE, _ALL = 2 << 20, 24 << 20  # characters
 _GENERATED = 24  # files of torch.compile
 _STAGES = ("ttir", "ttgir", "llir", "ptx")
@@ -23,7 +23,7 @@ _SECONDS = 60
 
 
 def compiled_code(library: Path) -> bytes:
-    """All compiled code that is found, as JSON: `{"files": {name: text}}`. One text and all together are bounded."""
+    """All compiled code that is found, as JSON: `{"files": {name: text}}`. Each text and their sum are limited."""
     files: dict[str, str] = {}
     left = _ALL
     for name, text in (
@@ -55,13 +55,13 @@ def _of_triton() -> Iterator[tuple[str, str]]:
 
 
 def _of_cubin(stem: str, cubin: str) -> Iterator[tuple[str, str]]:
-    """A compiled kernel's SASS, with the lines of the source where the compiler noted them, and its resources."""
+    """A compiled kernel's SASS, with source lines if the compiler recorded them, and its use of resources."""
     yield f"{stem}.sass", _printed("nvdisasm", "--print-code", "--print-line-info", cubin)
     yield f"{stem}.resources.txt", _printed("cuobjdump", "--dump-resource-usage", cubin)
 
 
 def _of_autotuners() -> Iterator[tuple[str, str]]:
-    """The configuration that every autotuner chose, and the times of those that it tried for the last key."""
+    """The configuration that each autotuner chose, and the times of the configurations tried for the last key."""
     module = sys.modules.get("triton.runtime.autotuner")
     if module is None:
         return
@@ -75,13 +75,13 @@ def _of_autotuners() -> Iterator[tuple[str, str]]:
 
 
 def _median_ms(timings: object) -> float:
-    """Triton keeps the median first, and the quantiles after it."""
+    """The median of a measurement: Triton stores the median first, then the quantiles."""
     first = timings[0] if isinstance(timings, list | tuple) and timings else timings
     return float(first) if isinstance(first, int | float) else 0.0
 
 
 def _of_libraries(library: Path) -> Iterator[tuple[str, str]]:
-    """The code of the submission's own library, and of those that PyTorch built for it."""
+    """The code of the submission's library, and of the extensions that PyTorch built for it."""
     extensions = (Path.home() / ".cache" / "torch_extensions").rglob("*.so")
     for path in [library, *sorted(extensions)]:
         if path.is_file():
@@ -94,7 +94,7 @@ def _of_libraries(library: Path) -> Iterator[tuple[str, str]]:
 
 
 def _disassembled(library: Path) -> str:
-    """A library's SASS with the lines of the source, which cuobjdump's own listing leaves out."""
+    """A library's SASS with source lines, which cuobjdump's listing omits."""
     with tempfile.TemporaryDirectory() as folder:
         _printed("cuobjdump", "--extract-elf", "all", str(library), folder=folder)
         cubins = sorted(Path(folder).glob("*.cubin"))
@@ -102,9 +102,9 @@ def _disassembled(library: Path) -> str:
 
 
 def _of_torch_compile() -> Iterator[tuple[str, str]]:
-    """The programs that Inductor wrote, the largest first: small ones are wrappers. Then what Triton compiled them to.
+    """The programs that Inductor generated, largest first (small ones are wrappers), and their compiled kernels.
 
-    Inductor launches its kernels without Triton's objects, so that only their files are found.
+    Inductor launches its kernels without Triton's objects, so the compiled kernels are found only as files.
     """
     inductor = sys.modules.get("torch._inductor.runtime.cache_dir_utils")
     if inductor is None:
@@ -115,7 +115,7 @@ def _of_torch_compile() -> Iterator[tuple[str, str]]:
     written.sort(key=lambda path: -path.stat().st_size)
     for number, path in enumerate(written[:_GENERATED]):
         yield f"generated {number}{path.suffix}", path.read_text("utf-8", "replace")
-    # The submission's own kernels are there, too, and come from `_of_triton`.
+    # The submission's own kernels are in this folder, too, but `_of_triton` yields those.
     cubins = sorted(kernels.rglob("triton_*.cubin"), key=lambda path: (path.stem, str(path)))
     for number, cubin in enumerate(cubins[:_KERNELS]):
         stem = f"generated {number} {cubin.stem}"
@@ -126,7 +126,7 @@ def _of_torch_compile() -> Iterator[tuple[str, str]]:
 
 
 def _printed(program: str, *arguments: str, folder: str | None = None) -> str:
-    """The output of a program of the CUDA toolkit, which Triton may bring along; or "" if there is none."""
+    """The output of a program of the CUDA toolkit, which may be bundled with Triton; "" if it is missing or fails."""
     found = shutil.which(program) or _bundled_with_triton(program)
     if found is None:
         return ""

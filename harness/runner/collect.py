@@ -1,8 +1,8 @@
-"""Starts the runner under a tool that watches it, and afterwards offers the judge what the tool wrote.
+"""Starts the runner under a tool that watches it, and afterwards offers the tool's output to the judge. Untrusted.
 
 Called as `python -I -B -u collect.py SOCKET TOOL COMMAND...`, where TOOL is a `harness.sandbox.Watcher` as JSON. A
-profiler writes its report when the process that it watches has ended, to files that only the sandbox sees. So this
-process outlives both, connects to the judge as the runner did before, and serves the report. Untrusted.
+profiler writes its report after the watched process has ended, to files that only the sandbox sees. So this process
+waits for both to end, connects to the judge as the runner did before, and serves the report.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-_LAST_WORDS = 2_000  # bytes of the tool's output, which the judge shows if the runner never started
-_KEPT = 8 << 20  # bytes of a program's output
+_LAST_WORDS = 2_000  # bytes of the tool's output that the judge shows if the runner never started
+_KEPT = 8 << 20  # bytes of a program's output, at most
 
 
 def main(address: str, tool_json: str, command: Sequence[str]) -> None:
@@ -47,7 +47,7 @@ def main(address: str, tool_json: str, command: Sequence[str]) -> None:
 
 
 def _printed(command: Sequence[str]) -> bytes:
-    """The output of a program on both channels, through a file: the file system bounds its size."""
+    """The stdout and stderr of a program. They go through a file, so that the file system limits their size."""
     path = Path.home() / "printed.txt"
     with path.open("w+b") as file:
         try:

@@ -1,4 +1,4 @@
-"""Compiles a submission inside the sandbox, and packs what a build leaves there. Imports no torch; untrusted."""
+"""Compiles a submission inside the sandbox, and packs the results of a build. Imports no torch; untrusted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from harness.wire import commands
 
 _COMPILES_CUDA = (b"cpp_extension", b"nvcc")
 _LOG_LIMIT = 8_000
-_MOST_BYTES = 24 << 20  # of what is kept; an archive is a little larger
+_MOST_BYTES = 24 << 20  # of packed files; the archive is a little larger
 
 
 class CompileError(Exception):
-    """The compiler refused the source, or an entry point is missing. The submission's fault."""
+    """The compiler refused the source, or an entry point is missing, which is the submission's fault."""
 
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)
@@ -42,26 +42,29 @@ def library_path() -> Path:
 
 
 def add_extra_file(name: str, content: bytes) -> None:
-    """Put a file into the submission's folder, to be included or imported from there."""
+    """Put a file into the submission's folder, where it can be included or imported."""
     (Path.home() / name).write_bytes(content)
     if str(Path.home()) not in sys.path:
         sys.path.insert(0, str(Path.home()))
 
 
 def put_source(command: commands.Build, source: int) -> None:
-    """Put the source behind a descriptor into its place."""
+    """Copy the source from a descriptor to its place."""
     source_path(command.language).write_bytes(content_of(source))
 
 
 def content_of(descriptor: int) -> bytes:
-    """All of a file that was handed over."""
+    """The whole content of a file."""
     with os.fdopen(os.dup(descriptor), "rb") as file:
         file.seek(0)
         return file.read()
 
 
 def compiles_cuda(language: str) -> bool:
-    """Whether a submission is compiled, or seems to compile CUDA C++. If not, other threads can use its stream, too."""
+    """Whether a submission is compiled, or seems to compile CUDA C++.
+
+    If not, its calls need not be on a thread's default stream, and other threads can use their stream.
+    """
     if LANGUAGES[language].compiler is not None:
         return True
     files = Path.home().glob("*.py")
@@ -69,18 +72,19 @@ def compiles_cuda(language: str) -> bool:
 
 
 def compile_for_thread_stream() -> None:
-    """From here on let nvcc compile launches that name no stream for the thread's own default stream.
+    """From now on let nvcc use the thread's default stream for launches that name no stream.
 
-    They are then in order with a runner's calls, and can be recorded. The legacy default stream cannot be captured.
+    These launches are then ordered with the runner's calls and can be recorded. The legacy default stream cannot be
+    captured.
     """
     flags = (os.environ.get("NVCC_APPEND_FLAGS", ""), "--default-stream=per-thread")
     os.environ["NVCC_APPEND_FLAGS"] = " ".join(flags).strip()
 
 
 def packed() -> bytes:
-    """All that is in HOME, as an archive, unless it is too large to be kept: then nothing.
+    """An archive of all files in HOME; empty if they are too large.
 
-    Times are whole seconds there, so that ninja finds nothing newer.
+    It stores times in whole seconds, so that ninja finds no file newer than its targets.
     """
     content, used = io.BytesIO(), 0
     for path in Path.home().rglob("*"):
@@ -92,18 +96,18 @@ def packed() -> bytes:
 
 
 def unpack(descriptor: int) -> None:
-    """Put what `packed` gave into HOME."""
+    """Unpack an archive of `packed` into HOME."""
     with tarfile.open(fileobj=io.BytesIO(content_of(descriptor))) as archive:
-        archive.extraction_filter = lambda member, _: member  # the submission's own
+        archive.extraction_filter = lambda member, _: member  # the submission itself made the archive
         archive.extractall(Path.home())
 
 
 def compile_source(command: commands.Build, compiler: Compiler) -> tuple[Path, str]:
-    """Compile the source in its place, unless that has been unpacked; returns the library and the log.
+    """Compile the source, unless the library is there already (`unpack`); returns the library and the log.
 
     Raises:
-        CompileError: the compiler refused it.
-        NoCompiler: there is none.
+        CompileError: the compiler refused the source.
+        NoCompiler: the compiler is missing.
     """
     library, output = library_path(), Path.home() / "build.log"
     if library.exists():
@@ -123,7 +127,7 @@ def compile_source(command: commands.Build, compiler: Compiler) -> tuple[Path, s
     arguments = [argument.format(architecture=command.architecture) for argument in compiler.arguments]
     arguments += compiler.line_info if command.line_info else ()
     line = [program, *arguments, "-o", str(library), unit.name]
-    # Into a file on the size-limited tmpfs: a compiler that prints more than a pipe holds would block for ever.
+    # The output goes to a file, whose size the tmpfs limits: with a pipe, a compiler that prints a lot would block.
     with output.open("wb") as file:
         status = subprocess.call(line, cwd=unit.parent, stdout=file, stderr=subprocess.STDOUT)
     log = _head_and_tail(output)

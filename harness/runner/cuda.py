@@ -1,4 +1,4 @@
-"""The GPU as the runner sees it: one stream, on which calls are made and captured."""
+"""The GPU as a device of the runner: makes and captures calls on one stream. Untrusted."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from harness.runner.scratch import Scratch
 
 _PER_THREAD = 2  # cudaStreamPerThread (driver_types.h)
-# The runtime's errors once a wait for the device, or a launch on the legacy stream, has ended a capture: of the call
-# itself (906, 900), or of the next one (901).
+# The runtime's errors when a wait for the device, or a launch on the legacy stream, has ended a capture: that of the
+# call itself (906, 900), or of the next call (901).
 _ENDED_CAPTURE = ("previous error during capture", "legacy stream depend", "not permitted when stream is capturing")
 _UNJOINED = "unjoined work"  # error 904
 _JOIN = "let `torch.cuda.current_stream()` wait for each stream that the call uses (`wait_stream`), before it returns"
@@ -32,20 +32,20 @@ _ON_OUR_STREAM = "launch on `torch.cuda.current_stream().cuda_stream`, or compil
 class RunnerCuda:
     """Makes all calls of a submission on one stream, since the legacy default stream cannot be captured.
 
-    That stream and the legacy default stream wait for each other, so that the launches of a library there are in order
-    with the calls, although they cannot be recorded.
+    The two streams wait for each other, so launches of a library on the legacy default stream are ordered with the
+    calls, although they cannot be recorded.
     """
 
     kind: Literal["cpu", "cuda"] = "cuda"
 
     def __init__(self, images: LoadedImages | None = None) -> None:
         self._images = images
-        torch.cuda.synchronize()  # makes the context
+        torch.cuda.synchronize()  # creates the context
         waits = driver.CUstream_flags.CU_STREAM_DEFAULT.value
         self._make_calls_on(int(check(driver.cuStreamCreate(waits))))
         self._scratch: Scratch | None = None
         if images is not None:
-            from harness.runner.scratch import Scratch  # only a runner that records pays for it
+            from harness.runner.scratch import Scratch  # only runners that record need it
 
             self._scratch = Scratch()
         self._pooling = contextlib.ExitStack()
@@ -60,25 +60,25 @@ class RunnerCuda:
         return stream
 
     def follow_default_stream(self) -> None:
-        """From here on make calls on this thread's own default stream.
+        """From now on make calls on this thread's default stream.
 
-        The launches in code that a submission compiles often name no stream. If that was compiled for the thread's
-        stream (`compiling`), they are then in order, and recorded, too.
+        Launches in compiled code often name no stream. If the code was compiled for the thread's default stream
+        (`compiling`), these launches are then ordered with the calls, and recorded.
         """
         torch.cuda.synchronize()
         self._make_calls_on(_PER_THREAD)
-        # Autograd's backward pass has its own thread, whose default stream is another one.
+        # Autograd's backward pass would run in another thread, which has another default stream.
         torch.autograd.set_multithreading_enabled(False)
 
     def allocator(self) -> tuple[int, int] | None:
-        """Addresses of C functions that allocate and free memory that can be recorded; see `scratch`."""
+        """Addresses of C functions that allocate and free recordable memory, as in `Scratch.functions`."""
         return self._scratch.functions if self._scratch is not None else None
 
     def synchronize(self) -> None:
         torch.cuda.synchronize()
 
     def healthy(self) -> bool:
-        """Whether the context still works: after an illegal access every later call fails too."""
+        """Whether the context still works. After an illegal access every later call fails."""
         try:
             torch.cuda.synchronize()
         except RuntimeError:
@@ -86,7 +86,7 @@ class RunnerCuda:
         return True
 
     def _allocate_from_scratch(self) -> None:
-        """From here on this thread allocates every tensor in the scratch, if there is one, even long-lived ones."""
+        """From now on let this thread allocate all tensors, even long-lived ones, in scratch memory if there is any."""
         if self._scratch is not None:
             self._pooling.enter_context(torch.cuda.use_mem_pool(self._scratch.pool))
 
@@ -94,11 +94,11 @@ class RunnerCuda:
         """Capture one call, and describe it.
 
         Raises:
-            CallError: it leaves work on a stream that nobody waits for, so it may not be done when it should be.
+            CallError: it leaves work on a stream that nobody waits for, so the work may not be done in time.
         """
         if self._images is None or self._scratch is None:
             return CapturedCall(reason="CUPTI, which reports what the driver loads, is not available")
-        from harness.runner.recorder import Recorder
+        from harness.runner.recorder import GraphRecorder
 
         scratch, returned = self._scratch, list[Returned]()
 
@@ -114,7 +114,7 @@ class RunnerCuda:
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if check(driver.cuGraphGetNodes(raw))[1] == 0:
                 return CapturedCall(reason=f"the call puts no work on the stream that it is given; {_ON_OUR_STREAM}")
-            recorder = Recorder(self._images)
+            recorder = GraphRecorder(self._images)
             file = recorder.record(raw, scratch.nbytes, returned, peak_bytes)
         except Exception as error:  # noqa: BLE001  # the submission may raise anything while it is captured
             torch.cuda.synchronize()
@@ -124,9 +124,9 @@ class RunnerCuda:
         return CapturedCall(file, scratch.nbytes, "", recorder.note, scratch.copy_to)
 
     def _captured(self, call: Callable[[], None], scratch: Scratch) -> Any:
-        """The graph of a call, with its memory in the scratch, which nothing else may use meanwhile."""
+        """Capture the graph of a call. Its memory is in the scratch, which nothing else may use meanwhile."""
         graph = torch.cuda.CUDAGraph(keep_graph=True)
-        pool: Any = scratch.pool.id  # of a type that only torch names
+        pool: Any = scratch.pool.id
         self._pooling.close()
         try:
             graph.capture_begin(pool=pool, capture_error_mode="thread_local")
@@ -144,7 +144,7 @@ class RunnerCuda:
 
 
 def _made(call: OneCall, is_new: IsNew) -> list[Returned]:
-    """Make a call; returns the results that it leaves in new memory."""
+    """Make a call; returns those of its results that stay in new memory."""
     if isinstance(call, ReturningCall):
         return call.leaving(is_new)
     call()

@@ -1,4 +1,4 @@
-"""What the runner needs of a device: to wait for it, and to record a call on it."""
+"""The interface of a device in the runner: it synchronizes, and records calls. Untrusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.runner.kernel import OneCall
 
 @dataclass(frozen=True)
 class CapturedCall:
-    """A captured call as the bytes of a file, and the size of its scratch; or empty, with the reason.
+    """A captured call, as the bytes of a recording file; empty if it could not be captured, with the `reason`.
 
     `note`: what may make a replay fail.
     """

@@ -1,4 +1,4 @@
-"""The devices by kind: the CPU, and the GPU, which has its own module, `cuda`."""
+"""Opens the runner's device: the CPU, which is defined here, or the GPU (`cuda`). Untrusted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunnerCpu:
 
 
 def open_device(kind: str, images: LoadedImages | None = None) -> RunnerDevice:
-    """Make the device's context; on CUDA this takes about 0.3 s. With `images` its calls can be recorded."""
+    """Open the device; on CUDA this creates the context in about 0.3 s. With `images` its calls can be recorded."""
     if kind == "cpu":
         return RunnerCpu()
     from harness.runner.cuda import RunnerCuda

@@ -1,7 +1,7 @@
-"""Reads what a code image defines: the functions that can be launched, and the variables of the device. Pure.
+"""Lists the functions and device variables that a code image defines. Pure.
 
-NVIDIA's images are 64-bit ELF files. The code of a kernel `name` is in the section `.text.name`; `__device__` variables
-are in `.nv.global` and `.nv.global.init`, `__constant__` ones in `.nv.constant3`.
+NVIDIA's images are 64-bit ELF files. The code of a kernel `name` is in the section `.text.name`. `__device__` variables
+are in `.nv.global` and `.nv.global.init`, and `__constant__` variables in `.nv.constant3`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-_HEADER = struct.Struct("<40xQ10xHHH")  # of the section headers: offset, size, number, index of the names' section
+_HEADER = struct.Struct("<40xQ10xHHH")  # section headers: offset, size, number, index of the section of names
 _SECTION = struct.Struct("<IIQQQQII16x")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
@@ -30,7 +30,7 @@ class Section(NamedTuple):
 class Defined(NamedTuple):
     """The names of functions, and of variables that contain no addresses.
 
-    The loader writes the address of another variable into a variable, a different one in each process.
+    The loader stores addresses in variables that point to others, and they differ in each process.
     """
 
     functions: frozenset[str]

@@ -1,4 +1,4 @@
-"""Turns what a submission raised into a reply: one line, and the participant's own lines of the traceback."""
+"""Turns an exception of a submission into a reply: one line, and the submission's part of the traceback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
 
 
 def describe(error: BaseException, *, building: bool) -> replies.Failed:
-    """The `Failed` reply for an exception; never raises, whatever the exception's own `__str__` does."""
+    """The `Failed` reply for an exception. This never raises, whatever the exception's `__str__` does."""
     raised = origin(error)
     text = _shown(raised)
     if isinstance(error, CompileError):
@@ -31,7 +31,7 @@ def describe(error: BaseException, *, building: bool) -> replies.Failed:
     if isinstance(error, SyntaxError) and building:
         lines = traceback.format_exception_only(error)
         file = error.filename if isinstance(error.filename, str) else None
-        named = f" ({Path(file or '').name}, line {error.lineno})"  # which the message begins with
+        named = f" ({Path(file or '').name}, line {error.lineno})"  # our message begins with the line
         return _failed(
             "compile_error",
             f"{line_reference(file, error.lineno)}: {text.removesuffix(named)}",
@@ -44,14 +44,14 @@ def describe(error: BaseException, *, building: bool) -> replies.Failed:
         outcome, text = "unsupported", f"{why} ({text})"
     entries = traceback.extract_tb(error.__traceback__)
     entries += traceback.extract_tb(raised.__traceback__) if raised is not error else []
-    frames = [f for f in entries if Path(f.filename).parent == Path.home()]  # its own file, and extra ones
+    frames = [f for f in entries if Path(f.filename).parent == Path.home()]  # in its own file or extra files
     if frames:
         text = f"{line_reference(frames[-1].filename, frames[-1].lineno)}: {text}"
     own = "".join(traceback.format_list(frames)) + text
     return _failed(outcome, text, _own_name(own))
 
 
-# What follows calls methods of the participant's own classes, which may raise anything.
+# The following functions call methods of the participant's classes, which may raise anything.
 
 
 def _shown(raised: BaseException) -> str:
@@ -78,11 +78,11 @@ def _failed(outcome: str, message: str, trace: str) -> replies.Failed:
 
 
 def line_reference(file: str | None, line: int | None) -> str:
-    """A line of the submission, with the file's name if it is an extra file."""
+    """Describe a line of the submission, with the file's name if it is an extra file."""
     own = file is None or Path(file) == source_path() or Path(file).parent != Path.home()
     return f"line {line}" if own else f"{Path(str(file)).name} line {line}"
 
 
 def _own_name(text: str) -> str:
-    """Replace paths in the sandbox, which mean nothing to the participant, by the file's name."""
+    """Shorten paths in the sandbox, which mean nothing to the participant, to the file's name."""
     return text.replace(f"{Path.home()}/", "")

@@ -1,8 +1,8 @@
-"""Corrects narrow floats in Triton's interpreter, so that they are rounded and computed with as on a device.
+"""Corrects the arithmetic of narrow floats in Triton's interpreter, so that it rounds and computes like a device.
 
-The interpreter keeps bfloat16 and float8 as unsigned integers. It cuts off what float32 has beyond bfloat16, where a
-device rounds to nearest even, rounds float8 half up, and adds bfloat16 as the integers that they are kept as.
-`interpreter` calls it. Runs in the runner's process, untrusted.
+The interpreter stores bfloat16 and float8 as unsigned integers. It truncates float32 to bfloat16, where a device rounds
+to nearest even; it rounds float8 half up; and it adds the integers in which bfloat16 is stored. Called by
+`interpreter`. Runs in the runner's process, untrusted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FLOAT8 = {
     "fp8e5b16": torch.float8_e5m2fnuz,
 }
 _KEPT_AS = {torch.bfloat16: torch.uint16, **dict.fromkeys(_FLOAT8.values(), torch.uint8)}
-# Operations of the builder, and which of their arguments has the type of the result.
+# Operations of the builder, and the index of the argument that has the type of the result.
 _OPERATIONS = {
     "binary_op": 0,
     "unary_op": 0,
@@ -34,13 +34,13 @@ _OPERATIONS = {
 
 
 def complete(module: Any) -> None:
-    """Complete `triton.runtime.interpreter`."""
+    """Patch `triton.runtime.interpreter`."""
     builder, reduction = module.InterpreterBuilder, getattr(module, "ReduceScanOpInterface", None)
     replaced: list[tuple[Any, str, Callable[..., Any]]] = [
-        (builder, "cast_impl", _cast),
-        (builder, "create_fp_to_fp", _converted),
+        (builder, "cast_impl", _bfloat16_cast),
+        (builder, "create_fp_to_fp", _convert),
         (builder, "create_atomic_rmw", _without_bfloat16),
-        (reduction, "apply", _reduced),
+        (reduction, "apply", _reduce_in_float32),
         *((builder, name, partial(_in_float32, typed=typed)) for name, typed in _OPERATIONS.items()),
     ]
     for owner, name, replacement in replaced:
@@ -49,9 +49,9 @@ def complete(module: Any) -> None:
 
 
 def rounded(values: np.ndarray[Any, Any], to: torch.dtype) -> np.ndarray[Any, Any]:
-    """Floats in a narrower type, to nearest even, as the unsigned integers that it is kept as.
+    """Round floats to nearest even in a narrower type; returns the unsigned integers in which it is stored.
 
-    A device's float8 has no infinity to overflow to: what is too large becomes the largest.
+    On a device float8 saturates: values that are too large become the largest value.
     """
     wide = torch.from_numpy(np.array(values, dtype=np.float32))
     if to in _FLOAT8.values():
@@ -61,19 +61,19 @@ def rounded(values: np.ndarray[Any, Any], to: torch.dtype) -> np.ndarray[Any, An
     return kept
 
 
-def widened(kept: np.ndarray[Any, Any], of: torch.dtype) -> np.ndarray[Any, Any]:
-    """The floats that are kept as unsigned integers, in float32."""
-    wide: np.ndarray[Any, Any] = torch.from_numpy(np.array(kept)).view(of).float().numpy()
+def widened(kept: np.ndarray[Any, Any], dtype: torch.dtype) -> np.ndarray[Any, Any]:
+    """Convert floats that are stored as unsigned integers to float32."""
+    wide: np.ndarray[Any, Any] = torch.from_numpy(np.array(kept)).view(dtype).float().numpy()
     return wide
 
 
 def _torch_dtype(module: Any, dtype: Any) -> torch.dtype | None:
-    """The torch dtype of a Triton type that is kept as integers; None of other types."""
+    """The torch dtype of a Triton type that is stored as integers; None for other types."""
     scalar = getattr(dtype, "scalar", None)
     return torch.bfloat16 if scalar == module.tl.bfloat16 else _FLOAT8.get(getattr(scalar, "name", ""))
 
 
-def _cast(module: Any, cast_impl: Callable[..., Any]) -> Callable[..., Any]:
+def _bfloat16_cast(module: Any, cast_impl: Callable[..., Any]) -> Callable[..., Any]:
     """A cast between bfloat16 and any other type."""
 
     def cast(self: Any, source: Any, to: Any) -> Any:
@@ -87,8 +87,8 @@ def _cast(module: Any, cast_impl: Callable[..., Any]) -> Callable[..., Any]:
     return cast
 
 
-def _converted(module: Any, create_fp_to_fp: Callable[..., Any]) -> Callable[..., Any]:
-    """A conversion between floats; any rounding but to nearest even is left to the interpreter."""
+def _convert(module: Any, create_fp_to_fp: Callable[..., Any]) -> Callable[..., Any]:
+    """A conversion between floats. The interpreter itself does any rounding other than to nearest even."""
 
     def convert(self: Any, source: Any, to: Any, rounding: Any) -> Any:
         narrow, wide = _torch_dtype(module, to), _torch_dtype(module, source.dtype)
@@ -103,7 +103,7 @@ def _converted(module: Any, create_fp_to_fp: Callable[..., Any]) -> Callable[...
 
 
 def _in_float32(module: Any, operation: Callable[..., Any], typed: int) -> Callable[..., Any]:
-    """An operation on narrow floats: in float32, and rounded if the argument number `typed` was one."""
+    """An operation on narrow floats, computed in float32; rounded if argument `typed` is a narrow float."""
 
     def compute(self: Any, *arguments: Any) -> Any:
         narrow = [_torch_dtype(module, a.dtype) if isinstance(a, module.TensorHandle) else None for a in arguments]
@@ -119,21 +119,22 @@ def _in_float32(module: Any, operation: Callable[..., Any], typed: int) -> Calla
 
 
 def _wide(module: Any) -> Callable[[Any, torch.dtype | None], Any]:
-    return lambda a, of: a if of is None else module.TensorHandle(widened(a.data, of), module.tl.float32)
+    return lambda a, dtype: a if dtype is None else module.TensorHandle(widened(a.data, dtype), module.tl.float32)
 
 
-def _reduced(module: Any, apply: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction or a scan of bfloat16: in float32, and rounded at the end."""
+def _reduce_in_float32(module: Any, apply: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction or a scan of bfloat16, computed in float32 and rounded at the end."""
     tl = module.tl
 
     def cast(tensor: Any, to: Any) -> Any:
         return module.interpreter_semantic.cast(tensor, to)
 
-    def reduce(self: Any, given: Any) -> Any:
-        if not isinstance(given, tuple):
-            return reduce(self, (given,))[0]
-        narrow = [isinstance(value, tl.tensor) and value.dtype.scalar == tl.bfloat16 for value in given]
-        wide = (cast(value, tl.float32) if is_narrow else value for value, is_narrow in zip(given, narrow, strict=True))
+    def reduce(self: Any, values: Any) -> Any:
+        if not isinstance(values, tuple):
+            return reduce(self, (values,))[0]
+        narrow = [isinstance(value, tl.tensor) and value.dtype.scalar == tl.bfloat16 for value in values]
+        pairs = zip(values, narrow, strict=True)
+        wide = (cast(value, tl.float32) if is_narrow else value for value, is_narrow in pairs)
         made = apply(self, tuple(wide))
         kept = [*narrow, *[False] * len(made)]
         return tuple(cast(value, tl.bfloat16) if kept[i] else value for i, value in enumerate(made))

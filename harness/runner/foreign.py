@@ -1,6 +1,6 @@
-"""Calls what a foreign reference defines besides the answer: it draws inputs, and may check answers.
+"""Calls the functions of a foreign reference that draw inputs and check answers.
 
-Runs in a sandbox that holds the reference and no submission. Its file was built as if it were a submission.
+Runs in a sandbox that contains the reference and no submission. The reference was built like a submission.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Options = Mapping[str, Any]
 
 
 def draw(form: str, forms: Forms, seed: int, options: Options) -> dict[str, Any]:
-    """The arguments of a call by name, as the reference makes them from a seed."""
+    """Let the reference make the arguments of a call from a seed; returns them by name."""
     with torch.no_grad():
         return _DRAWS[form](sys.modules["submission"], forms, seed, options)
 
 
 def put(name: str, drawn: Any, tensors: Tensor | list[Tensor]) -> None:
-    """Copy what was drawn to where a call finds it.
+    """Copy a drawn argument into the tensors of a call.
 
     Raises:
-        TypeError: it is not what problem.toml says.
+        TypeError: it does not match problem.toml.
     """
     members = tensors if isinstance(tensors, list) else [tensors]
     values = drawn if isinstance(tensors, list) else [drawn]
@@ -46,9 +46,9 @@ def put(name: str, drawn: Any, tensors: Tensor | list[Tensor]) -> None:
 
 
 def check(forms: Forms, named: Mapping[str, Any]) -> str:
-    """Why the reference's own check refuses an answer, on one line; "" if it does not."""
+    """Why the reference's own check refuses an answer, on one line; "" if it accepts it."""
     function = _function(sys.modules["submission"], "check_implementation")
-    # Its own answer may go where the answer in question is.
+    # The check may compute its own answer into the same memory.
     answer = {name: _cloned(value) for name, value in named.items()}
     [data] = [value_of(form, named) for form in forms.arguments]
     with torch.no_grad():
@@ -79,7 +79,7 @@ def _function(module: Any, name: str) -> Callable[..., Any]:
     function = getattr(module, name, None)
     if not callable(function):
         raise TypeError(f"the reference defines no function `{name}`")
-    return function  # type: ignore[no-any-return]  # whatever it is, it can be called
+    return function  # type: ignore[no-any-return]
 
 
 _DRAWS: Mapping[str, Callable[[Any, Forms, int, Options], dict[str, Any]]] = {

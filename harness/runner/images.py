@@ -1,4 +1,4 @@
-"""Keeps a copy of every code image that the driver loads in this process, also PyTorch's and cuBLAS's."""
+"""Keeps a copy of every code image that the driver loads in this process, including PyTorch's and cuBLAS's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cuda.bindings import driver
 from harness.runner.elf import Defined, defined
 from harness.shared.cupti import Cupti
 
-# CUPTI_CB_DOMAIN_*, CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_API_EXIT (cupti_callbacks.h); the functions that load a
-# module: cuModuleLoad, cuModuleLoadData, cuModuleLoadDataEx, cuModuleLoadFatBinary (cupti_driver_cbid.h)
+# CUPTI_CB_DOMAIN_*, CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_API_EXIT (cupti_callbacks.h). The functions that load a
+# module are cuModuleLoad, cuModuleLoadData, cuModuleLoadDataEx, cuModuleLoadFatBinary (cupti_driver_cbid.h).
 _DRIVER_API, _RESOURCE = 1, 3
 _MODULE_LOADED, _EXIT = 6, 1
 _LOADS = (18, 19, 20, 21)
@@ -32,19 +32,19 @@ class _Call(ctypes.Structure):  # the first fields of CUpti_CallbackData
 
 
 class LoadedImages:
-    """Listens from construction on. One per process; make it before the context, so that nothing is missed."""
+    """Records images from its construction on. Create one per process, before the context, so that none is missed."""
 
     def __init__(self) -> None:
         self._images: list[bytes] = []
         self._defined: list[Defined] = []
         self._begun: dict[int, int] = {}  # by thread: the number of images when it began to load a module
-        self._of_module: dict[int, int] = {}  # by module handle: the index of its image
+        self._of_module: dict[int, int] = {}  # index of the image by module handle
         driver.cuInit(0)
         self._cupti = Cupti()
         self._callback = _Callback(self._called)  # kept alive, since CUPTI calls it for the life of the process
         self._subscriber = ctypes.c_void_p()
         self._cupti.call("cuptiSubscribe", ctypes.byref(self._subscriber), self._callback, None)
-        # Only these: a Python callback for everything that the driver does would be slow.
+        # Only for these events, since a Python callback for every driver call would be slow.
         for domain, event in ((_RESOURCE, _MODULE_LOADED), *((_DRIVER_API, load) for load in _LOADS)):
             numbers = ctypes.c_uint32(domain), ctypes.c_uint32(event)
             self._cupti.call("cuptiEnableCallback", ctypes.c_uint32(1), self._subscriber, *numbers)
@@ -60,18 +60,18 @@ class LoadedImages:
         if call.site != _EXIT:
             self._begun[thread] = len(self._images)
         elif self._begun.pop(thread, len(self._images)) < len(self._images):
-            to = ctypes.c_void_p.from_address(call.parameters).value  # the first parameter: where the handle is stored
+            to = ctypes.c_void_p.from_address(call.parameters).value  # the first parameter: a pointer to the handle
             handle = ctypes.c_void_p.from_address(to).value if to else None
             if handle:
                 self._of_module[handle] = len(self._images) - 1
 
     def with_function(self, name: str, module: int) -> tuple[int, bytes, Defined]:
-        """The image that defines a function, its number, and what else it defines.
+        """The number and the content of the image that defines a function, and the names that it defines.
 
-        The image of a module that was not loaded explicitly, such as PyTorch's, is found by the function's name alone.
+        If the module was not loaded explicitly (as with PyTorch's), the image is found only by the function's name.
 
         Raises:
-            LookupError: no image does, or several different ones do.
+            LookupError: no image defines the function, or several different images do.
         """
         for image in self._images[len(self._defined) :]:
             self._defined.append(_defined(image))
@@ -90,4 +90,4 @@ def _defined(image: bytes) -> Defined:
     try:
         return defined(image)
     except ValueError:
-        return Defined(frozenset(), ())  # then no function is found in it
+        return Defined(frozenset(), ())

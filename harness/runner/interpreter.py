@@ -1,10 +1,11 @@
-"""Completes Triton's interpreter by what the compiler accepts and the interpreter would refuse.
+"""Patches Triton's interpreter so that it accepts more of what the compiler accepts.
 
-Without a GPU a kernel runs in Triton's interpreter, in which a launch's float is a Python float, without `.to`; a bool
+Without a GPU a kernel runs in Triton's interpreter. There a float argument is a Python float, without `.to`; a bool
 cannot be passed at all; in some versions no argument can bound a loop; libdevice is missing; and `autotune` asks a
-driver for times. It also notes whether a kernel has been launched, and ends one that would not be done in the time that
-a call has. The runner calls `complete` before it imports a submission. Each patch is applied when Triton itself
-imports the module in question, and only if the module has what is replaced. Runs in the runner's process, untrusted.
+driver for times. The patches also record whether a kernel has been launched, and end a launch that would not finish
+within the time limit of a call. The runner calls `complete` before it imports a submission. Each patch is applied when
+Triton imports the module in question, if the module has the attribute that is replaced. Runs in the runner's process,
+untrusted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import torch
 
 from harness.runner import floats
 
-# By libdevice's names, without `__nv_` and the `f` of float32: computed in float64, then rounded.
+# By libdevice's names, without `__nv_` and the `f` of float32. They compute in float64, and the result is rounded.
 _FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
     **{
         name: getattr(torch, name)
@@ -52,15 +53,15 @@ _FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
 }  # fmt: skip
 
 
-_MARGIN, _LEAST_MARGIN_S = 0.03, 0.3  # of the time that a call has: for the answer
+_MARGIN, _LEAST_MARGIN_S = 0.03, 0.3  # left for the answer: a share of the call's time, and at least so many seconds
 
 
 class TooSlow(NotImplementedError):
-    """The interpreter would not run all programs of a launch in the time that is left."""
+    """The interpreter would not run all programs of a launch in the remaining time."""
 
 
 class _Launches:
-    """Counts the programs of a launch, and ends one that would not be done by the deadline of its call."""
+    """Counts the programs of a launch, and ends a launch that would not finish by the deadline of its call."""
 
     def __init__(self) -> None:
         self.any = False
@@ -68,21 +69,21 @@ class _Launches:
         self._last, self._longest = 0.0, 0.0
 
     def allow(self, seconds: float) -> None:
-        """Begin a call that has so many seconds; 0 if its limit is not known."""
+        """Begin a call with a time limit; 0 if the limit is not known."""
         margin = max(_LEAST_MARGIN_S, _MARGIN * seconds)
         self._deadline = time.monotonic() + seconds - margin if seconds > 0 else float("inf")
         self._longest = 0.0
 
     def begin(self, programs: int) -> None:
-        """Begin a launch of so many programs."""
+        """Begin a launch of `programs` programs."""
         self.any = True
         self._programs, self._begun = programs, 0
 
     def next_program(self) -> None:
-        """Begin one more program.
+        """Begin the next program of a launch.
 
         Raises:
-            TooSlow: it would not be done in time if it took as long as the slowest before it.
+            TooSlow: it would not finish in time if it took as long as the slowest one before.
         """
         now = time.monotonic()
         if self._begun:
@@ -102,14 +103,14 @@ def launched() -> bool:
 
 
 def complete() -> None:
-    """Complete Triton's modules as they are imported from now on."""
-    # Its NumPy warns of infinities and NaN, which a device makes silently; `module` is a pattern.
+    """Patch Triton's modules when they are imported from now on."""
+    # NumPy warns of infinities and NaN, which a device produces silently; `module` is a pattern.
     warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter$")
     sys.meta_path.insert(0, _Completer())
 
 
 class _Completer(MetaPathFinder):
-    """Loads a module normally, and completes it before its importer sees it."""
+    """Loads a module normally, and patches it before its importer sees it."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         completed = _COMPLETED.get(name)
@@ -134,13 +135,13 @@ def _complete_interpreter(module: Any) -> None:
         _watch_launches(module.InterpreterBuilder)
         floats.complete(module)
     if hasattr(module, "_patch_lang_tensor"):
-        module._patch_lang_tensor = functools.partial(_bounds, module._patch_lang_tensor)
+        module._patch_lang_tensor = functools.partial(_patch_bounds, module._patch_lang_tensor)
     if hasattr(module, "_patch_builtin") and hasattr(module, "_patch_attr"):
-        module._patch_builtin = _remembering(module)
+        module._patch_builtin = _fast_patch_builtin(module)
 
 
 def _watch_launches(builder: Any) -> None:
-    """Notice launches: each sets the grid's size, and then the place of every program."""
+    """Observe launches: each sets the grid's size, and then the index of every program."""
     set_grid_dim, set_grid_idx = builder.set_grid_dim, builder.set_grid_idx
 
     def begins(self: Any, *sizes: int) -> None:
@@ -154,15 +155,17 @@ def _watch_launches(builder: Any) -> None:
     builder.set_grid_dim, builder.set_grid_idx = begins, next_program
 
 
-def _bounds(patch: Callable[..., Any], tensor: Any, scope: Any) -> None:
-    """Let a number bound a `range`: Triton 3.6 makes it from an array with one axis, which NumPy 2.4 refuses."""
+def _patch_bounds(patch: Callable[..., Any], tensor: Any, scope: Any) -> None:
+    """Let a number bound a `range`: Triton 3.6 converts it from an array with one axis, which NumPy 2.4 refuses."""
     patch(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 
 
-def _remembering(module: Any) -> Callable[..., None]:
-    """`_patch_builtin`, which at every call of a function within a kernel looks at all that a package has, for a third
-    of the interpreter's time: this one looks once, and then at the builtins alone.
+def _fast_patch_builtin(module: Any) -> Callable[..., None]:
+    """A faster `_patch_builtin`.
+
+    Triton's own inspects all members of a package at every function call in a kernel, which takes a third of the
+    interpreter's time. This one inspects them once, and then only the builtins.
     """
     names: dict[Any, list[str]] = {}
 
@@ -178,7 +181,7 @@ def _remembering(module: Any) -> Callable[..., None]:
 
 
 def _argument(module: Any, convert: Callable[[Any], Any], value: Any) -> Any:
-    """An argument of a launch: a float becomes a float32 and a bool an int1, of one element, as with the compiler."""
+    """Convert an argument of a launch: like the compiler, make a float a float32 and a bool an int1, of one element."""
     if not isinstance(value, bool | float):
         return convert(value)
     dtype, element = (module.tl.int1, np.bool_) if isinstance(value, bool) else (module.tl.float32, np.float32)
@@ -187,7 +190,7 @@ def _argument(module: Any, convert: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _libdevice(module: Any) -> Callable[..., Any]:
-    """The builder method for a libdevice call, in the interpreter."""
+    """The interpreter's builder method for libdevice calls."""
 
     def create_extern_elementwise(
         _builder: Any, _library: str, _path: str, symbol: str, arguments: Sequence[Any], dtype: Any, _pure: bool
@@ -207,7 +210,7 @@ def _libdevice(module: Any) -> Callable[..., Any]:
 
 
 def _complete_autotuner(module: Any) -> None:
-    """Take the first configuration without timing any: times mean nothing here."""
+    """Let the autotuner take the first configuration without timing, since times mean nothing here."""
 
     def do_bench(_tuner: Any) -> Callable[..., list[float]]:
         return lambda *_args, **_kwargs: [0.0, 0.0, 0.0]
@@ -217,7 +220,7 @@ def _complete_autotuner(module: Any) -> None:
 
 
 def _complete_builtins(module: Any) -> None:
-    """Device functions expect the compiler's state as an argument; the interpreter passes it only to `tl`'s."""
+    """Pass the compiler's state to device functions, which the interpreter does only for functions of `tl`."""
     for name, function in list(vars(module).items()):
         if callable(function) and getattr(function, "__triton_builtin__", False):
             setattr(module, name, _with_semantic(function))
@@ -233,7 +236,7 @@ def _with_semantic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _complete_libdevice(module: Any) -> None:
-    """These are stubs, which the compiler replaces by the device's functions of the same names."""
+    """Replace stubs by the device's functions of the same names, as the compiler does."""
     from triton.language.extra.cuda import libdevice
 
     for name, function in vars(libdevice).items():

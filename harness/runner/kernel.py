@@ -1,4 +1,4 @@
-"""The result of a build: a kernel that prepares the calls of a `Bind`. Runs in the runner's process, untrusted."""
+"""The interface of a built kernel, which prepares the calls of a `Bind`. Runs in the runner's process, untrusted."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from harness.shared.call import Form, made
 from harness.wire import commands
 
 OneCall = Callable[[], object]
-"""One call on the tensors of one set, with everything prepared that need not be timed."""
+"""One call with its tensors. Everything that need not be timed is prepared."""
 Prepare = Callable[[Sequence[Any]], OneCall]
-"""Makes the call of one set from its tensors, in the order of the arguments: a list of tensors counts as one, and an
-optional tensor that the case lacks is None.
+"""Makes a call from its arguments, in order; a list of tensors is one argument, and an absent optional tensor is None.
 """
 
 
 class BuiltKernel(Protocol):
-    """A submission that has been built."""
+    """A built submission."""
 
     def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         """Prepare calls; raises whatever the submission raises, or a `CallError`."""
@@ -28,31 +27,31 @@ class BuiltKernel(Protocol):
 
 
 class CallError(Exception):
-    """The submission cannot be called as its problem does, or returns something else. The submission's fault."""
+    """The submission cannot be called as its problem requires, or returns something else, which is its own fault."""
 
 
 def scalar_values(bind: commands.Bind) -> list[int | float]:
-    """The scalars, as Python passes them."""
+    """The scalars as Python values."""
     return [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
 
 
 def named(declared: Sequence[commands.TensorArgument], tensors: Sequence[Any]) -> dict[str, Any]:
-    """The tensors of a set, and lists of them, by name; without those that the case lacks."""
+    """The tensors of a call, and lists of them, by name, without absent ones."""
     names = dict.fromkeys(argument.group or argument.name for argument in declared)
-    return dict(zip(names, (given for given in tensors if given is not None), strict=True))
+    return dict(zip(names, (tensor for tensor in tensors if tensor is not None), strict=True))
 
 
 def value_of(form: Form, named: Mapping[str, Any]) -> Any:
-    """The value of a form, as Python passes it."""
+    """The Python value of a form."""
     return made(form, named, lambda dtype: getattr(torch, dtype))
 
 
 class Practice:
-    """Our own kernel, for practice rounds before a submission is built: it reads the inputs and writes the outputs."""
+    """Our own kernel, for rounds before a submission is built. It reads the inputs and writes the outputs."""
 
     def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         def prepare(arguments: Sequence[Any]) -> OneCall:
-            lists = (given if isinstance(given, list) else [given] for given in arguments if given is not None)
+            lists = (value if isinstance(value, list) else [value] for value in arguments if value is not None)
             memories = [memory_of(tensor).view(torch.uint8) for tensors in lists for tensor in tensors]
 
             def call() -> None:

@@ -1,10 +1,9 @@
-"""Divides large copies of a recorded call into parts.
+"""Divides large copies of a recorded call into parts, because graph nodes copy some sizes slowly. Untrusted.
 
 A graph node that copies within the device is fast only if the copy is a whole number of rows of 4 or 8 KiB, at most
-65,535 of them, and its target address is a multiple of 128. Other copies of more than about 20 MB take longer as a node
-than as a call of `cudaMemcpyAsync`, which is what the submission made: by up to 28 % on an H100 and 59 % on an H200. In
-parts, one node after the other, they take at most 2 % longer (benchmarks/results/conditions_h100.json,
-conditions_h200.json).
+65,535 of them, and the target address is a multiple of 128. Other copies of more than about 20 MB take longer as a node
+than as the submission's call of `cudaMemcpyAsync`, by up to 28 % on an H100 and 59 % on an H200. Divided into parts,
+one node after the other, they take at most 2 % longer (benchmarks/results/conditions_h100.json, conditions_h200.json).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import replace
 
 from harness.recording.schema import Edge, Memcpy, Node
 
-SMALL_BYTES = 16 << 20  # up to here a node is at most 0.5 µs slower than the call
+SMALL_BYTES = 16 << 20  # up to this size a node is at most 0.5 µs slower than the call
 PART_BYTES = 384 << 20
 ROW_BYTES = 8192
 _ALIGNMENT = 128
@@ -22,7 +21,7 @@ _MOST_ROWS = 65_535
 
 
 def in_parts(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
-    """The nodes and edges of a graph in which every part of a large copy waits for the part before it."""
+    """The graph with its large copies divided; every part of a copy waits for the part before it."""
     parts: list[Node] = []
     waits: list[Edge] = []
     first, last = [], []  # the first and the last part of every node
@@ -45,14 +44,14 @@ def _parts(node: Node) -> Iterator[Node]:
 
 
 def _stays_whole(copy: Memcpy) -> bool:
-    """Whether a copy has a pitch, is small, or is fast as it is."""
+    """Whether a copy is not contiguous, is small, or is already fast."""
     in_rows = any(copy.width % row == 0 and copy.width // row <= _MOST_ROWS for row in (ROW_BYTES // 2, ROW_BYTES))
     is_fast = in_rows and copy.target % _ALIGNMENT == 0
     return copy.height > 1 or copy.depth > 1 or copy.width <= SMALL_BYTES or is_fast
 
 
 def _widths(copy: Memcpy) -> Iterator[int]:
-    """The bytes before the first aligned address, those of whole rows, and the rest."""
+    """The sizes of the parts: up to the first aligned address, whole rows, and the rest."""
     head = -copy.target % _ALIGNMENT
     if head:
         yield head

@@ -1,6 +1,7 @@
 """Describes a captured graph as a recording, or says why it cannot be replayed in another process.
 
-Runs in the runner's process, untrusted: whatever it omits or makes up, the outputs of every timed call are checked.
+Runs in the runner's process, untrusted. The outputs of every timed call are checked, so a false recording gains
+nothing.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ _NodeType = driver.CUgraphNodeType
 _Attribute = driver.CUlaunchAttributeID
 _Memory = driver.CUmemorytype
 _ON_DEVICE = (_Memory.CU_MEMORYTYPE_DEVICE, _Memory.CU_MEMORYTYPE_UNIFIED)
-_WHEN = ("ended", "triggered", "begun")  # the port that an edge leaves from (cuda.h)
+_WHEN = ("ended", "triggered", "begun")  # by the port from which an edge leaves (cuda.h)
 
 
 class Unrecordable(Exception):
     """The call cannot be replayed; `str()` says why."""
 
 
-class Recorder:
+class GraphRecorder:
     """Makes one recording of one graph."""
 
     def __init__(self, images: LoadedImages) -> None:
@@ -54,25 +55,25 @@ class Recorder:
         self._blobs = bytearray()
         self._images: dict[int, Image] = {}  # by the order in which images were loaded
         self.note = ""
-        """Why a replay may fail: a kernel has a pointer to memory that no launcher has. It may not be one, since a part
-        of a parameter that the kernel does not read can hold anything.
+        """Why a replay may fail: a kernel seems to have a pointer to memory that launchers lack. The word may not be a
+        pointer, since padding of parameters can contain anything.
         """
 
     def record(self, graph: Any, scratch_bytes: int, returned: Sequence[Returned], peak_bytes: int) -> bytes:
-        """The recording as a file's bytes.
+        """Make the recording, as the bytes of a file.
 
         Raises:
-            Unrecordable: the graph has a node of a kind that is not replayed, or more than a recording may hold.
+            Unrecordable: the graph has a node of a kind that cannot be replayed, or is too large for a recording.
         """
         count = check(driver.cuGraphGetNodes(graph))[1]
         nodes = list(check(driver.cuGraphGetNodes(graph, count))[0][:count])
         edges = _edges(graph)
         order = TopologicalSorter[int](dict.fromkeys(range(len(nodes)), ()))
-        for before, after, _ in _numbered(nodes, edges):
+        for before, after, _ in _by_index(nodes, edges):
             order.add(after, before)
         ordered = [nodes[place] for place in order.static_order()]
         made = [self._node(node) for node in ordered]
-        parts, waits = in_parts(made, [Edge(*edge) for edge in _numbered(ordered, edges)])
+        parts, waits = in_parts(made, [Edge(*edge) for edge in _by_index(ordered, edges)])
         described = Recording(
             images=tuple(self._images.values()),
             nodes=tuple(parts),
@@ -83,7 +84,7 @@ class Recorder:
         )
         try:
             whole = pack(described, bytes(self._blobs))
-            unpack(whole)  # as the judge will: the participant learns here what it would refuse
+            unpack(whole)  # as the judge does, so that the participant learns here what it would refuse
         except checks.WireError as error:
             raise Unrecordable(str(error)) from None
         return whole
@@ -120,13 +121,14 @@ class Recorder:
         if not int(function):
             function = check(driver.cuKernelGetFunction(parameters.kern))
         name = check(driver.cuFuncGetName(function)).decode()
-        packed = _listed(function, int(parameters.kernelParams or 0)) or _extra(int(parameters.extra or 0))
-        if not self.note and (foreign := _foreign(packed)):
+        packed = _parameter_list(function, int(parameters.kernelParams or 0))
+        packed = packed or _parameter_buffer(int(parameters.extra or 0))
+        if not self.note and (foreign := _foreign_address(packed)):
             self.note = (
                 f"`{name[:80]}` is given memory at {foreign:#x} from neither PyTorch in its thread nor cudaMalloc"
             )
         clustered = _attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-        cluster = clustered.clusterDim  # a view into `clustered`, which must outlive it
+        cluster = clustered.clusterDim  # a view into `clustered`, which must live longer
         return Kernel(
             image=self._image(name, function),
             name=name,
@@ -152,7 +154,7 @@ class Recorder:
         return list(self._images).index(number)
 
     def _variable(self, module: Any, name: str) -> Variable | None:
-        """A variable's current value; None if the driver does not find it by name: it then keeps the image's value."""
+        """A variable's current value; None if the driver does not find it, and then it keeps the value in the image."""
         status, address, nbytes = driver.cuModuleGetGlobal(module, name.encode())
         if status != driver.CUresult.CUDA_SUCCESS:
             return None
@@ -167,7 +169,7 @@ class Recorder:
 
 
 def _edges(graph: Any) -> list[tuple[Any, Any, str]]:
-    """(before, after, when) of every edge."""
+    """Every edge as (before, after, when)."""
     count = check(driver.cuGraphGetEdges(graph))[-1]
     if not count:
         return []
@@ -181,7 +183,7 @@ def _when(data: Any) -> str:
     return _WHEN[data.from_port]
 
 
-def _numbered(nodes: Sequence[Any], edges: Sequence[tuple[Any, Any, str]]) -> list[tuple[int, int, str]]:
+def _by_index(nodes: Sequence[Any], edges: Sequence[tuple[Any, Any, str]]) -> list[tuple[int, int, str]]:
     places = {int(node): place for place, node in enumerate(nodes)}
     return [(places[int(before)], places[int(after)], when) for before, after, when in edges]
 
@@ -190,19 +192,19 @@ def _attribute(node: Any, attribute: Any) -> Any:
     return check(driver.cuGraphKernelNodeGetAttribute(node, attribute))
 
 
-def _extra(address: int) -> bytes:
-    """Parameters passed as one buffer, by a zero-terminated list of (key, value) pairs (cuda.h)."""
+def _parameter_buffer(address: int) -> bytes:
+    """Parameters that were passed as one buffer, in a zero-terminated list of (key, value) pairs (cuda.h)."""
     if not address:
         return b""
-    given, words = {}, ctypes.c_uint64 * 2
+    options, words = {}, ctypes.c_uint64 * 2
     while (pair := words.from_address(address))[0]:
-        given[pair[0]] = pair[1]
+        options[pair[0]] = pair[1]
         address += ctypes.sizeof(words)
-    return ctypes.string_at(given[1], ctypes.c_size_t.from_address(given[2]).value)
+    return ctypes.string_at(options[1], ctypes.c_size_t.from_address(options[2]).value)
 
 
-def _listed(function: Any, address: int) -> bytes:
-    """Parameters passed one by one, packed in the function's layout."""
+def _parameter_list(function: Any, address: int) -> bytes:
+    """Parameters that were passed one by one, packed in the function's layout."""
     packed, index = bytearray(), 0
     while address:
         status, offset, nbytes = driver.cuFuncGetParamInfo(function, index)
@@ -217,8 +219,8 @@ def _listed(function: Any, address: int) -> bytes:
     return bytes(packed)
 
 
-def _foreign(parameters: bytes) -> int:
-    """The first word that is an address of memory outside the call's windows; 0 if there is none."""
+def _foreign_address(parameters: bytes) -> int:
+    """The first word that is a valid address outside the call's windows; 0 if there is none."""
     kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
     for (word,) in struct.iter_unpack("<Q", parameters[: len(parameters) & ~7]):
         ours = any(window.holds(word, 1) for window in (INPUTS, HOST_INPUTS, OUTPUTS, SCRATCH))

@@ -1,8 +1,8 @@
-"""Puts what a call returned into the outputs that the judge gave it. Runs in the runner's process, untrusted.
+"""Puts the returned results of a call into the outputs. Runs in the runner's process, untrusted.
 
-A result that already is an output's memory costs nothing. In a recorded call, a result in memory that the call
-allocated costs nothing either: the judge fetches it after the call. Any other is copied inside the call, on its stream,
-so that a submission and a baseline pay the same.
+A result that is already in an output's memory costs nothing. In a recorded call, a result in memory that the call
+allocated costs nothing either, since the judge fetches it after the call. Any other result is copied inside the call,
+on its stream, so that a submission and a baseline pay the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.shared.call import Form, FormError, names, parts
 from harness.shared.carrier import assign, carrier
 from harness.wire import commands
 
-_NO_NUMBERS = (torch.bool, torch.float4_e2m1fn_x2)  # true and false; two numbers in one element
+_NO_NUMBERS = (torch.bool, torch.float4_e2m1fn_x2)  # an element is not a number, or is two numbers
 
 
 IsNew = Callable[[int, int], bool]
@@ -28,11 +28,16 @@ IsNew = Callable[[int, int], bool]
 
 
 class Results:
-    """The outputs for the results of one set's calls; `named` has all its tensors, and lists of them, by name."""
+    """The outputs of a call, into which results are put."""
 
     def __init__(self, form: Form, named: Mapping[str, Any], *, converts: commands.Converts = "never") -> None:
-        """`converts`: results of another dtype are refused; converted if the output's dtype holds their values, or is
-        float32 and theirs float64; or always.
+        """Prepare the outputs of a call.
+
+        Args:
+            form: the form of the result.
+            named: all tensors of the call, and lists of them, by name.
+            converts: whether results of another dtype are converted. "never": they are refused. "widening": if the
+                output's dtype can represent their values, or they are float64 for a float32 output. "always".
         """
         self._form, self._converts = form, converts
         self._outputs: dict[str, Any] = {name: named[name] for name in names(form)}
@@ -40,14 +45,14 @@ class Results:
         self._ranges = [_range(tensor) for tensor in flat]
 
     def take(self, returned: Any, is_new: IsNew = lambda low, high: False) -> list[Returned]:
-        """Put what was returned into the outputs, but leave results in new memory there, and return where they are.
+        """Put the results into the outputs; results in new memory stay there, and their places are returned.
 
         Raises:
-            CallError: the results are not what the problem asks for.
+            CallError: the results are not what the problem requires.
         """
-        pairs = [(output, value) for output, value in self._pairs(returned) if not _is_there(value, output)]
-        left, moved = _parted(pairs, is_new)
-        # A result may be in another output's memory, and must be read before that is written.
+        pairs = [(output, value) for output, value in self._pairs(returned) if not _is_output(value, output)]
+        left, moved = _split_by_memory(pairs, is_new)
+        # A result may be in the memory of another output, and must be read before that output is written.
         read = [
             (output, carrier(value).clone() if _overlaps(_range(value), self._ranges) else value)
             for output, value in moved
@@ -57,7 +62,7 @@ class Results:
         return left
 
     def _pairs(self, returned: Any) -> Iterator[tuple[Tensor, Tensor]]:
-        """Every output with the result that belongs there, checked."""
+        """Yield every output with its checked result."""
         try:
             found = parts(returned, self._form, "what it returned")
         except FormError as error:
@@ -65,27 +70,27 @@ class Results:
         for name, output in self._outputs.items():
             value = found[name]
             if not isinstance(output, list):
-                yield output, self._fitting(name, value, output)
+                yield output, self._checked(name, value, output)
                 continue
             if not isinstance(value, list | tuple) or len(value) != len(output):
                 got = f"{len(value)} values" if isinstance(value, list | tuple) else _kind(value)
                 raise CallError(f"returned {got}, `{name}` is a list of {len(output)}")
-            for number, (one, member) in enumerate(zip(output, value, strict=True)):
-                yield one, self._fitting(f"{name}[{number}]", member, one)
+            for number, (target, member) in enumerate(zip(output, value, strict=True)):
+                yield target, self._checked(f"{name}[{number}]", member, target)
 
-    def _fitting(self, name: str, value: Any, output: Tensor) -> Tensor:
-        if isinstance(value, Tensor) and self._takes(value.dtype, output.dtype):
+    def _checked(self, name: str, value: Any, output: Tensor) -> Tensor:
+        if isinstance(value, Tensor) and self._converts_from(value.dtype, output.dtype):
             value = value.to(output.dtype)
-        return _fitting(name, value, output)
+        return _checked(name, value, output)
 
-    def _takes(self, got: torch.dtype, wanted: torch.dtype) -> bool:
+    def _converts_from(self, got: torch.dtype, wanted: torch.dtype) -> bool:
         if self._converts == "widening":
-            return _holds(wanted, got) or (got, wanted) == (torch.float64, torch.float32)
+            return _can_represent(wanted, got) or (got, wanted) == (torch.float64, torch.float32)
         return self._converts == "always"
 
 
-def _holds(wanted: torch.dtype, got: torch.dtype) -> bool:
-    """Whether every number of one type is also one of the wanted type, so that converting loses nothing."""
+def _can_represent(wanted: torch.dtype, got: torch.dtype) -> bool:
+    """Whether the wanted dtype can represent every value of the other dtype."""
     if got is wanted or got in _NO_NUMBERS or wanted in _NO_NUMBERS:
         return got is wanted
     if wanted.is_floating_point or wanted.is_complex:
@@ -99,10 +104,10 @@ def _holds(wanted: torch.dtype, got: torch.dtype) -> bool:
     return torch.iinfo(wanted).min <= torch.iinfo(got).min and torch.iinfo(got).max <= torch.iinfo(wanted).max
 
 
-def _parted(
+def _split_by_memory(
     pairs: Sequence[tuple[Tensor, Tensor]], is_new: IsNew
 ) -> tuple[list[Returned], list[tuple[Tensor, Tensor]]]:
-    """The results that stay in new memory, only the first of several in the same memory; and the others."""
+    """Split the results into those that can stay in new memory (at most one in the same memory), and the others."""
     left: list[Returned] = []
     moved: list[tuple[Tensor, Tensor]] = []
     taken: list[tuple[int, int]] = []
@@ -116,27 +121,28 @@ def _parted(
     return left, moved
 
 
-def _overlaps(one: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
-    return any(one[0] < end and start < one[1] for start, end in others)
+def _overlaps(part: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    return any(part[0] < end and start < part[1] for start, end in others)
 
 
-def _is_there(value: Tensor, output: Tensor) -> bool:
-    """Whether a result is the output itself; only then is it not copied."""
-    return value.data_ptr() == output.data_ptr() and _laid_alike(value, output)
+def _is_output(value: Tensor, output: Tensor) -> bool:
+    """Whether a result already is the output."""
+    return value.data_ptr() == output.data_ptr() and _same_layout(value, output)
 
 
 def _can_stay(value: Tensor, output: Tensor) -> bool:
-    """Whether a copy of its memory, byte by byte, would be the output, and change nothing between its elements."""
-    return value.numel() > 0 and _laid_alike(value, output) and spanned(value.shape, value.stride()) == value.numel()
+    """Whether copying the result's memory byte by byte would give the output, and nothing between its elements."""
+    return value.numel() > 0 and _same_layout(value, output) and spanned(value.shape, value.stride()) == value.numel()
 
 
-def _laid_alike(value: Tensor, output: Tensor) -> bool:
+def _same_layout(value: Tensor, output: Tensor) -> bool:
     strides = zip(value.shape, value.stride(), output.stride(), strict=True)
-    return all(size == 1 or its == wanted for size, its, wanted in strides) and not (value.is_conj() or value.is_neg())
+    same = all(size == 1 or stride == wanted for size, stride, wanted in strides)
+    return same and not (value.is_conj() or value.is_neg())
 
 
-def _fitting(name: str, value: Any, output: Tensor) -> Tensor:
-    """The value, if it is a tensor like the output."""
+def _checked(name: str, value: Any, output: Tensor) -> Tensor:
+    """The value; raises `CallError` unless it is a tensor like the output."""
     if not isinstance(value, Tensor):
         raise CallError(f"returned {_kind(value)}, `{name}` is a tensor of {_name(output.dtype)}")
     if value.dtype != output.dtype:
@@ -149,7 +155,7 @@ def _fitting(name: str, value: Any, output: Tensor) -> Tensor:
 
 
 def _range(tensor: Tensor) -> tuple[int, int]:
-    """The addresses of its first byte, and after its last one."""
+    """The start and end addresses of a tensor's memory."""
     start = tensor.data_ptr()
     return start, start + spanned(tensor.shape, tensor.stride()) * tensor.element_size()
 

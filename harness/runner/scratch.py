@@ -1,8 +1,7 @@
-"""Allocates the submission's memory at addresses that it will also have in a launcher.
+"""Allocates the submission's memory at addresses that are also free in a launcher. Untrusted.
 
-PyTorch's caching allocator takes its segments from here while the pool is in use, and the cudaMalloc of a `.cu` its
-memory.
-Addresses are never reused: the pointers of a captured call must stay valid.
+PyTorch's caching allocator (while the pool is in use) and the cudaMalloc of a `.cu` allocate from here. Addresses are
+never reused, since the pointers of a captured call must stay valid.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _FreeOurs = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class Peak:
-    """The most memory that was allocated at a time since `begin`, by PyTorch and with cudaMalloc, in bytes.
+    """The peak of memory allocated since `begin`, in bytes.
 
-    It is the sum of both maxima. These need not be at the same time, so it is an upper bound.
+    It is the sum of the peaks of PyTorch and of cudaMalloc. They may occur at different times, so it is an upper bound.
     """
 
     def __init__(self) -> None:
@@ -39,7 +38,7 @@ class Peak:
         self._before, self._held, self._most = torch.cuda.memory_allocated(), 0, 0
 
     def add(self, nbytes: int) -> None:
-        """Count memory that PyTorch does not know of; negative when it is freed."""
+        """Count memory that PyTorch does not allocate; negative when it is freed."""
         self._held += nbytes
         self._most = max(self._most, self._held)
 
@@ -56,7 +55,7 @@ class Scratch:
         self._next = reserve(self._window_bytes, SCRATCH.start)
         self._segments: dict[int, tuple[int, Any]] = {}  # by address: size and handle
         self._peak = Peak()
-        # As `CUDAPluggableAllocator` does with the functions of a library; kept alive, since PyTorch calls them.
+        # As `CUDAPluggableAllocator` does with a library's functions. They must stay alive, since PyTorch calls them.
         ours = _Allocate(self._allocate_ours), _FreeOurs(self._free_ours)
         self._callbacks = (_Allocate(self._allocate), _Free(self._free), *ours)
         allocate, free, *own = (ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in self._callbacks)
@@ -71,32 +70,32 @@ class Scratch:
         self._before: Blocks  # the call that was captured last
 
     def keep(self, graph: Any) -> None:
-        """Keep a graph that was captured into the pool alive.
+        """Keep a graph alive that was captured into the pool.
 
-        With the last graph PyTorch 2.11 drops its host pool of the same id, and refuses the next capture.
+        When the last graph dies, PyTorch 2.11 drops its host pool of the same id, and refuses the next capture.
         """
         self._kept.append(graph)
 
     def renew(self, failed: Any) -> None:
-        """Switch to another pool after a failed capture: PyTorch considers the old one still in use by the capture.
+        """Switch to another pool after a failed capture, since PyTorch considers the old pool still in use.
 
-        Both are kept alive, since the old pool has live tensors, and PyTorch a pointer to the failed graph.
+        The old pool is kept alive because it has live tensors, and the failed graph because PyTorch points to it.
         """
         self._kept.append((self.pool, failed))
         self.pool = torch.cuda.MemPool(self._allocator)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of the window are in use, from its start."""
+        """The number of bytes in use, from the start of the window."""
         return self._next - SCRATCH.start
 
     def allocated_from_now_on(self) -> IsNew:
-        """A test whether PyTorch has allocated the memory between two addresses here, and after this call."""
+        """A function that tells whether PyTorch allocated memory here after this moment."""
         before, now = Blocks(), list[Blocks]()
         self._before = before
 
         def is_new(low: int, high: int) -> bool:
-            if not now:  # all results of a call are there when the first is asked about
+            if not now:  # at the first query all results of the call exist
                 now.append(Blocks())
             here = SCRATCH.start <= low and high <= self._next
             return here and now[0].contain(low, high) and not before.overlap(low, high)
@@ -111,12 +110,12 @@ class Scratch:
             return None  # PyTorch raises its OutOfMemoryError
 
     def measure_peak_from_now_on(self) -> None:
-        """Begin anew with `peak_bytes`: in a capture, since PyTorch allocates for the capture itself when it begins."""
+        """Reset `peak_bytes`. Call this inside a capture, since beginning a capture allocates memory, too."""
         self._peak.begin()
 
     @property
     def peak_bytes(self) -> int:
-        """The most that was allocated at a time since `measure_peak_from_now_on`, without what was there before."""
+        """The peak of memory allocated since `measure_peak_from_now_on`, without what was allocated before."""
         return min(self._peak.nbytes, self.nbytes)
 
     def _allocate_ours(self, nbytes: int, ordinal: int, stream: int) -> int | None:
@@ -126,7 +125,7 @@ class Scratch:
         return address
 
     def _segment(self, size: int, ordinal: int) -> int | None:
-        """The address of a new segment; None when the window is used up.
+        """Make a new segment and return its address; None if the window is used up.
 
         Raises:
             DeviceError: out of memory.
@@ -144,7 +143,7 @@ class Scratch:
         return address
 
     def _free_ours(self, address: int) -> int:
-        """Free a segment; returns whether it was one."""
+        """Free a segment; returns 0 if there is none at this address."""
         if address not in self._segments:
             return 0
         self._peak.add(-self._segments[address][0])
@@ -157,10 +156,11 @@ class Scratch:
         driver.cuMemRelease(handle)
 
     def copy_to(self, descriptor: int) -> None:
-        """Copy all memory in use into an arena of `nbytes`; freed parts are zero there.
+        """Copy all memory in use into an arena of `nbytes`; the rest of the arena becomes zero.
 
-        Also in use is what a call replaced while it was captured: a replay reads it. What else PyTorch holds for reuse,
-        such as the intermediate results of the call, may be as large as all outputs, and means nothing.
+        Memory that the call replaced while it was captured counts as in use, because a replay reads it. Other memory
+        that PyTorch keeps for reuse, such as the call's intermediate results, may be as large as all outputs, and its
+        content does not matter.
         """
         ordinal = int(torch.cuda.current_device())
         sizes = {address: nbytes for address, (nbytes, _) in self._segments.items()}

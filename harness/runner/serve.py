@@ -25,11 +25,11 @@ from harness.runner.styles import PythonKernel
 from harness.runner.watched import WatchedCalls
 from harness.wire import commands, frame, replies
 
-_ROUND_FOLLOWS_S = 0.01  # a round follows at once; a runner that sleeps until then wakes up late
+_ROUND_FOLLOWS_S = 0.01  # a round follows at once, so the runner polls for it: if it slept, it would wake up late
 
 
-class Server:
-    """The state of one grading: the device, the kernel once it is built, and the calls bound last."""
+class RunnerServer:
+    """The state of the runner: the device, the kernel once it is built, and the calls that were bound last."""
 
     def __init__(
         self, device: RunnerDevice, kernel: BuiltKernel | None = None, ahead: CompileAhead | None = None
@@ -42,7 +42,7 @@ class Server:
         self._records = "KERNELMARK_RECORDS" in os.environ
 
     def run(self, judge: socket.socket, token: int) -> None:
-        """Answer the welcome, then commands until the judge closes the connection."""
+        """Reply to the judge's welcome, then execute commands until it closes the connection."""
         frame.send(judge, token, replies.Ready(torch=torch.__version__, triton=_version("triton")))
         while True:
             try:
@@ -68,9 +68,9 @@ class Server:
         return replace(failed, fatal=not self._device.healthy())
 
     def _give_back(self, command: commands.Command) -> None:
-        """Release unused memory, which the judge may need. Recorded calls need theirs at the same addresses."""
+        """Release unused memory, which the judge may need; not in a runner that records, whose addresses must stay."""
         if isinstance(command, commands.Call | commands.Draw | commands.Verify) and not self._records:
-            with contextlib.suppress(RuntimeError):  # the next command shows what is wrong with the device
+            with contextlib.suppress(RuntimeError):  # if the device is broken, the next command reports it
                 give_back(self._device.kind)
 
     def obey(self, command: commands.Command, descriptors: Sequence[int]) -> replies.Reply:
@@ -80,7 +80,7 @@ class Server:
                 compiling.add_extra_file(name, compiling.content_of(descriptors[0]))
             case commands.Unpack():
                 compiling.unpack(descriptors[0])
-                self._end_helpers()  # what they would compile is there
+                self._end_helpers()  # the archive contains the compiled kernels
             case commands.Build():
                 self._kernel, log = self._build(command, descriptors[0])
                 if command.line_info:
@@ -157,12 +157,12 @@ class Server:
             self._ahead.tell(command)
 
     def _end_helpers(self) -> None:
-        """Before anything is timed in this process."""
+        """End the helpers, before anything is timed in this process."""
         if self._ahead is not None:
             self._ahead.end()
 
     def _called(self, returned: object) -> replies.Done:
-        """The reply to a call; it says what a function returned that should write into its outputs, as beginners do."""
+        """The reply to a call. If a function should write into its outputs but returns something, the reply says so."""
         if not isinstance(self._kernel, PythonKernel):
             return replies.Done()
         kind: replies.ReturnedKind = "nothing"
@@ -171,14 +171,14 @@ class Server:
         return replies.Called(returned=kind, interpreted=interpreter.launched())
 
     def _profiled(self, artefacts: dict[str, bytes]) -> replies.Profiled:
-        """Keep artefacts to be fetched; returns their names and sizes."""
+        """Keep artefacts for `Fetch`; returns their names and sizes."""
         self._artefacts = artefacts
         sizes = (replies.Artefact(name=name, file_bytes=len(content)) for name, content in artefacts.items())
         return replies.Profiled(artefacts=tuple(sizes))
 
     @property
     def bound(self) -> Calls:
-        """The calls bound last."""
+        """The calls that were bound last."""
         if self._calls is None:
             raise RuntimeError("no call is bound")
         return self._calls

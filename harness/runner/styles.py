@@ -1,7 +1,8 @@
-"""Calls a Python submission in the style of its problem, with arguments that are made once per set.
+"""Calls a Python submission in the style of its problem, with arguments that are made once per set of tensors.
 
-In `writes` it gets all tensors and fills the outputs. In the others it gets what the forms of the `Bind` say, and its
-results are put into the outputs (`results`). Runs in the runner's process, untrusted.
+In the style `writes` it receives all tensors and fills the outputs. In the other styles it receives the arguments that
+the forms of the `Bind` describe, and its results are put into the outputs (`results`). Runs in the runner's process,
+untrusted.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ class ReturningCall:
         self.leaving(lambda low, high: False)
 
     def leaving(self, is_new: IsNew) -> list[Returned]:
-        """Make the call, but leave results in new memory where they are, and return them."""
+        """Make the call; results in new memory stay there, and are returned."""
         with torch.no_grad():
             return self._results.take(self._function(), is_new)
 
 
 class PythonKernel:
-    """A function of a submission; in the style `module`, a class."""
+    """A submission's function; in the style `module`, its class."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class PythonKernel:
 
     @property
     def writes(self) -> bool:
-        """Whether it should write into its outputs, and return nothing."""
+        """Whether the function should write into its outputs and return nothing."""
         return self._style == "writes"
 
     def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
@@ -68,7 +69,7 @@ class PythonKernel:
         return prepare
 
     def _instance(self, bind: commands.Bind) -> Callable[..., Any]:
-        """The module, with weights that follow from the seed alone: on a CPU first, then moved."""
+        """Create the module on the CPU, so that its weights depend only on the seed, and move it to the device."""
         arguments = [value_of(form, {}) for form in bind.forms.init]
         self._check(self._entry, arguments)
         torch.manual_seed(bind.seed)
@@ -84,21 +85,21 @@ class PythonKernel:
         self, function: Callable[..., Any], bind: commands.Bind, declared: Sequence[commands.TensorArgument]
     ) -> Prepare:
         def prepare(tensors: Sequence[Any]) -> OneCall:
-            given = named(declared, tensors)
-            arguments = [value_of(form, given) for form in bind.forms.arguments]
+            by_name = named(declared, tensors)
+            arguments = [value_of(form, by_name) for form in bind.forms.arguments]
             self._check(function.forward if isinstance(function, torch.nn.Module) else function, arguments)
-            results = Results(bind.forms.result, given, converts=self._converts)
+            results = Results(bind.forms.result, by_name, converts=self._converts)
             return ReturningCall(partial(function, *arguments), results)
 
         return prepare
 
     def _check(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        """Refuse a function that does not take these arguments, unless its signature is not known."""
+        """Raise `CallError` if the function does not take these arguments, unless its signature is not known."""
         try:
-            taken = inspect.signature(function, follow_wrapped=False)
+            signature = inspect.signature(function, follow_wrapped=False)
         except (TypeError, ValueError):
             return
         try:
-            taken.bind(*arguments)
+            signature.bind(*arguments)
         except TypeError as error:
             raise CallError(f"cannot be called as {self._signature} ({error})") from None

@@ -1,7 +1,7 @@
-"""Records the candidates that torch.compile's autotuning tried, and the time of each, for profiles. Untrusted.
+"""Records the candidates that torch.compile's autotuning tried, with their times, for profiles. Untrusted.
 
 Inductor keeps only the fastest candidate. So two of its searches are hooked before the first call: the choice between
-libraries and templates for a matrix product, and that of block sizes for the kernels that Inductor generates.
+libraries and templates for a matrix product, and the choice of block sizes for generated kernels.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_SEARCHES, _TRIED = 64, 400  # at most: searches, and candidates shown of each
+_SEARCHES, _TRIED = 64, 400  # limits: searches, and candidates shown per search
 
 _found: list[tuple[str, dict[str, float]]] = []
 
 
 def listen() -> None:
-    """Record the searches from now on, if the submission uses torch.compile."""
+    """From now on record the searches, if the submission uses torch.compile."""
     if "torch._dynamo" not in sys.modules:
         return
     from torch._inductor import select_algorithm

@@ -1,9 +1,9 @@
-"""The hash of all of Triton's files, which every process computes before it first compiles or finds a kernel.
+"""Caches the hash of Triton's files, which every process computes before it first compiles or looks up a kernel.
 
-It takes half a second, and helpers are many processes: so the first one computes it before the others are forked. It is
-left beside the compiled kernels, so that a runner that unpacks what a build has left need not compute it at all. A
-wrong one, which only the submission itself could leave, makes its kernels be compiled again. Untrusted, as all of the
-runner.
+Computing it takes half a second, and there are many helper processes, so the first helper computes it before it forks
+the others. The hash is stored next to the compiled kernels, so that a runner that unpacks them need not compute it. A
+wrong hash, which only the submission itself could store, makes its kernels be compiled again. Untrusted, like all of
+the runner.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _MOST = 1 << 20  # characters
 
 
 def prepare() -> None:
-    """Compute it, or take the one that is there; does nothing in a process that has not imported Triton."""
+    """Compute the hash, or use the stored one; does nothing in a process that has not imported Triton."""
     if "triton" not in sys.modules:
         return
-    with suppress(Exception):  # another version of Triton: it does this by itself, later
+    with suppress(Exception):  # with another version, Triton computes the hash later
         from triton.runtime import cache
 
         place = Path(os.environ["TRITON_CACHE_DIR"], _NAME)
@@ -31,4 +31,4 @@ def prepare() -> None:
         else:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(cache.triton_key())
-        import triton.experimental.gluon  # noqa: F401  # which a first launch imports
+        import triton.experimental.gluon  # noqa: F401  # the first launch would import it

@@ -1,9 +1,9 @@
-"""Distinguishes what Triton's interpreter cannot do from what a submission does wrong.
+"""Distinguishes what Triton's interpreter cannot do from mistakes of a submission.
 
-`faults` calls it. The interpreter wraps an exception of a kernel in an `InterpreterError`; the type and origin of the
-exception behind that show whether the submission is to blame. It is not for code that the compiler would accept and the
-interpreter does not, nor for asking for a GPU where there is none. Any doubt counts against the submission: this
-reports only what cannot be its mistake. Runs in the runner's process, untrusted: its answer earns no rank.
+Called by `faults`. The interpreter wraps an exception of a kernel in an `InterpreterError`; the type and origin of the
+wrapped exception show whether the submission is to blame. It is not to blame for code that the compiler would accept
+but the interpreter does not, or for needing a GPU where there is none. If in doubt, it is to blame: this reports only
+what cannot be its mistake. Runs in the runner's process, untrusted; a submission gains no rank by a false answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.runner.interpreter import TooSlow
 
-# Places that raise only for lack of a compiler or a device: module and function.
+# Places (module and function) that raise only if a compiler or a device is missing.
 _INTERPRETER = {
     ("triton.runtime.interpreter", "_patch_lang"),  # `tl` is not a global of the kernel
     ("triton.runtime.interpreter", "_get_np_dtype"),  # a type without a NumPy equivalent
@@ -26,14 +26,14 @@ _DEVICE = {("triton.runtime.driver", "_create_driver"), ("torch.cuda", "_lazy_in
 
 
 def origin(error: BaseException) -> BaseException:
-    """The exception that the kernel raised, behind the interpreter's own."""
+    """The exception that the kernel raised, without the interpreter's wrappers."""
     while _of_the_interpreter(error) and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def why_unsupported(error: BaseException) -> str:
-    """Why a CPU cannot run the code that raised this; "" if that is not known to be the reason."""
+    """Why a CPU cannot run the code that raised this; "" if that is not known to be the cause."""
     raised = origin(error)
     place = _raised_at(raised)
     if type(raised) is TooSlow:
@@ -61,8 +61,8 @@ def _raised_at(error: BaseException) -> tuple[str, str]:
 
 
 def _plain_value(error: BaseException) -> bool:
-    """Whether there was a plain Python value where the compiler has a tensor or a constant of its own, such as the
-    variable of a `for`; or the interpreter's builder lacks an operation.
+    """Whether an attribute is missing because the interpreter uses a plain Python value where the compiler has a tensor
+    or a constant (such as the variable of a `for`), or because the interpreter's builder lacks an operation.
     """
     if not isinstance(error, AttributeError) or error.name is None:
         return False

@@ -1,7 +1,7 @@
-"""Makes calls for a tool that watches the device: compute-sanitizer, or Nsight Compute.
+"""Makes calls for a tool that watches the device: compute-sanitizer or Nsight Compute.
 
-Such a tool does not know where tensors in shared memory end, and takes that memory for never written. So here the
-arenas are host memory, and every tensor is copied into its own allocation on the device. Nothing is copied back: the
+Such a tool does not know where the tensors in an arena end, and considers an arena never written. So here the arenas
+are host memory, and every tensor is copied into its own allocation on the device. Nothing is copied back, since the
 judge does not need the outputs. Runs in the runner's process, untrusted.
 """
 
@@ -17,15 +17,15 @@ from harness.runner.calls import Calls
 
 
 class WatchedCalls(Calls):
-    """Like `Calls`, over windows of host memory."""
+    """`Calls` over windows of host memory."""
 
     def prepare(self) -> None:
-        """Make every set's tensors in host memory."""
+        """Make the tensors of every call in host memory."""
         self.arguments = [self._arguments_of(k) for k in range(self._bind.sets)]
         self._prepare = self._kernel.bind(self._bind, self._declared)
 
     def call_plainly(self, sets: Sequence[int]) -> None:
-        """Call the kernel twice per set: once to compile and tune, then profiled, on fresh copies."""
+        """Make each call twice, on new copies: first to compile and tune, then profiled."""
         for k in sets:
             self._call_on_copies(k)
             profiler = torch.cuda.cudart() if self._device.kind == "cuda" else None

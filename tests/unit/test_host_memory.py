@@ -28,7 +28,7 @@ from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.runner.devices import RunnerCpu
 from harness.runner.kernel import Prepare
-from harness.runner.serve import Server
+from harness.runner.serve import RunnerServer
 from harness.wire import commands, frame
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.sites import CALIBRATION
@@ -156,7 +156,7 @@ class Twice:
 
 
 def test_a_runner_finds_host_inputs_at_the_same_place_in_every_round(batch: Batch) -> None:
-    server, case = Server(RunnerCpu(), Twice()), resolved(1000)
+    server, case = RunnerServer(RunnerCpu(), Twice()), resolved(1000)
     practice = Batch(Layout(case), "cpu", SETS)
     for command in Layout(case).commands(case, PROBLEM.parameters, SETS, seed=0):
         server.obey(command, practice.descriptors if isinstance(command, commands.Bind) else ())

@@ -27,8 +27,8 @@ import socket, sys
 sys.path.insert(0, sys.argv[1])
 from harness.wire import commands, replies
 from harness.runner.devices import open_device
-from harness.runner.serve import Server
-judge, server = socket.socket(fileno=int(sys.argv[2])), Server(open_device("cpu"))
+from harness.runner.serve import RunnerServer
+judge, server = socket.socket(fileno=int(sys.argv[2])), RunnerServer(open_device("cpu"))
 command = commands.Build(language="py", symbols=("product",), architecture="")
 from harness.runner import build
 server._kernel, _ = build.build(command, server._device)
