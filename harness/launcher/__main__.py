@@ -1,5 +1,4 @@
-"""Entry point inside the sandbox: connect to the judge, open the device, then execute commands until the judge hangs
-up.
+"""Entry point inside the sandbox: connects to the judge, opens the device, and executes commands until the end.
 
 Called as `python -I -B -u PATH SOCKET`.
 """
@@ -23,7 +22,7 @@ def main(address: str) -> None:
     frame.send(judge, 0, replies.Hello(protocol=protocol.PROTOCOL, python=platform.python_version()))
     from harness.launcher.serve import LauncherServer
 
-    if os.environ.pop("KERNELMARK_AHEAD", None) is not None:  # until its job comes there is no context
+    if os.environ.pop("KERNELMARK_AHEAD", None) is not None:  # wait for the job before creating a context
         select.select([judge], [], [])
     server = LauncherServer(judge)
     token, _, [output] = frame.receive_command(judge)

@@ -1,7 +1,7 @@
-"""When each node of a graph ran, by CUPTI's activity records.
+"""Collects when each node of a graph ran, from CUPTI's activity records.
 
-The record layout is that of `cupti_activity.h` of CUDA 13; of all three kinds only the first 32 bytes are read, which
-have not changed since CUDA 11: `uint32 kind` at 0, `uint64 start` at 16, `uint64 end` at 24.
+The layout of a record is that of `cupti_activity.h` of CUDA 13. Of all three kinds only the first 32 bytes are read,
+which have not changed since CUDA 11: `uint32 kind` at 0, `uint64 start` at 16, `uint64 end` at 24.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from harness.shared.cupti import Cupti
 
 MEMCPY, _MEMSET, _KERNEL = 1, 2, 10  # CUPTI_ACTIVITY_KIND_*; kernels as CONCURRENT_KERNEL
 _FLUSH_FORCED = 1
-# After a flush CUPTI takes a buffer of ours and one on the device, and seems to zero both: with the 4 MiB and 3.2 MB
-# of its manual that takes 600 µs per call on an H100. These hold some hundreds and 10,000 records; CUPTI takes more as
-# needed.
+# After a flush CUPTI takes one of our buffers and one on the device, and seems to zero both: with the sizes of its
+# manual, 4 MiB and 3.2 MB, that takes 600 µs per call on an H100. These sizes hold some hundreds and 10,000 records,
+# and CUPTI takes more buffers as needed.
 _BUFFER_BYTES, _ALIGNED = 256 << 10, 8
 _DEVICE_BUFFER_SIZE, _DEVICE_BUFFER_BYTES = 0, 320_000  # CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE
 _Pointer, _Size = ctypes.c_void_p, ctypes.c_size_t
@@ -25,7 +25,7 @@ _Completed = ctypes.CFUNCTYPE(None, _Pointer, ctypes.c_uint32, _Pointer, _Size, 
 
 
 class Span(NamedTuple):
-    """When a node ran, in ns by the device's clock, and CUPTI's number for its kind."""
+    """The start and end of a node, in ns by the device's clock, and CUPTI's number for its kind."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class _Record(ctypes.Structure):
 
 
 class CuptiActivity:
-    """Collects records from construction on; one per process, made before there is a context."""
+    """Collects records from its construction on. Create one per process, before the context."""
 
     def __init__(self) -> None:
         self._cupti = Cupti()
@@ -50,16 +50,16 @@ class CuptiActivity:
         attribute = ctypes.c_uint32(_DEVICE_BUFFER_SIZE)
         self._cupti.call("cuptiActivitySetAttribute", attribute, ctypes.byref(size), ctypes.byref(value))
         self._buffers: dict[int, Any] = {}
-        self._spare: list[Any] = []  # a new one is zero-filled, which takes longer than everything else in a call
+        self._spare: list[Any] = []  # reused, since zeroing a new buffer takes longer than everything else in a call
         self._spans: list[Span] = []
-        # Kept alive, since CUPTI calls them for the life of the process.
+        # They must stay alive, since CUPTI calls them until the process ends.
         self._callbacks = (_Requested(self._give_buffer), _Completed(self._read_buffer))
         self._cupti.call("cuptiActivityRegisterCallbacks", *self._callbacks)
         for kind in (_KERNEL, MEMCPY, _MEMSET):
             self._cupti.call("cuptiActivityEnable", ctypes.c_uint32(kind))
 
     def forget(self) -> None:
-        """Drop the records so far; the device must be idle."""
+        """Discard the records so far; the device must be idle."""
         self.collect()
 
     def collect(self) -> list[Span]:

@@ -1,4 +1,4 @@
-"""Makes the recorded call, on memory that holds different inputs every time."""
+"""Replays a recorded call, on memory that contains different inputs every time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.wire import commands, replies
 
 
 class LoadedRecording:
-    """One loaded recording. Its memory stays mapped: the judge fills it between calls, when the device is idle."""
+    """A loaded recording. Its memory stays mapped; the judge fills it between calls, when the device is idle."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class LoadedRecording:
         scratch: int | None,
     ) -> None:
         self._device, self._activity, self._packed = device, activity, packed
-        device.hold_again()
+        device.reset_hold()
         self._windows = [
             DeviceWindow(command.input_bytes, ORDINAL, writable=False, at=INPUTS.start),
             DeviceWindow(command.output_bytes, ORDINAL, writable=True, at=OUTPUTS.start),
@@ -58,7 +58,7 @@ class LoadedRecording:
         return self._images.facts
 
     def replay(self, arenas: Sequence[int]) -> replies.Replayed:
-        """Make the call once, with a cold cache, on these arenas, or if none are given, on the previous call's."""
+        """Make the call once, with a cold cache, on these arenas; if there are none, on those of the previous call."""
         if arenas:
             for window, arena in zip(self._arena_windows, arenas, strict=True):
                 window.map(arena)
@@ -78,7 +78,7 @@ class LoadedRecording:
         )
 
     def close(self) -> None:
-        """Release everything: the next recording uses the same addresses."""
+        """Release everything, since the next recording uses the same addresses."""
         if self._graph is not None:
             check(driver.cuGraphExecDestroy(self._graph))
             self._graph = None
@@ -96,14 +96,14 @@ def cold(
     `mapped`: addresses and sizes of the memory that it uses.
 
     Raises:
-        DeviceError: CUPTI saw more or fewer than `nodes`, or has no times for one.
+        DeviceError: CUPTI reported more or fewer than `nodes` nodes, or no times for one of them.
     """
     device.evict()
     for address, nbytes in mapped:
         device.touch(address, nbytes)
     device.wait()
     times = device.time(graph)
-    own = 1 + len(mapped)  # kernels, which ran before
+    own = 1 + len(mapped)  # our own kernels, which ran before
     spans = _from_the_first_kernel(activity.collect())
     if len(spans) < own + nodes:
         spans = _from_the_first_kernel(sorted(spans + activity.collect()))  # late records
@@ -116,5 +116,5 @@ def cold(
 
 
 def _from_the_first_kernel(spans: list[Span]) -> list[Span]:
-    """The spans without the copies that put variables back, which come before our own first kernel."""
+    """The spans without the copies that restore variables, which run before our own first kernel."""
     return list(dropwhile(lambda span: span.kind == MEMCPY, spans))

@@ -1,4 +1,4 @@
-"""Measures how far the three clocks differ when all are right, before any recording is loaded."""
+"""Measures the usual differences between the three clocks, before any recording is loaded."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from harness.launcher.device import LauncherDevice
 _WARM_UPS, _CALLS = 3, 15
 
 
-class Apart(NamedTuple):
-    """Lower quartiles over calls of our own short kernel: other users of the device only add to the differences."""
+class ClockOffsets(NamedTuple):
+    """The lower quartiles over calls of our own short kernel, since other users of the device only add to them."""
 
     event_extra_ns: int
-    """How much longer the events around a launch last than CUPTI's time of it."""
+    """The time between the events around a launch, minus CUPTI's time."""
     span_extra_ns: int
-    """How much longer the host's time is than the events'."""
+    """The host's time minus the time between the events."""
 
 
-def compare(device: LauncherDevice, activity: CuptiActivity) -> Apart:
+def compare(device: LauncherDevice, activity: CuptiActivity) -> ClockOffsets:
     """Make our own calls, and compare the clocks.
 
     Raises:
-        DeviceError: CUPTI does not see them.
+        DeviceError: CUPTI does not report them.
     """
     graph: Any = device.own_graph()
     activity.forget()
@@ -38,4 +38,4 @@ def compare(device: LauncherDevice, activity: CuptiActivity) -> Apart:
         extras.append((times.event_ns - (span.end - span.start), times.span_ns - times.event_ns))
     check(driver.cuGraphExecDestroy(graph))
     events, spans_ns = zip(*extras[_WARM_UPS:], strict=True)
-    return Apart(*(max(0, round(quantiles(extra_ns, n=4)[0])) for extra_ns in (events, spans_ns)))
+    return ClockOffsets(*(max(0, round(quantiles(extra_ns, n=4)[0])) for extra_ns in (events, spans_ns)))

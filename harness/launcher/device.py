@@ -1,4 +1,4 @@
-"""The GPU as a launcher sees it: a context, one stream, a cache to empty, and three clocks."""
+"""The GPU as a launcher uses it: a context, one stream, a way to evict the cache, and two of the clocks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from harness.arena.mapping import check
 
 ORDINAL = 0  # the sandbox has one GPU
 _NON_BLOCKING = 1
-_PATIENCE_S = 0.1  # enqueueing a graph takes microseconds; one that waits for its own nodes would wait for ever
-_LET_GO_TIMES = 3  # then the stream is no longer held; the first launches may just be slow
+_PATIENCE_S = 0.1  # enqueueing a graph takes microseconds, unless the launch waits for the graph's own nodes
+_MAX_RELEASES = 3  # after so many the stream is no longer held; the first launches may just be slow
 _BLOCKS, _THREADS = 1024, 256
 _SHORT_BYTES = 1 << 20
 _PAGE_BYTES = 1 << 21  # covered by one entry of the device's TLB
 
-# The first adds up n times 16 bytes starting at `at`, and writes the sum only if it is one number in four billion, so
-# that a compiler cannot remove the reads. The second reads a word near the end of each page, in every block.
+# `read_all` adds up n times 16 bytes starting at `at`. It writes the sum only if it is one number in four billion, so
+# that a compiler cannot remove the reads. `touch_pages` reads a word near the end of each page, in every block.
 _KERNELS = b"""
 .version 7.0
 .target sm_70
@@ -88,7 +88,7 @@ end:
 
 
 class Times(NamedTuple):
-    """The time of one launch by events, and by the host from releasing the stream until the device is idle."""
+    """The time of a launch between events, and on the host from releasing the stream until the device is idle."""
 
     event_ns: int
     span_ns: int
@@ -107,7 +107,7 @@ class LauncherDevice:
         word = check(driver.cuMemHostAlloc(4, driver.CU_MEMHOSTALLOC_DEVICEMAP))
         self._word = ctypes.c_int32.from_address(int(word))
         self._word_on_device = check(driver.cuMemHostGetDevicePointer(word, 0))
-        self._let_go_times = 0
+        self._releases = 0
         self._held_since: float | None = None
         threading.Thread(target=self._watch, daemon=True).start()
         attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
@@ -122,9 +122,9 @@ class LauncherDevice:
         self._touch_pages = check(driver.cuModuleGetFunction(module, b"touch_pages"))
 
     def evict(self) -> None:
-        """Replace the contents of L2 by reading: written lines would be flushed during the kernel's time.
+        """Replace the content of L2 by reading; written lines would be flushed while the next kernel is timed.
 
-        Lines that the submission made persisting are reset to normal first.
+        First, lines that the submission made persisting are reset to normal.
         """
         check(driver.cuCtxResetPersistingL2Cache())
         self._read(self._cache_bytes)
@@ -134,19 +134,19 @@ class LauncherDevice:
         check(driver.cuStreamSynchronize(self.stream))
 
     def touch(self, address: int, nbytes: int) -> None:
-        """Let every multiprocessor translate the addresses of memory that was just mapped.
+        """Let every multiprocessor translate the addresses of newly mapped memory.
 
-        A call on memory that has been mapped for a while does not pay for that, which takes 1.7 µs on an H100. A word
-        near the end of every page is then in L2.
+        That takes 1.7 µs on an H100, which a call on memory that has been mapped for a while does not pay. Afterwards a
+        word near the end of every page is in L2.
         """
         types = (ctypes.c_uint64, ctypes.c_uint64)
         values = (address, -(-nbytes // _PAGE_BYTES))
         launch = driver.cuLaunchKernel
-        # Two blocks of this size fill a multiprocessor, so that every one gets some.
+        # Two blocks of this size fill a multiprocessor, so every multiprocessor gets some.
         check(launch(self._touch_pages, self._full_blocks, 1, 1, 1024, 1, 1, 0, self.stream, (values, types), 0))
 
     def own_graph(self) -> Any:
-        """An executable graph of our own short kernel."""
+        """Make an executable graph of our own short kernel."""
         check(driver.cuStreamBeginCapture(self.stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
         self._read(_SHORT_BYTES)
         graph = check(driver.cuStreamEndCapture(self.stream))
@@ -161,13 +161,13 @@ class LauncherDevice:
         launch = driver.cuLaunchKernel
         check(launch(self._read_all, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, self.stream, (values, types), 0))
 
-    def hold_again(self) -> None:
-        """Hold the stream again for the next recording, even if the last one could not be held."""
-        self._let_go_times = 0
+    def reset_hold(self) -> None:
+        """Hold the stream for the next recording even if it could not be held for the last one."""
+        self._releases = 0
 
     def time(self, graph: Any) -> Times:
-        """Launch a graph behind a hold, so that no clock includes the host's time to enqueue it."""
-        held = self._let_go_times < _LET_GO_TIMES
+        """Launch a graph while the stream is held, so that no clock includes the time to enqueue it."""
+        held = self._releases < _MAX_RELEASES
         if held:
             self._word.value = 0
             geq = driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ
@@ -185,15 +185,15 @@ class LauncherDevice:
             self._word.value = 1
         check(driver.cuStreamSynchronize(self.stream))
         span_ns = time.perf_counter_ns() - begun
-        check(driver.cuCtxSynchronize())  # nothing may still run when the judge changes the memory
+        check(driver.cuCtxSynchronize())  # nothing may run when the judge changes the memory
         return Times(round(check(driver.cuEventElapsedTime(self._start, self._end)) * 1e6), span_ns)
 
     def _watch(self) -> None:
-        """Release the stream whenever a launch behind the hold does not return."""
+        """Release the stream whenever a launch does not return because the stream is held."""
         while True:
             time.sleep(_PATIENCE_S / 2)
             since = self._held_since
             if since is not None and time.monotonic() - since > _PATIENCE_S:
                 self._held_since = None
-                self._let_go_times += 1
+                self._releases += 1
                 self._word.value = 1

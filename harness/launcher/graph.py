@@ -1,4 +1,4 @@
-"""Builds a CUDA graph from a recording. The memory that its copies use must be mapped when it is built."""
+"""Builds a CUDA graph from a recording. The memory of its copies must be mapped at that time."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from harness.recording.schema import Blob, Edge, Empty, HostCopy, Kernel, Memcpy
 
 _POINTER, _SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END (cuda.h)
 _Attribute = driver.CUlaunchAttributeID
-# What an edge from a kernel waits for: the whole kernel, its trigger, or the start of all its blocks (cuda.h).
+# An edge from a kernel waits for the whole kernel, its trigger, or the start of all its blocks (cuda.h).
 _PORTS = {"ended": 0, "triggered": 1, "begun": 2}
 _PROGRAMMATIC = 1
 
 
 class Pinned:
-    """Page-locked memory with what the graph's copies from the host copy; to be closed after the graph."""
+    """Page-locked memory with the sources of the graph's copies from the host. Close it after the graph."""
 
     def __init__(self) -> None:
         self._addresses: list[int] = []
 
-    def holding(self, content: memoryview) -> int:
-        """The address of a copy of these bytes."""
+    def copy_of(self, content: memoryview) -> int:
+        """Copy these bytes; returns the address of the copy."""
         address = int(check(driver.cuMemHostAlloc(len(content), 0)))
         self._addresses.append(address)
         ctypes.memmove(address, bytes(content), len(content))
@@ -40,9 +40,9 @@ class Pinned:
 
 
 def build(packed: Packed, images: Images, context: Any, pinned: Pinned) -> Any:
-    """An executable graph that makes the recorded call."""
+    """Build an executable graph that makes the recorded call."""
     graph = check(driver.cuGraphCreate(0))
-    plain, special = _by_node(packed.recording.edges)
+    plain, special = _incoming(packed.recording.edges)
     nodes: list[Any] = []
     for number, node in enumerate(packed.recording.nodes):
         before = [nodes[edge.before] for edge in plain[number]]
@@ -54,7 +54,7 @@ def build(packed: Packed, images: Images, context: Any, pinned: Pinned) -> Any:
             case Memcpy():
                 added = _memcpy(graph, before, node, context)
             case HostCopy():
-                added = _host_copy(graph, before, node, context, pinned.holding(packed.content(node.content)))
+                added = _host_copy(graph, before, node, context, pinned.copy_of(packed.content(node.content)))
             case Empty():
                 added = check(driver.cuGraphAddEmptyNode(graph, before, len(before)))
         nodes.append(added)
@@ -66,8 +66,8 @@ def build(packed: Packed, images: Images, context: Any, pinned: Pinned) -> Any:
     return executable
 
 
-def _by_node(edges: tuple[Edge, ...]) -> tuple[dict[int, list[Edge]], dict[int, list[Edge]]]:
-    """The edges into each node: those that wait for the end of a node, and the others."""
+def _incoming(edges: tuple[Edge, ...]) -> tuple[dict[int, list[Edge]], dict[int, list[Edge]]]:
+    """The edges into each node, split into those that wait for the end of a node, and the others."""
     plain, special = defaultdict[int, list[Edge]](list), defaultdict[int, list[Edge]](list)
     for edge in edges:
         (plain if edge.when == "ended" else special)[edge.after].append(edge)
@@ -88,12 +88,12 @@ def _kernel(graph: Any, before: list[Any], node: Kernel, images: Images, packed:
     parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = node.grid
     parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = node.block
     parameters.sharedMemBytes = node.shared_bytes
-    # The driver copies them when the node is added.
-    given = _PackedParameters(packed, node.parameters) if node.parameters else None
-    if given and node.cooperative:
-        parameters.kernelParams, parameters.extra = given.one_by_one(parameters.func), 0
+    # The driver copies the launch parameters when the node is added.
+    launch = _PackedParameters(packed, node.parameters) if node.parameters else None
+    if launch and node.cooperative:
+        parameters.kernelParams, parameters.extra = launch.one_by_one(parameters.func), 0
     else:
-        parameters.kernelParams, parameters.extra = 0, given.address if given else 0
+        parameters.kernelParams, parameters.extra = 0, launch.address if launch else 0
     added = check(driver.cuGraphAddKernelNode(graph, before, len(before), parameters))
     value = driver.CUkernelNodeAttrValue()
     if node.cluster != (1, 1, 1):
@@ -115,7 +115,7 @@ def _set(node: Any, attribute: Any, value: Any) -> None:
 
 
 class _PackedParameters:
-    """A launch's parameters as one byte string, in the form of a launch's `extra`."""
+    """The parameters of a launch as one byte string, in the form of `extra`."""
 
     def __init__(self, packed: Packed, blob: Blob) -> None:
         content = bytes(packed.content(blob))
@@ -127,7 +127,7 @@ class _PackedParameters:
         self.address = ctypes.addressof(self._list)
 
     def one_by_one(self, function: Any) -> int:
-        """The address of an array of pointers to the parameters: a cooperative launch takes no `extra`."""
+        """The address of an array of pointers to the parameters, since a cooperative launch takes no `extra`."""
         start, addresses = ctypes.addressof(self._bytes), list[int]()
         while (layout := driver.cuFuncGetParamInfo(function, len(addresses)))[0] == driver.CUresult.CUDA_SUCCESS:
             addresses.append(start + layout[1])

@@ -1,4 +1,4 @@
-"""Loads a recording's code images, resets their variables before every call, and finds their functions."""
+"""Loads a recording's code images, finds their functions, and resets their variables before every call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Attribute = driver.CUfunction_attribute
 
 
 class Images:
-    """The modules of one recording."""
+    """The loaded modules of one recording."""
 
     def __init__(self, packed: Packed) -> None:
         self._modules = []
@@ -40,7 +40,7 @@ class Images:
             self._allow(self._functions[key], node)
 
     def restore(self) -> None:
-        """Write the variables' recorded contents, so that every call finds what the recorded one found."""
+        """Restore the recorded content of the variables, so that every call starts like the recorded one."""
         for address, content in self._variables:
             check(driver.cuMemcpyHtoD(address, content, len(content)))
 
@@ -49,7 +49,7 @@ class Images:
 
     @property
     def facts(self) -> tuple[replies.Function, ...]:
-        """The facts of each function, in order of first launch; no more than a frame holds."""
+        """The resources of each function, in order of first launch, as many as fit into a frame."""
         return tuple(_facts(function) for function in list(self._functions.values())[: replies.MAX_FUNCTIONS])
 
     def unload(self) -> None:
@@ -57,7 +57,7 @@ class Images:
             check(driver.cuModuleUnload(module))
 
     def _allow(self, function: Any, kernel: Kernel) -> None:
-        """Allow a function a launch that exceeds the defaults."""
+        """Allow a function launches that exceed the default limits."""
         most = _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         if kernel.shared_bytes > check(driver.cuFuncGetAttribute(most, function)):
             check(driver.cuFuncSetAttribute(function, most, kernel.shared_bytes))
@@ -68,11 +68,11 @@ class Images:
 
 
 def _facts(function: Any) -> replies.Function:
-    def of(attribute: Any) -> int:
+    def get(attribute: Any) -> int:
         return int(check(driver.cuFuncGetAttribute(attribute, function)))
 
     return replies.Function(
-        registers=of(_Attribute.CU_FUNC_ATTRIBUTE_NUM_REGS),
-        local_bytes=of(_Attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
-        shared_bytes=of(_Attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+        registers=get(_Attribute.CU_FUNC_ATTRIBUTE_NUM_REGS),
+        local_bytes=get(_Attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+        shared_bytes=get(_Attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
     )

@@ -10,7 +10,7 @@ import traceback
 from harness.errors import DeviceError
 from harness.launcher.activity import CuptiActivity
 from harness.launcher.calls import LoadedRecording
-from harness.launcher.clocks import Apart, compare
+from harness.launcher.clocks import ClockOffsets, compare
 from harness.launcher.device import LauncherDevice
 from harness.recording.file import unpack
 from harness.wire import checks, commands, frame, replies
@@ -19,7 +19,7 @@ _TRACE_CHARACTERS = 8000
 
 
 class LauncherServer:
-    """The device and its clocks, and the recording that was loaded last."""
+    """The state of a launcher: the device, its clocks, and the loaded recording."""
 
     def __init__(self, judge: socket.socket) -> None:
         self._judge = judge
@@ -27,7 +27,7 @@ class LauncherServer:
         self._calls: LoadedRecording | None = None
 
     def run(self, token: int) -> None:
-        """Answer the welcome, then commands until the judge closes the connection."""
+        """Reply to the judge's welcome, then execute commands until it closes the connection."""
         frame.send(self._judge, token, replies.Ready(torch="", triton=""))
         while True:
             try:
@@ -45,7 +45,7 @@ class LauncherServer:
         except (DeviceError, checks.WireError) as error:
             trace = traceback.format_exc()[-_TRACE_CHARACTERS:]
             return replies.Failed(outcome="runtime_error", message=str(error)[:500], traceback=trace, fatal=True)
-        except Exception as error:  # noqa: BLE001  # our own failure is reported; just exiting would not say why
+        except Exception as error:  # noqa: BLE001  # our own failure is reported, with its reason
             trace = traceback.format_exc()[-_TRACE_CHARACTERS:]
             message = " ".join(f"{type(error).__name__}: {error}".split())
             return replies.Broken(message=message[:500], traceback=trace)
@@ -59,9 +59,9 @@ class LauncherServer:
                     packed = unpack(file[:])
                 scratch = descriptors[1] if len(descriptors) > 1 else None
                 self._unload()
-                activity, apart = self._clocks
+                activity, offsets = self._clocks
                 self._calls = LoadedRecording(self._device, activity, packed, command, scratch)
-                return replies.Loaded(functions=self._calls.functions, **apart._asdict())
+                return replies.Loaded(functions=self._calls.functions, **offsets._asdict())
             case commands.Replay() if self._calls is not None:
                 return self._calls.replay(descriptors)
             case commands.Release():
@@ -75,13 +75,13 @@ class LauncherServer:
             self._calls = None
 
 
-def _open() -> tuple[LauncherDevice, tuple[CuptiActivity, Apart] | DeviceError]:
-    """Open the device; also returns CUPTI with its offsets to the other clocks, or why there is none.
+def _open() -> tuple[LauncherDevice, tuple[CuptiActivity, ClockOffsets] | DeviceError]:
+    """Open the device and compare its clocks; returns the error if CUPTI does not work.
 
-    The judge learns the reason with the first recording, and can have plain calls timed.
+    The judge receives that error with the first recording, and times plain calls instead.
     """
     try:
-        activity = CuptiActivity()  # before there is a context, when CUPTI sizes its buffers on the device
+        activity = CuptiActivity()  # before the context exists: then CUPTI sizes its buffers on the device
     except DeviceError as error:
         return LauncherDevice(), error
     device = LauncherDevice()

@@ -1,4 +1,4 @@
-"""What one field of a frame may hold: a check takes the parsed JSON and returns the value, or refuses it."""
+"""Checks for the fields of frames: a check takes parsed JSON and returns the value, or raises `WireError`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from harness.shared.document import DocumentError, parse_json
 
 
 class WireError(Exception):
-    """A frame that violates the protocol; `str()` says what is wrong with it, in text safe to print."""
+    """A frame that violates the protocol. `str()` says what is wrong, in text that is safe to print."""
 
 
 Check = Callable[[Any], Any]
 Kinds = Mapping[str, Check]
-"""How each kind of message is read, by name."""
+"""The check of each kind of message, by name."""
 
 
 def printable(text: str) -> str:
@@ -40,7 +40,7 @@ def strict_json(raw: bytes) -> Any:
     """Parse a JSON document within the bounds of `harness.shared.document`.
 
     Raises:
-        WireError: it is not such a document. No other exception leaves this function, whatever the bytes.
+        WireError: it is not such a document. This function raises nothing else, whatever the bytes.
     """
     try:
         return parse_json(raw)
@@ -60,7 +60,7 @@ def text(limit: int) -> Check:
 
 
 def line(limit: int) -> Check:
-    """The same on one line: line breaks and tabs are shown as they would be written in source."""
+    """Like `text`, but on one line: line breaks and tabs become escapes."""
     check_text = text(limit)
 
     def check(value: Any) -> str:
@@ -109,7 +109,7 @@ def ascending(high: int, limit: int) -> Check:
 
     def check(value: Any) -> tuple[int, ...]:
         numbers: tuple[int, ...] = check_integers(value)
-        if any(one >= other for one, other in itertools.pairwise(numbers)):
+        if any(low >= high for low, high in itertools.pairwise(numbers)):
             raise WireError("expected integers in ascending order")
         return numbers
 
@@ -162,7 +162,7 @@ def record(cls: type[Any]) -> Check:
 
 
 def checked(check: Check, **default: Any) -> Any:
-    """A field of a message; with `default=` it may be left out when the message is made."""
+    """A field of a message; with `default=` it may be omitted when the message is made."""
     return field(metadata={"check": check}, **default)
 
 

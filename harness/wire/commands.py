@@ -1,4 +1,4 @@
-"""The closed set of commands: what the judge may ask a runner or a launcher, and the bounds of every field."""
+"""The closed set of commands that the judge sends to a runner or a launcher, with the limits of every field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from harness.wire.protocol import ARTEFACTS, SHORT, SIZE
 
 MAX_SETS = 2048
 MILLISECONDS = integer(0, 1 << 40)
-MAX_DECLARED = 128  # tensors in one frame: it holds as many with names of 64 letters and strides
+MAX_DECLARED = 128  # tensors in one frame, which fit even with strides and names of 64 letters
 ProfilePart = Literal["torch", "stacks", "memory"]
 Converts = Literal["never", "widening", "always"]
 
@@ -44,31 +44,31 @@ class Build:
     symbols: tuple[str, ...] = checked(many(text(200), 64, 1))
     architecture: str = checked(text(20))
     line_info: bool = checked(boolean, default=False)  # for tools: also logs what every kernel uses
-    style: str = checked(choice(*STYLES), default="writes")  # of Python; what is compiled always writes its outputs
+    style: str = checked(choice(*STYLES), default="writes")  # for Python; compiled code always writes its outputs
     signature: str = checked(SHORT, default="")  # how Python is called, for messages
     converts: Converts = checked(choice(*get_args(Converts)), default="never")  # results of another dtype
 
 
 @dataclass(frozen=True)
 class Place:
-    """Descriptor: a file that the submission includes or imports, to be put in its folder. Comes before `Build`."""
+    """Descriptor: a file that the submission includes or imports. Put it into its folder. Comes before `Build`."""
 
     name: str = checked(extra_file)
 
 
 @dataclass(frozen=True)
 class Pack:
-    """To a build sandbox: collect what the build has left. Answered by `Profiled`."""
+    """To a build sandbox: pack the results of the build. Answered by `Profiled`."""
 
 
 @dataclass(frozen=True)
 class Unpack:
-    """Descriptor: what a build sandbox has left of the same submission. Put it where it was. Comes before `Build`."""
+    """Descriptor: what a build sandbox packed for the same submission. Unpack it. Comes before `Build`."""
 
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """One tensor of a call: for set k it is at `offset + k * stride` in its arena."""
+    """One tensor of a call; that of set k is at `offset + k * stride` in its arena."""
 
     name: str = checked(SHORT)
     dtype: str = checked(text(20))
@@ -88,17 +88,17 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Declare:
-    """Tensors of the next `Bind`, in order: its first ones, or those following what was already declared."""
+    """Tensors of the next `Bind`, in order, following those that were already declared for it."""
 
     arguments: tuple[TensorArgument, ...] = checked(many(record(TensorArgument), MAX_DECLARED, 1))
 
 
 @dataclass(frozen=True)
 class Bind:
-    """Descriptors: input arena, output arena, and one in the host's memory, if there is any. Reserve addresses, map
-    them, and make the arguments of every call.
+    """Descriptors: the input arena, the output arena, and the arena in the host's memory, if there is one. Reserve
+    addresses, map the arenas, and make the arguments of every call.
 
-    Its tensors are those declared since the last `Bind`.
+    The tensors are those declared since the last `Bind`.
     """
 
     symbol: str = checked(text(200))
@@ -109,7 +109,7 @@ class Bind:
     input_stride: int = checked(SIZE)
     output_bytes: int = checked(SIZE)
     output_stride: int = checked(SIZE)
-    inputs_writable: bool = checked(boolean)  # true only to find out afterwards which input was written to
+    inputs_writable: bool = checked(boolean)  # true only to find out which input was written to
     forms: Forms = checked(forms)
     seed: int = checked(integer(0, (1 << 63) - 1))  # of the weights that a module draws
     host_stride: int = checked(SIZE, default=0)  # 0: there is no arena in the host's memory
@@ -118,13 +118,13 @@ class Bind:
 
 @dataclass(frozen=True)
 class Ahead:
-    """Let helpers compile what Triton launches in a call of this kind, which will come. It binds nothing.
+    """Let helpers compile what Triton launches in a call of this kind, which will follow later. This binds nothing.
 
-    Its tensors are those declared since the last `Bind` or `Ahead`.
+    The tensors are those declared since the last `Bind` or `Ahead`.
     """
 
     bind: Bind = checked(record(Bind))
-    at_most: int = checked(integer(1, 256))  # so many helpers at a time
+    at_most: int = checked(integer(1, 256))  # helpers at a time
 
 
 @dataclass(frozen=True)
@@ -137,19 +137,19 @@ class Call:
     """Call the kernel plainly on these sets, then synchronize the device."""
 
     sets: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
-    within_ms: int = checked(MILLISECONDS, default=0)  # when the judge gives up; 0: it does not say
-    begins: bool = checked(boolean, default=False)  # a benchmark; its outputs are not looked at
+    within_ms: int = checked(MILLISECONDS, default=0)  # until the judge gives up; 0: unknown
+    begins: bool = checked(boolean, default=False)  # whether this begins a benchmark, whose outputs are not checked
 
 
 @dataclass(frozen=True)
 class MapOutputs:
-    """Descriptor: output arena. Map it at the reserved addresses, for the round that follows."""
+    """Descriptor: the output arena. Map it at the reserved addresses, for the next round."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Descriptors: input arena, and one in the host's memory, if there is any. Map them at the reserved addresses, call
-    the kernel on the first `calls` sets, synchronize.
+    """Descriptors: the input arena, and the arena in the host's memory, if there is one. Map them at the reserved
+    addresses, call the kernel on the first `calls` sets, and synchronize.
     """
 
     calls: int = checked(integer(1, MAX_SETS))
@@ -158,7 +158,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Unmap:
-    """The round is over: unmap all arenas, so that their memory is free when the judge gives it back."""
+    """The round is over: unmap all arenas, so that the judge can free their memory."""
 
 
 @dataclass(frozen=True)
@@ -173,13 +173,13 @@ class Record:
 
 @dataclass(frozen=True)
 class Deliver:
-    """Descriptors: a memory file of the size in `Recorded`, and an arena for the scratch, if there is any.
+    """Descriptors: a memory file of the size in `Recorded`, and an arena for the scratch memory, if there is any.
 
-    Write the recording into the file and copy the scratch into the arena.
+    Write the recording into the file, and copy the scratch memory into the arena.
     """
 
 
-# Columns of torch.profiler's tables, as it calls them.
+# Names of columns in torch.profiler's tables.
 SORTS = (
     *(f"{own}{where}_time_total" for own in ("", "self_") for where in ("cpu", "cuda")),
     *(f"{own}{where}_memory_usage" for own in ("", "self_") for where in ("cpu", "cuda")),
@@ -189,7 +189,7 @@ SORTS = (
 
 @dataclass(frozen=True)
 class Profile:
-    """Profile `repeats` times `active` calls, with some before that are not recorded. Answered by `Profiled`."""
+    """Profile `repeats` times `active` calls, after some that are not recorded. Answered by `Profiled`."""
 
     active: int = checked(integer(1, 32))
     repeats: int = checked(integer(1, 4))
@@ -202,7 +202,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Draw:
-    """To a foreign reference: make the inputs of set 0. `options` is a JSON object of what it gets by name."""
+    """To a foreign reference: make the inputs of set 0. `options` is a JSON object of its arguments by name."""
 
     form: str = checked(choice(*FORMS))
     seed: int = checked(integer(0, (1 << 63) - 1))
@@ -211,24 +211,24 @@ class Draw:
 
 @dataclass(frozen=True)
 class Verify:
-    """To a foreign reference: let its own check judge what is in the outputs of set 0. Answered by `Said`."""
+    """To a foreign reference: let its own check judge the outputs of set 0. Answered by `Said`."""
 
 
 @dataclass(frozen=True)
 class CompileOnly:
-    """From now on compile Triton's kernels for this architecture, and launch none: there is no such device."""
+    """From now on compile Triton's kernels for this architecture, but launch none, since there is no such device."""
 
     architecture: str = checked(text(20))
 
 
 @dataclass(frozen=True)
 class Report:
-    """Say whether Triton's kernels could be compiled by now. Answered by `Compiled`."""
+    """Say whether Triton's kernels could be compiled so far. Answered by `Compiled`."""
 
 
 @dataclass(frozen=True)
 class Inspect:
-    """Collect the code that was compiled by now. Answered by `Profiled`."""
+    """Collect the code that was compiled so far. Answered by `Profiled`."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,8 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Load:
-    """Descriptors: a recording, and the arena with its scratch, if there is any. Load it in place of the last one.
+    """Descriptors: a recording, and the arena with its scratch memory, if there is any. Load it in place of the last
+    one.
 
     Answered by `Loaded`.
     """
@@ -256,9 +257,10 @@ class Load:
 
 @dataclass(frozen=True)
 class Replay:
-    """Descriptors: the arenas as in `Bind`, or none for those of the previous call. Map them, evict the cache, call.
+    """Descriptors: the arenas as in `Bind`, or none to use those of the previous call. Map them, evict the cache, and
+    make the call.
 
-    The first one builds the graph, which needs its memory to be mapped. Answered by `Replayed`.
+    The first `Replay` builds the graph, whose memory must be mapped. Answered by `Replayed`.
     """
 
 

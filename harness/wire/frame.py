@@ -1,4 +1,4 @@
-"""Messages as packets: encodes, sends, receives and decodes them, whatever the bytes."""
+"""Encodes, sends, receives and decodes frames; decoding is safe whatever the bytes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ MAX_FRAME_BYTES = 64 * 1024
 
 
 class Closed(WireError):
-    """The other side has gone."""
+    """The other side is gone."""
 
 
 def encode(token: int, message: Command | Reply) -> bytes:
-    """The packet for one message.
+    """Encode one message as a packet.
 
     Raises:
-        WireError: it would be larger than `MAX_FRAME_BYTES`.
+        WireError: the packet would be larger than `MAX_FRAME_BYTES`.
     """
     body = {"token": token, "kind": type(message).__name__, **dataclasses.asdict(message)}
-    # Characters are not escaped, so that the longest texts fit; a lone surrogate becomes \udXXX, which is also JSON.
+    # Characters are not escaped, so that the longest texts fit. A lone surrogate becomes \udXXX, which is valid JSON.
     text = json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     frame = text.encode("utf-8", "backslashreplace")
     if len(frame) > MAX_FRAME_BYTES:
@@ -41,10 +41,10 @@ def encode(token: int, message: Command | Reply) -> bytes:
 
 
 def decode(frame: bytes, kinds: Kinds) -> tuple[int, Any]:
-    """Read one packet as one of `kinds`; returns its token and the message.
+    """Decode one packet as one of `kinds`; returns its token and the message.
 
     Raises:
-        WireError: anything at all is wrong with it. No other exception leaves this function, whatever the bytes.
+        WireError: anything is wrong with the packet. This function raises nothing else, whatever the bytes.
     """
     if len(frame) > MAX_FRAME_BYTES:
         raise WireError(f"a frame larger than {MAX_FRAME_BYTES:,} bytes")
@@ -65,7 +65,7 @@ def send(sock: socket.socket, token: int, message: Command | Reply, descriptors:
     """Send one frame and, from the judge, descriptors with it.
 
     Raises:
-        Closed: the other side has gone.
+        Closed: the other side is gone.
         TimeoutError: the other side left no room in the socket within the timeout.
         WireError: the kernel refused the frame, for example because too many descriptors are in flight (ETOOMANYREFS).
     """
@@ -87,11 +87,10 @@ def _translated(done: str) -> Iterator[None]:
 
 
 def receive_frame(sock: socket.socket) -> bytes:
-    """Receive one packet and no descriptors: the kernel drops any that the other side attached, and the packet is
-    refused.
+    """Receive one packet. If the other side attached descriptors, the kernel drops them, and the packet is refused.
 
     Raises:
-        Closed: the other side has gone.
+        Closed: the other side is gone.
         TimeoutError: nothing came within the socket's timeout.
         WireError: the packet was larger than the protocol allows, carried descriptors, or could not be received.
     """
@@ -107,9 +106,9 @@ def receive_frame(sock: socket.socket) -> bytes:
 
 
 def unread_bytes(sock: socket.socket) -> int:
-    """The bytes that the kernel holds for frames sent and not yet received by the other side; 0 if there are none.
+    """The size of the kernel's buffers for frames that the other side has not received yet; 0 if there are none.
 
-    A frame that was only peeked at (MSG_PEEK) counts, as do its descriptors.
+    A frame that was only peeked at (MSG_PEEK) counts, and so do its descriptors.
     """
     count = array.array("i", [0])
     fcntl.ioctl(sock, termios.TIOCOUTQ, count)
@@ -117,7 +116,7 @@ def unread_bytes(sock: socket.socket) -> int:
 
 
 def await_readable(sock: socket.socket, seconds: float) -> None:
-    """Poll a socket until something arrives, at most `seconds`: waking up from sleep takes 50 µs and more."""
+    """Busy-wait until something arrives at a socket, at most `seconds`: waking up from sleep takes 50 µs and more."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     deadline = time.monotonic() + seconds
@@ -126,7 +125,7 @@ def await_readable(sock: socket.socket, seconds: float) -> None:
 
 
 def receive_command(sock: socket.socket) -> tuple[int, Any, list[int]]:
-    """The runner's side: one command with its descriptors (at most three)."""
+    """Receive one command with its descriptors (at most three); called by the runner's side."""
     frame, descriptors, flags, _ = socket.recv_fds(sock, MAX_FRAME_BYTES, 3)
     if not frame:
         raise Closed("the connection is closed")

@@ -1,4 +1,4 @@
-"""The version of the protocol, and the bounds that commands and replies share."""
+"""The version of the protocol, and the limits that commands and replies share."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ ARTEFACTS = (
     "device stacks", "modules", "code", "objects",
     "memory snapshot", "tool output", "tool report", "tool details", "tool table", "tool version",
 )  # fmt: skip
-"""The names of a profile's documents, and of those of a tool that watched the runner."""
+"""The names of the documents of a profile, or of a tool that watched the runner."""

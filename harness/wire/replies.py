@@ -1,4 +1,4 @@
-"""The closed set of replies: what a runner, a collector or a launcher may answer, and the bounds of every field."""
+"""The closed set of replies of a runner, a collector or a launcher, with the limits of every field."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal, get_args
 from harness.wire.checks import boolean, checked, choice, integer, kinds, many, record, text
 from harness.wire.protocol import ARTEFACTS, LONG, NANOSECONDS, SHORT, SIZE
 
-MAX_FUNCTIONS = 512  # launched by one recording
+MAX_FUNCTIONS = 512  # that one recording launches
 MAX_ARTEFACTS = 16  # of a profile
-MAX_TIMED_NODES = 1024  # whose times fit in one frame
+MAX_TIMED_NODES = 1024  # their times fit into one frame
 ReturnedKind = Literal["nothing", "a tensor", "a value"]
 
 
@@ -36,7 +36,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Failed:
-    """The submission raised, did not compile, or cannot run on a CPU. Unless `fatal`, the runner may be asked again."""
+    """The submission raised, did not compile, or cannot run on a CPU. Unless `fatal`, the runner can go on."""
 
     outcome: str = checked(choice("compile_error", "runtime_error", "memory_limit", "unsupported"))
     message: str = checked(SHORT)
@@ -51,9 +51,11 @@ class Done:
 
 @dataclass(frozen=True)
 class Called(Done):
-    """A call in Python is done. `returned`: what a function returned that should write into its outputs, for a hint.
+    """A call of a Python submission is done.
 
-    `interpreted`: whether Triton's interpreter has run a kernel by now.
+    Attributes:
+        returned: what a function returned that should write into its outputs instead, for a hint.
+        interpreted: whether Triton's interpreter has run a kernel so far.
     """
 
     returned: ReturnedKind = checked(choice(*get_args(ReturnedKind)))
@@ -62,7 +64,7 @@ class Called(Done):
 
 @dataclass(frozen=True)
 class Said:
-    """Why a foreign reference calls an answer wrong; empty if it is right."""
+    """Why a foreign reference rejects an answer; empty if the answer is right."""
 
     text: str = checked(SHORT)
 
@@ -77,9 +79,9 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Profiled:
-    """The artefacts that can be fetched. They are only claims of the runner.
+    """The artefacts that can be fetched. Their content is a claim of the runner.
 
-    It is also the first frame of a collector, which offers what a tool wrote about the runner.
+    This is also the first frame of a collector, which offers the output of a tool that watched the runner.
     """
 
     artefacts: tuple[Artefact, ...] = checked(many(record(Artefact), MAX_ARTEFACTS))
@@ -87,7 +89,7 @@ class Profiled:
 
 @dataclass(frozen=True)
 class Compiled:
-    """How many of Triton's kernels were compiled, and why a launch could not be, if one could not."""
+    """How many Triton kernels were compiled, and why the first launch that failed to compile failed, if any did."""
 
     kernels: int = checked(integer(0, 1 << 20))
     refused: str = checked(SHORT)
@@ -95,7 +97,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Counted:
-    """How many of Triton's kernels were found compiled when they were first launched, and how many were not."""
+    """How many Triton kernels were already compiled at their first launch, and how many were not."""
 
     found: int = checked(integer(0, 1 << 20))
     compiled: int = checked(integer(0, 1 << 20))
@@ -103,7 +105,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Recorded:
-    """How large the recording and its scratch are; or both 0, and the reason why the call cannot be replayed.
+    """The sizes of the recording and its scratch memory; both 0 if the call cannot be replayed, with the `reason`.
 
     `note`: what may make a replay fail.
     """
@@ -119,7 +121,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Function:
-    """What a launch of a function uses: registers and local memory per thread, static shared memory per block."""
+    """The resources of a function: registers and local memory per thread, static shared memory per block."""
 
     registers: int = checked(integer(0, 1 << 16))
     local_bytes: int = checked(integer(0, 1 << 30))
@@ -130,7 +132,8 @@ class Function:
 class Loaded:
     """The functions that the recording launches, in order of first launch.
 
-    Also how far the launcher's clocks differ for our own kernel: events beyond CUPTI, the host beyond events.
+    The other fields are the differences between the launcher's clocks for our own kernel: of the events to CUPTI, and
+    of the host to the events.
     """
 
     functions: tuple[Function, ...] = checked(many(record(Function), MAX_FUNCTIONS))
@@ -140,14 +143,14 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Replayed:
-    """One call by three clocks: CUPTI's from the first node's start to the last one's end, the device's events around
-    the graph, and the host's from releasing the stream until the device is idle.
+    """The time of one call by three clocks: CUPTI's from the start of the first node to the end of the last, the
+    device's events around the graph, and the host's from releasing the stream until the device is idle.
     """
 
     device_ns: int = checked(integer(0, NANOSECONDS))
     event_ns: int = checked(integer(0, NANOSECONDS))
     span_ns: int = checked(integer(0, NANOSECONDS))
-    nodes_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_TIMED_NODES))  # of the first to start
+    nodes_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_TIMED_NODES))  # of the first nodes
 
 
 @dataclass(frozen=True)
