@@ -1,7 +1,7 @@
-"""Where untrusted code runs: one protocol, three providers, and the choice between them.
+"""Sandboxes for untrusted code: one protocol, three providers, and the choice between them.
 
 The judge calls `choose`, then `Provider.launch` for every grading, watches the `Sandbox` while it talks to the runner
-over its socket, and closes it. A sandbox is used once. Trusted. Neither docker nor torch is imported here.
+over its socket, and closes it. A sandbox is used once. Trusted. This module imports neither docker nor torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Choice = Literal["auto", SandboxName]
 
 @dataclass(frozen=True)
 class Options:
-    """A project's sandbox settings; each provider uses those that concern it."""
+    """A project's sandbox settings, of which each provider uses its own."""
 
     image: str = "kernelmark-runner:latest"
     docker_binds: tuple[Path, ...] = ()
@@ -47,12 +47,12 @@ def _process(_: Options) -> Provider:
     return Process()
 
 
-# Strongest first; each module is imported when it is needed. A new one must also be named in `SandboxName`.
+# Strongest first. Each module is imported when it is needed. A new provider must also be added to `SandboxName`.
 _PROVIDERS: dict[SandboxName, Callable[[Options], Provider]] = {"docker": _docker, "bwrap": _bwrap, "process": _process}
 
 
 def provider(name: SandboxName, options: Options | None = None) -> Provider:
-    """The provider of that name, whether or not it can be used here."""
+    """The provider of this name, whether or not it can be used here."""
     return _PROVIDERS[name](options or Options())
 
 
@@ -62,10 +62,10 @@ def providers(options: Options) -> list[Provider]:
 
 
 def choose(name: Choice, candidates: Sequence[Provider]) -> Provider:
-    """The provider of that name, or for "auto" the first of `candidates` that can be used here.
+    """The provider of this name, or for "auto" the first of `candidates` that can be used here.
 
     Raises:
-        SandboxError: it cannot be used; the message has the reason and the remedy.
+        SandboxError: it cannot be used; the message contains the reason and the remedy.
     """
     reason: str | None = None
     for candidate in candidates:

@@ -1,9 +1,9 @@
-"""The bubblewrap sandbox, for machines without Docker.
+"""The bubblewrap sandbox, for machines without Docker. Trusted.
 
-All namespaces are unshared, the root has read-only binds of just what the interpreter and the toolchain need, and
+All namespaces are unshared, the root contains only read-only binds of what the interpreter and the toolchain need, and
 scratch file systems are private. If the judge is root, mounts are made as root, and the runner then drops to a user id
-that no other sandbox has, so that the kernel's process limit applies to this sandbox alone; any other judge gets a user
-namespace. Memory is limited by a control group if one can be made, otherwise by polling. Trusted code.
+that no other sandbox has, so that the kernel's process limit applies to this sandbox alone. For any other user a user
+namespace is made. Memory is limited by a control group if one can be created, otherwise by polling.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FOR_A_DRIVER = ("/sys/devices", "/sys/bus/pci")
 
 
 class Bwrap:
-    """Provider of bubblewrap sandboxes; they run the judge's own interpreter and packages."""
+    """Provider of bubblewrap sandboxes, which run the judge's interpreter and packages."""
 
     name: SandboxName = "bwrap"
 
@@ -78,7 +78,7 @@ class Bwrap:
 
     def shows(self, path: Path) -> bool:
         toolkit = gpu.toolkit()
-        bound = _system([*([toolkit] if toolkit else []), *map(Path, _FOR_A_DRIVER)])
+        bound = _system_paths([*([toolkit] if toolkit else []), *map(Path, _FOR_A_DRIVER)])
         return any(real(path).is_relative_to(real(place)) for place in bound)
 
     def launch(self, launch: Launch) -> BwrapSandbox:
@@ -91,7 +91,7 @@ class Bwrap:
 
 
 class BwrapSandbox:
-    """One runner below bubblewrap."""
+    """One runner under bubblewrap."""
 
     def __init__(self, launch: Launch) -> None:
         self._limits = launch
@@ -110,16 +110,16 @@ class BwrapSandbox:
     def _start(self, options: list[str], command: list[str]) -> None:
         reader, writer = os.pipe()
         uid = os.getuid() if self._uid is None else self._uid
-        users = _file(uids.passwd(uid).encode())
+        users = _memory_file(uids.passwd(uid).encode())
         options = ["--info-fd", str(writer), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd", *options]
         passed = [writer, users]
         if (program := seccomp.program(watched=self._limits.watcher is not None)) is not None:
-            passed.append(_file(program))
+            passed.append(_memory_file(program))
             options += ["--seccomp", str(passed[-1])]
-        # The runner sees bubblewrap's own command line and environment, as those of its first process: neither reveals
-        # anything about the host.
-        passed.append(_file(b"".join(option.encode() + b"\0" for option in options)))
-        # Before bubblewrap installs the filter, which forbids changing this limit.
+        # The runner can read the command line and environment of bubblewrap, which is its first process, so neither may
+        # reveal anything about the host.
+        passed.append(_memory_file(b"".join(option.encode() + b"\0" for option in options)))
+        # Set before bubblewrap installs the filter, which forbids changing this limit.
         bwrap = ["prlimit", f"--core={inside.core_bytes()}:{inside.core_bytes()}", "bwrap", "--args", str(passed[-1])]
         bwrap += ["--", *command]
         if self._limits.cpus:
@@ -136,7 +136,7 @@ class BwrapSandbox:
                     env={"PATH": os.environ.get("PATH", os.defpath)},
                     pass_fds=passed,
                 )
-            os.close(passed.pop(0))  # the pipe closes with the sandbox's copy
+            os.close(passed.pop(0))  # so that reading ends when the sandbox closes its copy
             with open(reader, encoding="utf-8", closefd=False) as file:
                 info = file.read()
             self._init_pid = int(json.loads(info)["child-pid"])
@@ -164,7 +164,7 @@ class BwrapSandbox:
         return inside.exit_of_init(code, out_of_memory) if code >= 0 else Exit(None, -code, out_of_memory)
 
     def breach(self) -> Breach | None:
-        """Checks its sockets and, with a control group, whether the kernel had to kill; without one, its usage."""
+        """Check the sockets; with a control group also whether the kernel killed a process, otherwise the usage."""
         if self._closed:
             return None
         if breach := too_many_sockets(self._init_pid, self._init):
@@ -178,10 +178,10 @@ class BwrapSandbox:
         return process_tree.cpu_ns(process_tree.tree({self._init_pid}))
 
     def close(self) -> None:
-        """Kill the first process of the PID namespace: the kernel kills all others before it reports that death.
+        """Kill the first process of the PID namespace; the kernel kills all others before it reports that death.
 
         Raises:
-            SandboxError: processes or the control group are left.
+            SandboxError: processes or the control group remain.
         """
         if self._closed:
             return
@@ -193,7 +193,7 @@ class BwrapSandbox:
             self._process.wait()  # bubblewrap itself, which exits when that process dies
         self._log.close()
         os.close(self._init)
-        if not gone:  # its control group and its user id are still in use
+        if not gone:  # the control group and the user id are still in use
             raise SandboxError(f"the sandbox's first process {self._init_pid} cannot be killed", "look at `ps -l`")
         self._release()
 
@@ -207,8 +207,8 @@ class BwrapSandbox:
         return self._log.text()
 
 
-def _file(content: bytes) -> int:
-    """A descriptor from which the content can be read."""
+def _memory_file(content: bytes) -> int:
+    """A descriptor of a file with this content."""
     fd = os.memfd_create("bwrap", 0)
     os.write(fd, content)
     os.lseek(fd, 0, os.SEEK_SET)
@@ -216,13 +216,13 @@ def _file(content: bytes) -> int:
 
 
 def _namespaces(root: bool) -> list[str]:
-    """Options for new namespaces; root needs no user namespace, and could not change to another user id inside one."""
+    """The options for new namespaces. Root needs no user namespace, and could not change to another user id in one."""
     new = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     return new if root else [*new, "--unshare-user", "--disable-userns"]
 
 
 def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
-    """bubblewrap's options, then the programs that drop privileges, then the runner's command line."""
+    """bubblewrap's options; and the command line to run: programs that drop privileges, then the runner."""
     options = [
         *_namespaces(uid is not None),
         "--die-with-parent",
@@ -239,17 +239,17 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
     libraries = gpu.driver_libraries() if launch.device == "cuda" else ()
     driver = [*libraries, *map(Path, _FOR_A_DRIVER)] if libraries else []
     tools = [path for path in (toolkit, launch.watcher and launch.watcher.directory) if path]
-    places = {path: str(path) for path in _system([*tools, *driver])}
+    places = {path: str(path) for path in _system_paths([*tools, *driver])}
     # connect() needs write permission on the socket's inode, which a read-only mount does not affect.
     places |= {inside.staged(launch): inside.ROOT, launch.socket: inside.SOCKET}
     options += ["--proc", "/proc", "--dev", "/dev"]
-    # The number of pseudo-terminals is shared by the whole machine: what is mounted over devpts has none.
+    # The whole machine shares the number of pseudo-terminals, so an empty file system is mounted over devpts.
     options += ["--perms", "0555", "--size", "4096", "--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts"]
     options += _parents([inside.HOME, inside.TMPDIR, *places.values()])
     sizes_bytes = {inside.HOME: launch.disk_bytes, inside.TMPDIR: launch.disk_bytes, "/dev/shm": inside.SHM_BYTES}
     for at, size_bytes in sizes_bytes.items():
         options += ["--perms", "1777", "--size", str(size_bytes), "--tmpfs", at]
-    # The interpreter may be below TMPDIR: what the new file system there hides is bound again.
+    # The interpreter may be below TMPDIR, where the new file system hides it, so it is bound again.
     options += _parents([at for at in places.values() if at.startswith(f"{inside.TMPDIR}/")], below=inside.TMPDIR)
     for path, at in places.items():
         options += _bind(path, at)
@@ -262,11 +262,11 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
     extra = {"LD_LIBRARY_PATH": searched} if searched else {}
     variables = inside.environment(launch, path=search_path, extra=extra)
     runner = inside.command(sys.executable, inside.runner(launch), inside.SOCKET, variables, launch.watcher)
-    return options, [*_lowered(launch, uid), *runner]
+    return options, [*_drop_privileges(launch, uid), *runner]
 
 
-def _system(wanted: Iterable[Path]) -> list[Path]:
-    """The system, the interpreter and `wanted`, as far as they exist, leaving out paths below others."""
+def _system_paths(wanted: Iterable[Path]) -> list[Path]:
+    """The paths of the system, the interpreter and `wanted` that exist, without paths below others."""
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
     paths: list[Path] = []
     for path in [*map(Path, _SYSTEM), *sorted(prefixes), *wanted]:
@@ -276,23 +276,23 @@ def _system(wanted: Iterable[Path]) -> list[Path]:
 
 
 def _bind(path: Path, at: str) -> list[str]:
-    """A read-only bind; a symbolic link at the root (/bin → usr/bin) stays one."""
+    """The options for a read-only bind; a symbolic link at the root (/bin → usr/bin) stays a link."""
     if path.is_symlink() and str(path) == at and len(path.parts) == 2:
         return ["--symlink", str(path.readlink()), at]
     return ["--ro-bind", str(path), at]
 
 
 def _parents(places: Iterable[str], below: str = "/") -> list[str]:
-    """Parent directories of the paths: bubblewrap would make them itself, but only root could enter those."""
+    """The options that make the parent directories of the paths. Only root could enter those that bubblewrap makes."""
     parents = {parent for at in places for parent in Path(at).parents if Path(below) in parent.parents}
     return [word for parent in sorted(parents) for word in ("--perms", "0755", "--dir", str(parent))]
 
 
-def _lowered(launch: Launch, uid: int | None) -> list[str]:
-    """The programs that drop privileges just before the runner starts.
+def _drop_privileges(launch: Launch, uid: int | None) -> list[str]:
+    """The command line that drops privileges just before the runner starts.
 
-    Since Linux 5.14 the process limit inside a user namespace counts that namespace alone; earlier kernels count all of
-    the user's processes, so there polling does it.
+    Since Linux 5.14 the process limit in a user namespace counts only that namespace. Earlier kernels count all of the
+    user's processes, so there the limit is enforced by polling.
     """
     limit = ["prlimit", "--nofile=4096:4096"]
     if uid is None:

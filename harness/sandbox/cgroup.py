@@ -1,8 +1,8 @@
-"""A memory limit enforced by the kernel, and how many processes it had to kill for it.
+"""Limits memory by a control group, and counts the processes that the kernel killed for exceeding it. Trusted.
 
-`bwrap` makes a control group for each sandbox, if this process may; `docker` looks at the one that its daemon made.
-Trusted. Version 1 and version 2 differ only in the names of the files. Where no group can be made
-(no right to, or version 2 without delegation) `create` returns None and the provider polls instead.
+`bwrap` creates a control group for each sandbox, if this process may; `docker` reads the one that its daemon created.
+Versions 1 and 2 differ only in the names of the files. If no group can be created (no permission, or version 2 without
+delegation), `create` returns None, and the provider polls instead.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 _FILESYSTEM = Path("/sys/fs/cgroup")
-# What TCP and UDP may hold in buffers. Version 1 does not count it as memory, and the kernel has only one limit for the
-# whole machine (net.ipv4.tcp_mem); version 2 counts it.
+# The limit for buffers of TCP and UDP. Version 1 does not count them as memory, and the kernel has only one limit for
+# the whole machine (net.ipv4.tcp_mem). Version 2 counts them.
 _SOCKET_BYTES = 16 << 20
 
 
@@ -27,7 +27,7 @@ class MemoryGroup:
 
     @classmethod
     def create(cls, limit_bytes: int) -> MemoryGroup | None:
-        """Make a group below this process's own, or below the nearest ancestor where that is allowed."""
+        """Create a group below this process's own, or below the nearest ancestor where that is allowed."""
         for parent in _candidates():
             _sweep(parent)
             directory = parent / f"kernelmark-{os.getpid()}-{secrets.token_hex(8)}"
@@ -44,22 +44,22 @@ class MemoryGroup:
                     (directory / "memory.limit_in_bytes").write_text(str(limit_bytes))
                     with contextlib.suppress(OSError):  # absent if the kernel does not account for swap
                         (directory / "memory.memsw.limit_in_bytes").write_text(str(limit_bytes))
-                    bound_sockets(directory)
+                    limit_sockets(directory)
                     return cls(directory)
             directory.rmdir()
         return None
 
     @property
     def entrance(self) -> Path:
-        """The file to which the id of a process is written to enter the group."""
+        """The file to which a process writes its id to enter the group."""
         return self._directory / "cgroup.procs"
 
     def kills(self) -> int:
-        """How many processes the kernel has killed here for lack of memory."""
+        """How many processes of the group the kernel has killed for lack of memory."""
         return kills(self._directory)
 
     def remove(self, within_s: float) -> bool:
-        """Remove the empty group; the kernel needs a moment after the last process. Returns whether it is gone."""
+        """Remove the empty group, for which the kernel may need a moment. Returns whether it is gone."""
         deadline = time.monotonic() + within_s
         while self._directory.exists():
             with contextlib.suppress(OSError):
@@ -83,9 +83,9 @@ def group_of(process: int | str) -> Path | None:
     return None
 
 
-def bound_sockets(group: Path) -> None:
-    """Bound the buffers of TCP and UDP in a version 1 group, as far as this process may."""
-    with contextlib.suppress(OSError):  # absent in some kernels, and not writable for every user
+def limit_sockets(group: Path) -> None:
+    """Limit the buffers of TCP and UDP in a version 1 group, if this process may."""
+    with contextlib.suppress(OSError):  # the file is missing in some kernels, and not every user may write it
         (group / "memory.kmem.tcp.limit_in_bytes").write_text(str(_SOCKET_BYTES))
 
 

@@ -1,9 +1,9 @@
-"""The Docker sandbox, the default wherever a daemon answers.
+"""The Docker sandbox, the default if a daemon answers. Trusted.
 
-One container per run: no network, read-only root, an unprivileged user, no capabilities, the daemon's seccomp filter
-and our own, and limits enforced by the kernel (memory, processes, the size of both scratch file systems). Trusted code.
-It talks to the daemon as little as possible: one create, one start and one inspect at the start, one inspect after the
-end, one remove, which no verdict waits for.
+Each run has a container: no network, a read-only root, an unprivileged user, no capabilities, the daemon's seccomp
+filter and our own, and limits that the kernel enforces (memory, processes, the size of both scratch file systems). The
+daemon receives few requests: create, start and inspect at the start, inspect after the end, and remove, for which no
+verdict waits.
 """
 
 from __future__ import annotations
@@ -30,12 +30,17 @@ LABEL, JUDGE_LABEL = "kernelmark", "kernelmark.judge"
 DAEMON_S = 30
 _AGAIN_S = 0.5
 _BYTES_PER_FILE = 4096
-# The daemon learns of an OOM kill through a different channel than of the exit itself, and sometimes later.
+# The daemon learns of an OOM kill by another channel than of the exit itself, and sometimes later.
 OOM_NEWS_S = 0.5
 
 
 class Docker:
-    """Provider of containers. `binds`: host paths that a thin image lacks (/usr, /opt); `python`: a path inside."""
+    """Provider of containers.
+
+    Attributes:
+        binds: host paths that a thin image lacks (/usr, /opt).
+        python: the Python inside the container.
+    """
 
     name: SandboxName = "docker"
 
@@ -75,7 +80,7 @@ class Docker:
             created: str = self._api.create_container(
                 self.image,
                 command=self._command(launch),
-                use_config_proxy=False,  # a container must not get the account's proxies, with the passwords in them
+                use_config_proxy=False,  # the account's proxy settings may contain passwords
                 entrypoint=[],
                 user=f"{uid}:{uid}",
                 working_dir=inside.HOME,
@@ -88,7 +93,7 @@ class Docker:
             try:
                 self._api.start(created)
                 container.watch()
-                _ = self._swept
+                _ = self._swept_once
             except BaseException:
                 container.close()
                 raise
@@ -121,8 +126,8 @@ class Docker:
         return uids.among(self._daemon)
 
     @cached_property
-    def _swept(self) -> bool:
-        """Removes, once, the containers that killed judges left on this machine."""
+    def _swept_once(self) -> bool:
+        """Remove, once, the containers that killed judges left on this machine."""
         for container in self._api.containers(all=True, filters={"label": f"{LABEL}=runner"}):
             space, _, judge = container["Labels"].get(JUDGE_LABEL, "").rpartition(" ")
             if space == _process_space() and not Path("/proc", judge).exists():
@@ -132,7 +137,7 @@ class Docker:
     def _image_id(self) -> str:
         return str(self._api.inspect_image(self.image)["Id"])
 
-    def _bound(self, path: Path) -> bool:
+    def _is_bound(self, path: Path) -> bool:
         return any(path.is_relative_to(bind) for bind in self.binds)
 
     def _libraries(self, launch: Launch) -> tuple[Path, ...]:
@@ -141,9 +146,9 @@ class Docker:
     def _environment(self, launch: Launch) -> dict[str, str]:
         toolkit = gpu.toolkit()
         programs = [toolkit / "bin"] if toolkit else []
-        if Path(self.python).is_absolute():  # its directory also has the programs of its packages, such as ninja
+        if Path(self.python).is_absolute():  # its directory also contains programs of its packages, such as ninja
             programs.append(Path(self.python).parent)
-        searched = gpu.library_path(self._libraries(launch), host_system=self._bound(Path("/usr")))
+        searched = gpu.library_path(self._libraries(launch), host_system=self._is_bound(Path("/usr")))
         extra = {"LD_LIBRARY_PATH": searched} if searched else {}
         return inside.environment(launch, path=inside.search_path(*programs, Path("/usr/local/cuda/bin")), extra=extra)
 
@@ -153,7 +158,7 @@ class Docker:
         places = {path: str(path) for path in self.binds}
         tools = [path for path in (gpu.toolkit(), launch.watcher and launch.watcher.directory) if path]
         wanted = [*self._libraries(launch), *tools]
-        places |= {path: str(path) for path in wanted if not self._bound(path)}
+        places |= {path: str(path) for path in wanted if not self._is_bound(path)}
         places[inside.staged(launch)] = inside.ROOT
         users = launch.socket.with_name("passwd")
         users.write_text(uids.passwd(uid))
@@ -166,7 +171,7 @@ class Docker:
     def _host_config(self, launch: Launch, uid: int) -> Any:
         from docker.types import LogConfig, Ulimit
 
-        # Owned by the user, because runc gives the file system the mode of an existing directory.
+        # The user must own the file system, because runc gives it the mode of an existing directory.
         scratch = f"rw,exec,nosuid,nodev,uid={uid},gid={uid},mode=0700,size={launch.disk_bytes}"
         scratch += f",nr_inodes={launch.disk_bytes // _BYTES_PER_FILE}"  # even an empty file takes kernel memory
         return self._api.create_host_config(
@@ -181,10 +186,10 @@ class Docker:
             cpuset_cpus=",".join(map(str, launch.cpus)) or None,
             pids_limit=launch.processes,
             shm_size=inside.SHM_BYTES,
-            # The number of pseudo-terminals is shared by the whole machine: what is mounted in devpts' place has none.
+            # The whole machine shares the number of pseudo-terminals, so an empty file system replaces devpts.
             tmpfs={inside.HOME: scratch, inside.TMPDIR: scratch, "/dev/pts": "ro,size=4k"},
             mounts=self._mounts(launch, uid),
-            # As in `inside.core_bytes`; the daemon may always set it.
+            # As in `inside.core_bytes`, but the daemon may always set it.
             ulimits=[Ulimit(name="core", soft=1, hard=1), Ulimit(name="nofile", soft=4096, hard=4096)],
             log_config=LogConfig(type="json-file", config={"max-size": "64k", "max-file": "1"}),
             **self._gpu_options(launch),
@@ -216,32 +221,32 @@ class Container:
         self._closed = False
 
     def watch(self) -> None:
-        """Open a descriptor of the first process, so that its exit is seen without asking the daemon.
+        """Open a descriptor of the first process, so that its exit is noticed without a request to the daemon.
 
-        Impossible where the daemon's process ids are not ours (a remote daemon, a judge in a container): then every
-        `ended` asks the daemon.
+        This is impossible if the daemon's process ids are not valid here (a remote daemon, a judge in a container).
+        Then every call of `ended` is a request to the daemon.
         """
         pid = self._api.inspect_container(self._id)["State"]["Pid"]
         with contextlib.suppress(OSError, AttributeError):
             pidfd = os.pidfd_open(pid)
-            # Read after opening: if this is our container now, so is the process of the descriptor.
+            # Checked after opening, so that the descriptor certainly belongs to a process of our container.
             if self._id in Path(f"/proc/{pid}/cgroup").read_text():
                 self._pidfd, self._pid, self._group = pidfd, pid, cgroup.group_of(pid)
                 if self._group is not None:
-                    cgroup.bound_sockets(self._group)  # runc ignores Docker's own option for it
+                    cgroup.limit_sockets(self._group)  # runc ignores Docker's own option for it
             else:
                 os.close(pidfd)
 
     def ended(self) -> Exit | None:
         if self._exit is None and not (self._pidfd >= 0 and not select.select([self._pidfd], [], [], 0)[0]):
             with _translated():
-                self._exit = self._ask()
+                self._exit = self._inspect()
         return self._exit
 
     def breach(self) -> Breach | None:
-        """Checks its sockets, and whether the kernel had to kill the runner or a process that it started.
+        """Check the sockets, and whether the kernel killed the runner or a process that it started.
 
-        Both only if the container's processes and their control group are visible from here; `ended` reports the
+        This works only if the container's processes and their control group are visible here. `ended` reports the
         runner's own exit. The kernel enforces all other limits.
         """
         if self._closed or self._pidfd < 0:
@@ -251,16 +256,17 @@ class Container:
         return too_many_sockets(self._pid, self._pidfd)
 
     def cpu_ns(self) -> int | None:
-        """None where the daemon's process ids are not ours."""
+        """The CPU time, as in `Sandbox`; None if the daemon's process ids are not valid here."""
         return process_tree.cpu_ns(process_tree.tree({self._pid})) if self._pidfd >= 0 else None
 
     def close(self) -> None:
-        """Kill all processes here if this process may, and let the daemon remove the container afterwards.
+        """Kill all processes if this process may, and let the daemon remove the container afterwards.
 
-        Otherwise the daemon kills and removes it now, asked again as needed: it gives up on a slow kill.
+        Otherwise the daemon kills and removes the container now. It gives up on a slow kill, so the request is
+        repeated as needed.
 
         Raises:
-            SandboxError: it is still there, or the daemon is gone; the next judge removes it.
+            SandboxError: the container is still there, or the daemon is gone; the next judge will remove it.
         """
         if self._closed:
             return
@@ -277,19 +283,19 @@ class Container:
             self._remove()
 
     def _kill(self, pidfd: int) -> bool:
-        """Kill the first process of the PID namespace: the kernel ends all others before it reports that death.
+        """Kill the first process of the PID namespace; the kernel ends all others before it reports that death.
 
-        Returns whether this process may; for most judges that are not root only the daemon may.
+        Returns whether this process may do that. Unless the judge is root, usually only the daemon may.
 
         Raises:
-            SandboxError: it does not end.
+            SandboxError: the process does not end.
         """
         try:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         except PermissionError:
             return False
         except ProcessLookupError:
-            pass  # it has ended, and with it all others
+            pass  # it has ended, and so have all others
         if not select.select([pidfd], [], [], CLOSE_S)[0]:
             raise SandboxError(f"the sandbox's first process {self._pid} cannot be killed", "look at `ps -l`")
         return True
@@ -304,7 +310,7 @@ class Container:
             printed: bytes = self._api.logs(self._id, stdout=True, stderr=True, tail=1000)
         return printed[-STARTUP_LOG_BYTES:].decode("utf-8", "replace")
 
-    def _ask(self) -> Exit | None:
+    def _inspect(self) -> Exit | None:
         state = self._api.inspect_container(self._id)["State"]
         if state["Running"]:
             return None
@@ -317,7 +323,7 @@ class Container:
 
 
 def _remove(api: Any, container: str) -> None:
-    """Kill and remove a container, unless another judge has done so or is about to."""
+    """Kill and remove a container, unless another judge does."""
     import docker
 
     try:
@@ -332,8 +338,8 @@ def _remove(api: Any, container: str) -> None:
 def _remove_until_gone(api: Any, container: str) -> None:
     """Kill and remove a container of this judge.
 
-    A daemon that refuses, or does not answer in time, is asked again for `CLOSE_S`; one that is not running, for
-    `DAEMON_S`.
+    The request is repeated for `CLOSE_S` while the daemon refuses or does not answer in time, and for `DAEMON_S` while
+    it is not running.
     """
     import docker
     import requests
@@ -354,14 +360,14 @@ def _remove_until_gone(api: Any, container: str) -> None:
 
 @cache
 def _process_space() -> str:
-    """Identifies where a process id is valid: this boot and this PID namespace."""
+    """Identify where process ids are valid: this boot and this PID namespace."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return f"{boot.read_text().strip()} {Path('/proc/self/ns/pid').readlink()}" if boot.exists() else "unknown"
 
 
 @contextlib.contextmanager
 def _translated() -> Iterator[None]:
-    """Turn what the SDK raises into a `SandboxError` with its remedy."""
+    """Turn exceptions of the SDK into a `SandboxError` with its remedy."""
     try:
         import docker
         import requests

@@ -1,6 +1,6 @@
-"""Ends a sandbox, and removes in threads what no process uses any more, so that no verdict waits for it. Trusted.
+"""Ends sandboxes, and removes their remains in threads, so that no verdict waits for that. Trusted.
 
-Whoever ends this process by `os._exit` calls `wait` first; any other end of it waits for these threads.
+Code that ends this process by `os._exit` must call `wait` first. Any other end of the process waits for the threads.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _changed = threading.Condition()
 
 
 def end(sandbox: Sandbox) -> None:
-    """Close a sandbox, and warn if it left something or took long; without a logging configuration, on stderr."""
+    """Close a sandbox, and log a warning if something remains or it took long."""
     begun = time.monotonic()
     if _removed(sandbox.close) and (took_s := time.monotonic() - begun) > _LONG_S:
         _warn(f"the processes of a sandbox took {took_s:.0f} s to end")
 
 
 def later(remove: Callable[[], None]) -> None:
-    """Call this in a thread; what it raises as a `SandboxError` is a warning."""
+    """Call `remove` in a thread; a `SandboxError` becomes a warning."""
 
     def work() -> None:
         try:
@@ -45,9 +45,9 @@ def later(remove: Callable[[], None]) -> None:
 
 
 def wait() -> None:
-    """Wait until all that `later` was given is done."""
-    # Not by `join`, after whose interruption Python 3.11 takes a thread for one that has ended. Again and again, since
-    # Ctrl-C does not interrupt a wait that begins just after it.
+    """Wait until all calls by `later` are done."""
+    # Not by `join`: if that is interrupted, Python 3.11 considers the thread ended. With a timeout, since Ctrl-C does
+    # not interrupt a wait that begins just after it.
     with _changed:
         while not _changed.wait_for(lambda: not _removing, _LOOK_S):
             pass

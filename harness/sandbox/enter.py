@@ -1,8 +1,8 @@
-"""Started inside a container before the runner: blocks system calls that the daemon's own filter may allow.
+"""Runs inside a container before the runner, and blocks system calls that the daemon's own filter may allow.
 
-`python enter.py FILTER PROGRAM ARGUMENT...`: installs the filter, a seccomp program in hexadecimal, in addition to the
-daemon's (older ones allow io_uring), and execs PROGRAM. Trusted: the submission is not there yet, and a filter can
-never be removed. Standard library only.
+`python enter.py FILTER PROGRAM ARGUMENT...` installs the filter, a seccomp program in hexadecimal, in addition to the
+daemon's (older ones allow io_uring), and runs PROGRAM. Trusted: the submission is not there yet, and a filter can never
+be removed. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Program(ctypes.Structure):
 
 
 def install(program: bytes) -> None:
-    """Filter this process and everything that it will start."""
+    """Install the filter for this process and all processes that it will start."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     if prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs was refused")

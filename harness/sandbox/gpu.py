@@ -1,8 +1,7 @@
-"""How a GPU and the CUDA toolkit reach a sandbox.
+"""Gives a sandbox access to a GPU and the CUDA toolkit. Called by the providers; trusted.
 
-Called by the providers. Trusted. For Docker there are three ways, tried in this order: the NVIDIA container toolkit, a
-CDI specification, and the bare device nodes with read-only binds of the driver's libraries. bubblewrap uses only the
-last.
+For Docker there are three ways, tried in this order: the NVIDIA container toolkit, a CDI specification, and the bare
+device nodes with read-only binds of the driver's libraries. bubblewrap uses only the last.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _DRIVER_LISTING = Path("/proc/driver/nvidia/gpus")
 
 
 def toolkit() -> Path | None:
-    """The host's CUDA toolkit, a directory with `bin/nvcc` in it, or None.
+    """The host's CUDA toolkit, a directory that contains `bin/nvcc`, or None.
 
-    Never a directory with more than the toolkit (a distribution's nvcc is in /usr), since all of it is bound.
+    It never contains more than the toolkit (a distribution's nvcc is in /usr), since all of it is bound.
     """
     candidates = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
     if nvcc := shutil.which("nvcc"):
@@ -59,10 +58,10 @@ def way_for_docker(info: Mapping[str, Any]) -> Way:
 
 
 def index_in_use() -> int:
-    """Which GPU is CUDA device 0 in this process, counted in PCI bus order: `CUDA_VISIBLE_DEVICES` may choose any.
+    """The index of CUDA device 0 of this process in PCI bus order; `CUDA_VISIBLE_DEVICES` may choose any GPU.
 
     Raises:
-        SandboxError: there are several, and the driver does not report which it is.
+        SandboxError: there are several GPUs, and the driver does not report which one it is.
     """
     address, cards = address_in_use(), [address for address, _ in _cards()]
     if address in cards:
@@ -76,7 +75,7 @@ def index_in_use() -> int:
 
 
 def device_nodes(gpu_index: int) -> list[Path]:
-    """The device nodes of one GPU, counted in PCI bus order, and those that all GPUs share.
+    """The device nodes of one GPU, by its index in PCI bus order, and the nodes that all GPUs share.
 
     Raises:
         SandboxError: there is no such GPU.
@@ -89,9 +88,9 @@ def device_nodes(gpu_index: int) -> list[Path]:
 
 @cache
 def driver_libraries() -> tuple[Path, ...]:
-    """The driver's user-space libraries (`libcuda.so.1`, `libnvidia-*.so.*`) as this host's loader finds them.
+    """The driver's user-space libraries (`libcuda.so.1`, `libnvidia-*.so.*`) that this host's loader finds.
 
-    They are looked for once: four sandboxes of a grading need them, and a driver is not changed under a process.
+    They are cached: four sandboxes of a grading need them, and the driver does not change while a process runs.
 
     Raises:
         SandboxError: there is no `libcuda`.
@@ -108,10 +107,10 @@ def driver_libraries() -> tuple[Path, ...]:
 
 
 def library_path(libraries: Iterable[Path], *, host_system: bool) -> str:
-    """LD_LIBRARY_PATH for the libraries that the sandbox's loader does not find by itself.
+    """The LD_LIBRARY_PATH for libraries that the sandbox's loader does not find by itself.
 
-    `host_system`: whether the sandbox has the host's /usr. Then directories that its loader searches anyway must not be
-    listed: they would come before those named by torch's own libraries, and hide the CUDA libraries there.
+    `host_system`: whether the sandbox has the host's /usr. Then directories that the loader searches anyway must not be
+    listed: they would come before the directories of torch's own libraries, and hide the CUDA libraries there.
     """
     known = {*_MULTIARCH, *(("/usr/lib", "/usr/lib64") if host_system else ())}
     return os.pathsep.join(dict.fromkeys(at for path in libraries if (at := str(path.parent)) not in known))
@@ -127,7 +126,7 @@ def _known_to_the_loader() -> list[Path]:
 
 
 def _minor(gpu_index: int) -> int:
-    """The number in /dev/nvidiaN, which need not be the index: the driver reports it for each PCI address."""
+    """The N in /dev/nvidiaN, which may differ from the index; the driver reports it for each PCI address."""
     minors = [minor for _, minor in _cards()] or _nodes()
     if gpu_index >= len(minors):
         raise SandboxError(
@@ -137,7 +136,7 @@ def _minor(gpu_index: int) -> int:
 
 
 def _cards() -> list[tuple[str, int]]:
-    """PCI address and minor number of every GPU, in PCI bus order; empty if the driver does not list them."""
+    """The PCI address and minor number of every GPU, in PCI bus order; empty if the driver does not list them."""
     listed = sorted(_DRIVER_LISTING.glob("*/information"), key=lambda path: path.parent.name)
     return [
         (card.parent.name.lower(), int(minor[1]))

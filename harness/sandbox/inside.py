@@ -1,7 +1,7 @@
-"""What every sandbox contains: the runner's files, its environment and its command line.
+"""The content of every sandbox: the runner's files, its environment and its command line.
 
-Called by the providers only. Trusted. The runner's files come from the judge's own checkout, so that the two sides of
-the wire always have the same version.
+Called only by the providers. Trusted. The runner's files come from the judge's own installation, so that both sides of
+the protocol always have the same version.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
-# What each role needs in addition to its own package.
+# Files that every role needs in addition to its own package.
 _SHARED = ("__init__.py", "arena", "errors.py", "languages", "recording", "shared", "wire")
 
 
 def staged(launch: Launch) -> Path:
-    """Copy all the runner's files next to the judge's socket; the copy is to be bound read-only at `ROOT`.
+    """Copy the runner's files next to the judge's socket; the provider binds the copy read-only at `ROOT`.
 
-    A runner can read in /proc/self/mountinfo what is bound: a copy reveals neither the path of the checkout nor its
-    files themselves, whose state the kernel would share with other sandboxes. The creator of the socket's directory
-    removes it.
+    A runner can see in /proc/self/mountinfo what is bound. A copy does not reveal the path of the installation, and
+    sandboxes do not share the files, whose state (such as locks) the kernel would share. The creator of the socket's
+    directory removes the copy.
 
     Raises:
         SandboxError: a file is missing from the installation, or the copy cannot be written.
@@ -45,7 +45,7 @@ def staged(launch: Launch) -> Path:
         _copy(HARNESS / "sandbox" / "enter.py", at / "enter.py")
         if launch.program is not None:
             _copy(launch.program, at / "program.py")
-        for path in (at, *at.rglob("*")):  # whatever the judge's umask: the runner is another user
+        for path in (at, *at.rglob("*")):  # independent of the umask, since the runner is another user
             path.chmod(0o755 if path.is_dir() else 0o644)
     except OSError as error:
         raise SandboxError(f"the runner's files cannot be copied ({error})", "look there, or install again") from error
@@ -63,8 +63,8 @@ def _copy(source: Path, to: Path) -> None:
 def core_bytes() -> int:
     """The core dump limit that prevents all dumps: less than a page, but not 0.
 
-    If /proc/sys/kernel/core_pattern is a pipe, the kernel takes 0 to mean no limit at all, and 1 to mean "none". A
-    judge that itself has 0, and may not raise it, cannot pass on anything better.
+    If /proc/sys/kernel/core_pattern is a pipe, 0 means no limit to the kernel, and 1 means no dumps. If the judge's own
+    limit is 0 and it may not raise it, 0 is all that it can pass on.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
     if hard == 0:
@@ -76,7 +76,7 @@ def core_bytes() -> int:
 
 
 def runner(launch: Launch) -> str:
-    """The path of the program inside, with its files bound below `ROOT`."""
+    """The path of the program inside the sandbox, where its files are bound below `ROOT`."""
     return PROGRAM if launch.program else f"{ROOT}/harness/{launch.role}/__main__.py"
 
 
@@ -88,7 +88,7 @@ def command(
     watcher: Watcher | None = None,
     collect: str = COLLECT,
 ) -> list[str]:
-    """The runner's command line; `env -i` drops anything that an image or a wrapper has added to the environment."""
+    """The runner's command line. `env -i` removes variables that an image or a wrapper has added."""
     started = [python, "-I", "-B", "-u"]
     return [
         "env",
@@ -104,7 +104,7 @@ def command(
 def environment(
     launch: Launch, *, path: str, home: str = HOME, tmpdir: str = TMPDIR, extra: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The whole environment inside; nothing is inherited from the judge. `extra` is what a GPU needs."""
+    """The whole environment inside the sandbox, which inherits nothing from the judge. `extra`: variables for a GPU."""
     return {
         "PATH": path,
         "HOME": home,
@@ -119,10 +119,10 @@ def environment(
 
 
 def search_path(*first: Path) -> str:
-    """A PATH of the given directories and the system's."""
+    """A PATH of these directories, followed by the system's."""
     return os.pathsep.join([*dict.fromkeys(map(str, first)), "/usr/local/bin", "/usr/bin", "/bin"])
 
 
 def exit_of_init(code: int, out_of_memory: bool) -> Exit:
-    """The runner's exit from the status of its init process, which reports signal n as 128 + n."""
+    """The runner's exit, from the exit status of the init process, which reports signal n as 128 + n."""
     return Exit(None, code - 128, out_of_memory) if 128 < code <= 192 else Exit(code, None, out_of_memory)

@@ -1,4 +1,4 @@
-"""Compares a sandbox's usage with its limits, for the providers, where the kernel does not enforce them."""
+"""Compares a sandbox's usage with the limits that the kernel does not enforce. Called by the providers; trusted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.sandbox.protocol import Breach, Launch
 from harness.sandbox.tree import Usage
 
-# Data queued at sockets is not counted as the sandbox's memory for netlink, nor for all of TCP: 200 KiB each.
+# Some data that is queued at sockets (netlink's, and part of TCP's) is not counted as memory: 200 KiB per socket.
 SOCKETS = 1024
 
 
@@ -22,7 +22,7 @@ def over(usage: Usage, limits: Launch) -> Breach | None:
 
 
 def too_many_sockets(pid: int, pidfd: int) -> Breach | None:
-    """Whether the network namespace of a process has too many; the process is held by a pidfd against id reuse."""
+    """Whether the network namespace of a process has too many sockets; `pidfd` guards against reuse of the id."""
     try:
         used = int(Path(f"/proc/{pid}/net/sockstat").read_text().split(maxsplit=3)[2])  # "sockets: used 3"
     except (OSError, ValueError, IndexError):

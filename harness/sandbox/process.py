@@ -1,8 +1,8 @@
-"""The sandbox without isolation: a child process with a clean environment and private directories.
+"""The sandbox without isolation: a child process with a clean environment and private directories. Trusted.
 
-The fallback on a machine with neither Docker nor bubblewrap. It contains accidents (memory, processes, a process tree
-that would outlive its run), not attacks: the submission can read and write whatever the judge's user can. Its verdicts
-say so. Trusted code.
+This is the fallback on a machine with neither Docker nor bubblewrap. It limits accidents (memory, processes, a process
+tree that would outlive its run), but not attacks: the submission can read and write everything that the judge's user
+can. Its verdicts say so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Process:
         return True
 
     def launch(self, launch: Launch) -> ProcessSandbox:
-        """Start the runner in place, with the judge's own interpreter.
+        """Start the runner with the judge's interpreter.
 
         Raises:
             SandboxError: the process could not be started.
@@ -83,7 +83,7 @@ class ProcessSandbox:
         command = inside.command(sys.executable, str(runner), str(launch.socket), variables, launch.watcher, collect)
         self._log = StartupLog()
         with self._log.writer() as output:
-            self._process = self._started(command, variables["PATH"], home, output)
+            self._process = self._start(command, variables["PATH"], home, output)
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (inside.core_bytes(),) * 2)
         self._seen = {self._process.pid}
@@ -91,8 +91,8 @@ class ProcessSandbox:
         self._closed = False
 
     @staticmethod
-    def _started(command: list[str], path: str, home: Path, output: int) -> subprocess.Popen[bytes]:
-        """The process, in a session of its own, writing both its outputs to a descriptor."""
+    def _start(command: list[str], path: str, home: Path, output: int) -> subprocess.Popen[bytes]:
+        """Start the process in a session of its own; stdout and stderr go to a descriptor."""
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -104,7 +104,7 @@ class ProcessSandbox:
         )
 
     def ended(self) -> Exit | None:
-        """Checks without reaping: until `close` the process id, which is also the session's, stays ours."""
+        """Check without reaping, so that the process id, which is also the session's, is not reused before `close`."""
         if self._exit is None:
             seen = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if seen is not None:
@@ -113,7 +113,7 @@ class ProcessSandbox:
         return self._exit
 
     def breach(self) -> Breach | None:
-        """Checks the tree; a process that was seen once is followed even after its parent died."""
+        """Check the process tree. A process that was seen once is followed even after its parent died."""
         self._seen = process_tree.tree(self._seen)
         return over(process_tree.usage(self._seen), self._limits)
 
@@ -121,10 +121,11 @@ class ProcessSandbox:
         return process_tree.cpu_ns(process_tree.tree(self._seen))
 
     def close(self) -> None:
-        """Kills by session, by descent and by this run's mark in the environment, then removes the directories.
+        """Kill all processes of the session, their descendants, and those with this run's mark in their environment;
+        then remove the directories.
 
         Raises:
-            SandboxError: processes or files are left.
+            SandboxError: processes or files remain.
         """
         if self._closed:
             return
@@ -144,7 +145,7 @@ class ProcessSandbox:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a directory in which a submission may have revoked its own permissions; `close` reports what remains."""
+    """Remove a directory in which the submission may have revoked permissions; `close` reports what remains."""
     for parent, names, _ in os.walk(directory):
         for path in (Path(parent) / name for name in names):
             with contextlib.suppress(OSError):

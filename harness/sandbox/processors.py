@@ -1,4 +1,4 @@
-"""Keeps sandboxes on processors of their own, apart from the judge's. Trusted."""
+"""Runs sandboxes on processors of their own, separate from the judge's. Trusted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.sandbox.protocol import Launch, Provider, Role, Sandbox
 
 @dataclass(frozen=True)
 class OnProcessors:
-    """A provider whose sandboxes use certain processors, by their role."""
+    """Wraps a provider, so that its sandboxes use certain processors, by their role."""
 
     provider: Provider
     cpus: Mapping[Role, tuple[int, ...]]

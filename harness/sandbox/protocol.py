@@ -1,4 +1,4 @@
-"""What every sandbox promises: how it is started, watched, and ended. Neither docker nor torch is imported here."""
+"""The interface of all sandboxes: how one is started, watched and ended. Imports neither docker nor torch."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Literal, Protocol
 from harness.kinds import DeviceKind, SandboxName
 
 Role = Literal["runner", "launcher", "importer"]
-"""Which of our programs runs in the sandbox."""
+"""Which of the harness's programs runs in a sandbox."""
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """A program that starts the runner and watches it, as a debugger does.
+    """A tool that starts the runner and watches it, as a debugger does.
 
-    When both have ended, `runner.collect` offers the judge what it printed as "tool output", its report as "tool
-    report", and what the views of the report print.
+    When both have ended, `runner.collect` offers the judge the tool's output as "tool output", its report as "tool
+    report", and the output of the `views`.
     """
 
     command: tuple[str, ...]
-    """Its absolute path and arguments; the runner's command line follows them."""
+    """The tool's absolute path and arguments; the runner's command line is appended."""
     directory: Path
-    """The host directory that contains it, bound read-only in addition to the CUDA toolkit."""
+    """The host directory that contains the tool, which is bound read-only in addition to the CUDA toolkit."""
     report: str = ""
-    """The file that it writes, relative to HOME, if it writes one."""
+    """The file that the tool writes, relative to HOME, if it writes one."""
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Commands that print something of the report, by the name of the document (`wire.protocol.ARTEFACTS`)."""
+    """Commands that print parts of the report, by the name of the document (`wire.protocol.ARTEFACTS`)."""
 
     def to_json(self) -> str:
         """The watcher as an argument of the collector's command line."""
@@ -39,26 +39,25 @@ class Watcher:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What one sandbox is to run, and within which limits."""
+    """What a sandbox runs, and its limits."""
 
     socket: Path
     """The judge's Unix SOCK_SEQPACKET listener, outside the sandbox; mode 0666, in a private directory."""
     device: DeviceKind
     gpu_index: int = 0
-    """Which GPU, counted in PCI bus order; the sandbox sees only that one, as its device 0. `process` could use any."""
+    """The GPU's index in PCI bus order. The sandbox sees only this GPU, as device 0; in `process` it could use any."""
     memory_bytes: int
     processes: int
     """Processes and threads together, as the kernel counts them."""
     disk_bytes: int
-    """Size of each private file system: one for HOME, one for TMPDIR."""
+    """The size of each private file system: one for HOME, one for TMPDIR."""
     cpus: tuple[int, ...] = ()
-    """The processors that it may use; () for those of the judge, or all. `process` ignores it."""
+    """The processors that it may use; (): those of the judge, or all. `process` ignores this."""
     environment: Mapping[str, str] = field(default_factory=dict)
     watcher: Watcher | None = None
     role: Role = "runner"
-    """Which of the harness's own programs is run."""
     program: Path | None = None
-    """A script to run instead of the runner, with the same arguments: for the conformance suite and the doctor."""
+    """A script to run instead of the program, with the same arguments: for the conformance suite and the doctor."""
 
 
 _SIGNALS = {
@@ -71,7 +70,7 @@ _SIGNALS = {
 
 @dataclass(frozen=True)
 class Exit:
-    """How the runner ended: either a code or a signal."""
+    """How the runner ended: by an exit code or by a signal."""
 
     code: int | None
     signal: int | None
@@ -90,49 +89,49 @@ class Exit:
 
 @dataclass(frozen=True)
 class Breach:
-    """A limit found exceeded by polling, where the kernel does not stop the process itself."""
+    """An exceeded limit that polling found, because the kernel did not stop the process itself."""
 
     kind: Literal["memory", "processes"]
     detail: str
 
 
 class Sandbox(Protocol):
-    """One started runner, and everything that it starts in turn."""
+    """A started runner, with all processes that it starts."""
 
     def ended(self) -> Exit | None:
-        """How the runner ended, or None while it lives. Never blocks; cheap enough for every 50 ms."""
+        """How the runner ended, or None while it runs. Never blocks; cheap enough to call every 50 ms."""
 
     def breach(self) -> Breach | None:
-        """The limit that is exceeded right now, or None. Never blocks; cheap enough for every 50 ms."""
+        """The limit that is exceeded now, or None. Never blocks; cheap enough to call every 50 ms."""
 
     def cpu_ns(self) -> int | None:
-        """The CPU time that everything in it has used so far, by the kernel's account and to 10 ms; None if that is not
-        visible from here. Never blocks.
+        """The CPU time of all processes so far, as the kernel counts it, with a resolution of 10 ms; None if it is not
+        visible here. Never blocks.
         """
 
     def close(self) -> None:
         """Kill the whole process tree, wait until it is gone, and remove everything that the sandbox made. Idempotent.
 
-        It takes as long as the kernel needs to end the processes, at most `CLOSE_S`. What no process uses any more may
-        be removed after that by `ending.later`, which `ending.wait` waits for.
+        This takes as long as the kernel needs to end the processes, at most `CLOSE_S`. Things that no process uses any
+        more may be removed later, by `ending.later`; `ending.wait` waits for that.
 
         Raises:
-            SandboxError: something is left, which the message names; everything else is removed.
+            SandboxError: something remains, which the message names; everything else is removed.
         """
 
     def startup_log(self) -> str:
-        """What was printed before the runner connected, at most `STARTUP_LOG_BYTES` of it; call before `close`."""
+        """What was printed before the runner connected, at most `STARTUP_LOG_BYTES`; call this before `close`."""
 
 
 class Provider(Protocol):
-    """A way to make sandboxes on this machine."""
+    """A kind of sandbox, which starts sandboxes on this machine."""
 
     @property
     def name(self) -> SandboxName:
-        """Its name in verdicts."""
+        """The provider's name in verdicts."""
 
     def unavailable(self) -> str | None:
-        """Why it cannot be used here, and the remedy, in one line; None when it can."""
+        """Why the provider cannot be used here, and the remedy, in one line; None if it can."""
 
     def launch(self, launch: Launch) -> Sandbox:
         """Start a sandbox; the runner then connects to `launch.socket`.
@@ -142,13 +141,13 @@ class Provider(Protocol):
         """
 
     def image_digest(self) -> str | None:
-        """What identifies the software inside, if the provider knows it."""
+        """An identifier of the software inside, if the provider knows one."""
 
     def shows(self, path: Path) -> bool:
         """Whether a sandbox contains this host file; permissions may still keep the runner from reading it."""
 
 
 STARTUP_LOG_BYTES = 64 << 10
-# 170 processes that map the same 4 GiB took more than a minute to die on two busy cores. The bound is for those that
-# the kernel cannot end at all, as with a hanging driver: the judge has other submissions to grade.
+# 170 processes that map the same 4 GiB took more than a minute to end on two busy cores. This limit is for processes
+# that the kernel cannot end at all, as with a hanging driver: the judge has other submissions to grade.
 CLOSE_S = 600.0

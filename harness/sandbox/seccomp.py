@@ -1,19 +1,19 @@
-"""A system call filter: what Docker's default filter blocks, or should, and namespaces alone do not.
+"""A filter for system calls that namespaces do not restrict; Docker's default filter blocks most of them, too.
 
-Called by `bwrap`, and by `docker`, whose daemon may have an older default filter. Trusted. What is refused, and why:
+Called by `bwrap`, and by `docker`, whose daemon may have an older default filter. Trusted. It refuses:
 
-- user namespaces would hand the runner a full set of capabilities over the kernel's most attacked parts;
-- keyrings have no namespace; bpf, perf, userfaultfd and io_uring serve exploits, not authors of GPU kernels;
-- socket families other than those below: AF_VSOCK reaches out of a virtual machine, past the network namespace;
-- asynchronous I/O contexts, whose number is shared by the whole machine (fs.aio-max-nr);
-- locks, leases and notifications on files: sandboxes share those of the host, and could communicate through them;
-- changing the limit on core dumps: only 1 keeps the kernel from piping one to the host's handler.
+- user namespaces, which would give the runner all capabilities over the kernel's most attacked parts;
+- keyrings, which have no namespace; bpf, perf, userfaultfd and io_uring, used by exploits, not by GPU kernels;
+- socket families other than those below, since AF_VSOCK reaches out of a virtual machine, past the network namespace;
+- asynchronous I/O contexts, whose number the whole machine shares (fs.aio-max-nr);
+- locks, leases and notifications on files, since sandboxes share files of the host, and could communicate through them;
+- changing the limit on core dumps, since only 1 keeps the kernel from piping a dump to the host's handler.
 
-A tool that watches the runner, such as a profiler, needs more: with one, files can be locked and watched, all of
-netlink is allowed, and the limit on core dumps can be changed.
+A tool that watches the runner, such as a profiler, needs more: with it, files can be locked and watched, all of netlink
+is allowed, and the limit on core dumps can be changed.
 
-Calls that programs try but can do without are answered as by a kernel built without them. See seccomp(2) for the layout
-of the filter program and of the data that it examines.
+Calls that programs try but can do without are answered as by a kernel that does not have them. See seccomp(2) for the
+layout of the filter program and of the data that it examines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _X32_CALLS = 0x40000000
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# On x86_64, on aarch64; None if there is no such call.
+# Call numbers on x86_64 and on aarch64; None if there is no such call.
 _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "clone": (56, 220),
     "clone3": (435, 435),
@@ -65,8 +65,8 @@ _FORBIDDEN = (
     *("setns", "add_key", "request_key", "keyctl", "bpf", "perf_event_open", "userfaultfd"),
     *("io_uring_setup", "io_uring_enter", "io_uring_register", "syslog"),
 )
-# clone3 hides its flags behind a pointer. "No such call" makes the C library fall back to clone, filelock to plain lock
-# files, and so on.
+# These are answered with "no such call", which makes the C library use clone instead of clone3 (whose flags are behind
+# a pointer), filelock use plain lock files instead of flock, and so on.
 _MISSING = (
     *("clone3", "io_setup", "io_submit", "inotify_init", "inotify_init1", "fanotify_init", "cachestat", "flock"),
 )
@@ -80,10 +80,10 @@ _FILE_NEWS = (fcntl.F_SETLEASE, fcntl.F_GETLEASE, fcntl.F_NOTIFY, _SET_RW_HINT, 
 
 
 def program(*, watched: bool = False) -> bytes | None:
-    """The filter, as the kernel and `bwrap --seccomp` read it; None on an architecture with unknown call numbers.
+    """The filter in the form that the kernel and `bwrap --seccomp` read; None if the call numbers are not known.
 
-    `watched`: without the rules that may break Nsight Compute; which ones do is not known. An audit repeats one
-    recorded run at an organizer's request.
+    `watched`: omit rules that may break Nsight Compute. It is not known which of them do; watched runs are rare, at an
+    organizer's request.
     """
     if platform.machine() not in _ARCHITECTURES:
         return None
@@ -115,7 +115,7 @@ def program(*, watched: bool = False) -> bytes | None:
 
 
 def _socket(*, watched: bool) -> list[bytes]:
-    """Only the families above, like a kernel that has no others; of netlink only the C library's interface queries."""
+    """Allow only the families above, like a kernel without others, and of netlink only NETLINK_ROUTE."""
     return [
         *_argument(0),
         *_if_in([family for family in FAMILIES if watched or family != socket.AF_NETLINK], _allowed()),
@@ -128,7 +128,7 @@ def _socket(*, watched: bool) -> list[bytes]:
 
 
 def _prlimit() -> list[bytes]:
-    """Like setrlimit if either half of the pointer to the new limit is not 0: with NULL the call only reads."""
+    """Refuse like setrlimit if the pointer to the new limit is not NULL (either half is not 0); else it only reads."""
     no_rights = _error(errno.EPERM)
     return [
         *_argument(1),
@@ -145,12 +145,12 @@ def _prlimit() -> list[bytes]:
 
 
 def _argument(index: int) -> list[bytes]:
-    """Loads its lower half (both architectures are little-endian): the kernel ignores the upper half."""
+    """Load the lower half of an argument (both architectures are little-endian); the kernel ignores the upper half."""
     return [_step(_LOAD, _ARGUMENTS_AT + index * 8)]
 
 
 def _if_in(values: Iterable[int], answer: list[bytes]) -> list[bytes]:
-    """Returns the answer if the loaded word is one of the values, and continues otherwise."""
+    """Return the answer if the loaded word is one of the values, otherwise continue."""
     return [step for value in values for step in (_step(_EQUAL, value, otherwise=len(answer)), *answer)]
 
 
@@ -163,5 +163,5 @@ def _error(number: int) -> list[bytes]:
 
 
 def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
-    """One instruction; `then` and `otherwise` are how many of the following ones a test skips."""
+    """One instruction. After a test, `then` or `otherwise` instructions are skipped."""
     return struct.pack("=HBBI", code, then, otherwise, value)

@@ -1,6 +1,6 @@
-"""What the runner prints before it connects: kept in a pipe, so that it can fill neither disk nor memory.
+"""Keeps what the runner prints before it connects in a pipe, so that it can fill neither disk nor memory. Trusted.
 
-The pipe is not read while the sandbox runs, so a writer blocks once it is full (64 KiB). The runner receives another
+The pipe is not read while the sandbox runs, so a writer blocks when it is full (64 KiB). The runner gets another
 descriptor for its output once it is connected, so only a failing start, or an attack, writes much here.
 """
 
@@ -23,7 +23,7 @@ class StartupLog:
 
     @contextmanager
     def writer(self) -> Iterator[int]:
-        """The end for the sandbox; the judge's copy is closed on leaving, and after a failure the other end too."""
+        """Yield the write end, for the sandbox. The judge's copy is closed on exit; after a failure, both ends."""
         try:
             yield self._write
         except BaseException:
@@ -33,7 +33,7 @@ class StartupLog:
         self._write = -1
 
     def text(self) -> str:
-        """All that was printed so far, at most `STARTUP_LOG_BYTES`; also after `close`."""
+        """What was printed so far, at most `STARTUP_LOG_BYTES`; this also works after `close`."""
         while self._read >= 0 and (room := STARTUP_LOG_BYTES - len(self._kept)) > 0:
             try:
                 chunk = os.read(self._read, room)

@@ -1,7 +1,6 @@
-"""A process and everything that it started, as /proc shows it: how large it is, and how to end it.
+"""Measures and ends process trees, by what /proc shows. Called by providers; trusted.
 
-Called by providers without a kernel limit to rely on. Trusted, but /proc changes while it is read: a process that is
-gone by then is skipped. Without /proc (not Linux) a tree is its root alone.
+/proc changes while it is read, so a process that is gone is skipped. Without /proc (not Linux) a tree is empty.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.2
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process tree uses: private memory (arenas and libraries are shared), and processes plus threads."""
+    """The usage of a process tree: private memory (arenas and libraries are shared), and processes plus threads."""
 
     private_bytes: int
     tasks: int
@@ -47,7 +46,7 @@ def tree(roots: set[int]) -> set[int]:
 
 
 def usage(pids: set[int]) -> Usage:
-    """The sum over processes."""
+    """The sum of the usage of processes."""
     private_bytes = tasks = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -62,49 +61,50 @@ def cpu_ns(pids: set[int]) -> int:
     ticks = 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            # The command's name, in parentheses, may hold anything: count fields from the last parenthesis.
+            # The command's name, in parentheses, may contain anything, so fields count from the last parenthesis.
             ticks += sum(map(int, _read(f"{pid}/stat").rpartition(")")[2].split()[11:15]))
     return ticks * _TICK_NS
 
 
 def marked(mark: str, session: int) -> set[int]:
-    """Every process whose environment at its start held `mark`, or that belongs to the session. Scans all of /proc."""
+    """All processes with `mark` in their initial environment, or of the session. Scans all of /proc."""
     pids: set[int] = set()
     needle = mark.encode()
     for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208
         if not name.isdecimal() or int(name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            # The command's name, in parentheses, may hold anything: count fields from the last parenthesis.
-            state, _, _, its_session = _read(f"{name}/stat").rpartition(")")[2].split()[:4]
-            if state not in "ZX" and (int(its_session) == session or needle in (_PROC / name / "environ").read_bytes()):
+            # As in `cpu_ns`.
+            state, _, _, own_session = _read(f"{name}/stat").rpartition(")")[2].split()[:4]
+            if state not in "ZX" and (int(own_session) == session or needle in (_PROC / name / "environ").read_bytes()):
                 pids.add(int(name))
     return pids
 
 
 def kill(pids: set[int]) -> None:
-    """Send SIGKILL to each; those that are gone, or belong to another user by now, are skipped."""
+    """Send SIGKILL to processes; those that are gone, or now belong to another user, are skipped."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
 def kill_marked(mark: str, session: int, *, within_s: float) -> set[int]:
-    """Kill what `marked` returns and all descendants until there are none, so that forking fast is no escape.
+    """Kill all processes that `marked` finds, and their descendants, until there are none, so that fast forking does
+    not help.
 
-    Returns those still alive when the time is up.
+    Returns the processes that are still alive when the time is up.
     """
     deadline = time.monotonic() + within_s
     killed: set[int] = set()
     pause_s = _PAUSE_S
     while (living := marked(mark, session)) and time.monotonic() < deadline:
         doomed = tree(living)
-        # Stopped first: a process that forks between scan and kill would otherwise stay ahead.
+        # They are stopped first, since a process could otherwise always fork between the scan and the kill.
         for pid in doomed:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGSTOP)
         kill(doomed | tree(doomed))
-        # Scan often while they fork, and less and less often while the kernel is slow to end what was killed.
+        # Scan often while they fork, and less and less often while the kernel is slow to end them.
         pause_s = _PAUSE_S if doomed - killed else min(2 * pause_s, _LONGEST_PAUSE_S)
         killed |= doomed
         time.sleep(pause_s)
