@@ -1,6 +1,6 @@
-"""How far an output may be from the truth: the floors, the ceiling, and the rule that combines them.
+"""Decides how far an output may be from the truth: the floors, the ceiling, and the rule that combines them.
 
-`check.py` calls it. Trusted. The numbers below were chosen by experiment.
+Called by `check.py`. Trusted. The numbers below were chosen by experiment.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ACCUMULATORS = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 # The relative RMS of evenly spread rounding errors is 4 to 5 times smaller than their maximum.
 RMS_SHARE = 0.25
 
-# Zeros have an error of exactly 1 by both metrics. Whatever factor a problem states, and however inaccurate its
-# reference is in the problem's dtype, half the value itself is never a rounding error.
+# An output of zeros has an error of exactly 1 by both metrics. Whatever factor a problem states, and however inaccurate
+# its reference is in the problem's dtype, half of the value is never a rounding error.
 CEILING = 0.5
 
 
@@ -46,8 +46,8 @@ def budget(error: float, reference_error: float, tolerance: Tolerance, floor: fl
     """Compare one metric of the submission with the same metric of the honest reference."""
     allowed = min(max(tolerance.factor * reference_error, floor), CEILING)
     return Budget(
-        # If the metric itself overflows (1e300 where 1e-300 is expected) or is NaN, the output is as wrong as can be;
-        # JSON has neither. `min` gives its first argument unless another is smaller, which NaN never is.
+        # If the metric overflows (1e300 where 1e-300 is expected) or is NaN, the largest number replaces it, since JSON
+        # has neither. `min` returns its first argument unless another is smaller, which NaN never is.
         error=min(sys.float_info.max, error),
         allowed=allowed,
         reference_error=min(sys.float_info.max, reference_error),

@@ -1,6 +1,6 @@
-"""Checks one output: both metrics and the positions of NaN and infinity, equality for integers, or a fixed tolerance.
+"""Checks one output: by two error metrics and the places of NaN and infinity, by equality, or by a fixed tolerance.
 
-The judge calls it. Trusted.
+Called by the judge. Trusted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from harness.problem.elements import dtype_name, info, numbers, rounded, wide, w
 from harness.problem.tolerance import Tolerance
 from harness.verdict import OutputCheck
 
-_MANY = 16  # at least this many outputs of a call are compared together
-_FAST_ELEMENTS = 1 << 24  # of a block: larger than those of the full check, since there are few operations on each
-_SMALL = 1 << 16  # only outputs up to this many elements: on a GPU the sum of a row that is shared out is one queue
+_MANY = 16  # outputs of a call from which on they are compared together
+_FAST_ELEMENTS = 1 << 24  # of a block: more than in the full check, since there are fewer temporaries per element
+_SMALL = 1 << 16  # elements of outputs that are compared together: `index_add_` serializes the sum of a long row
 
 
 def check_output(
@@ -39,19 +39,19 @@ def check_output(
 ) -> OutputCheck:
     """Decide whether one output is right, and explain why if it is not.
 
-    `got`, `honest` (the reference computed in the problem's own dtype) and `poison` (what the output held before the
-    call) have the output's dtype. `truth` is float64 or complex128, or of the output's own dtype: for integers, bool
-    and packed values, and where the reference is inexact. All have the same shape and are on one device, CPU or CUDA;
-    only a few elements leave it. `calls` are stacked along the first axis.
+    `got`, `honest` (the reference computed in the problem's own dtype) and `poison` (the content of the output before
+    the call) have the output's dtype. `truth` is float64 or complex128; for integers, bool, packed values, and if the
+    reference is inexact, it has the output's own dtype. All have the same shape and are on one device, CPU or CUDA;
+    only a few elements leave it. `calls` calls are stacked along the first axis.
 
-    A floating-point output must stay within both budgets: the largest |got − truth| over max(|truth|, RMS of its row,
-    or of the whole output where the tolerance says so), which one wrong tile exceeds, and ‖got − truth‖ / ‖truth‖ of
-    the worst call, which arithmetic in a lower precision exceeds. NaN and infinities must be exactly where they are
-    expected. Complex numbers and packed ones are compared part by part, along one more axis. Other outputs must be
-    equal; scales are compared by their exponents. An output without elements is right.
+    A floating-point output must stay within two budgets. The first limits the largest |got − truth| / max(|truth|, RMS
+    of the row, or of the whole output if the tolerance says so), which one wrong tile exceeds. The second limits
+    ‖got − truth‖ / ‖truth‖ of the worst call, which arithmetic in a lower precision exceeds. NaN and infinities must be
+    exactly where they are expected. Complex and packed numbers are compared part by part, along one more axis. Other
+    outputs must be equal; scales are compared by their exponents. An output without elements is right.
 
     Raises:
-        HarnessError: the tensors do not match, which is the judge's own bug.
+        HarnessError: the tensors do not match, which is a bug of the judge.
     """
     _require_one_layout(name, got, truth, honest, poison)
     if not got.numel():
@@ -66,9 +66,9 @@ def check_output(
 def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> bool:
     """A cheap test that only right outputs pass; False means that `check_output` must decide.
 
-    Arguments as for `check_output`. It needs no honest reference, since what is within the floors is within any budget,
-    and no element's scale is smaller than its row's. A round of calls on a GPU compares 10⁹ elements in 20 ms with it.
-    It works in blocks, so that it needs little memory beside outputs that take a tenth of the device's.
+    The arguments are as for `check_output`. No honest reference is needed, since an error within the floors is within
+    any budget, and no element's scale is smaller than its row's. On a GPU it compares 10⁹ elements in 20 ms. It works
+    in blocks, since the outputs may take a tenth of the device's memory.
     """
     if not got.numel():
         return True
@@ -83,7 +83,7 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
         torch.zeros(truth.numel() // width, dtype=torch.float64, device=got.device) for _ in range(3)
     )
     for block in rows:  # either whole rows, or parts of one
-        right, difference = _apart(own, expected, block)
+        right, difference = _difference(own, expected, block)
         at = slice(block.row, block.row + len(right))
         sizes[at] = torch.hypot(sizes[at], _norm(right, dim=-1))
         errors[at] = torch.hypot(errors[at], _norm(difference, dim=-1))
@@ -97,7 +97,7 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     if not bool(far.any()):
         return True
     for block in rows:
-        right, difference = _apart(own, expected, block)
+        right, difference = _difference(own, expected, block)
         at = slice(block.row, block.row + len(right))
         allowed = floor * torch.maximum(right[far[at]].abs(), scale[at][far[at], None])
         if not bool((difference[far[at]].abs() <= allowed).all()):
@@ -108,10 +108,10 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
 _norm = partial(torch.linalg.vector_norm, dtype=torch.float64)
 
 
-def _apart(got: Tensor, truth: Tensor, block: Block) -> tuple[Tensor, Tensor]:
-    """What a block should hold, and how far it is from that, as [rows, width].
+def _difference(got: Tensor, truth: Tensor, block: Block) -> tuple[Tensor, Tensor]:
+    """The expected values of a block, and their differences to the values of the output, as [rows, width].
 
-    Of two numbers of fewer bits the difference would be rounded to as few.
+    The expected values are widened to 32 bits, since the difference of narrower numbers would be rounded.
     """
     values, expected = block.of(got), block.of(truth)
     expected = expected.float() if expected.element_size() < 4 else expected
@@ -119,9 +119,9 @@ def _apart(got: Tensor, truth: Tensor, block: Block) -> tuple[Tensor, Tensor]:
 
 
 def all_pass_fast_check(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int = 1) -> bool:
-    """`passes_fast_check` for every (got, truth) of stacked calls; the members of long lists are compared in one go.
+    """`passes_fast_check` for every (got, truth) of stacked calls; many small outputs are compared together.
 
-    A list may have thousands of tensors of a few elements. One by one, each would take some fifteen operations and
+    A list may have thousands of tensors of a few elements. Separately, each would take some fifteen operations and
     three waits for the device.
     """
     alike: dict[torch.dtype | None, list[tuple[Tensor, Tensor]]] = {}
@@ -129,15 +129,15 @@ def all_pass_fast_check(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Toler
         small = info(got.dtype).family == "float" and 0 < got.numel() <= _SMALL
         alike.setdefault(got.dtype if small else None, []).append((got, truth))
     return all(
-        _jointly_right(members, tolerance, calls)
+        _pass_fast_check_together(members, tolerance, calls)
         if dtype and len(members) >= _MANY
         else all(passes_fast_check(got, truth, tolerance, calls) for got, truth in members)
         for dtype, members in alike.items()
     )
 
 
-def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int) -> bool:
-    """`passes_fast_check` for many outputs of one floating-point dtype; each row is judged on its own scale."""
+def _pass_fast_check_together(members: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int) -> bool:
+    """`passes_fast_check` for many outputs of one floating-point dtype, in few operations."""
     dtype, device = members[0][0].dtype, members[0][0].device
     values = torch.cat([(got.half() if got.element_size() == 1 else got).reshape(-1) for got, _ in members])
     expected = torch.cat([truth.reshape(-1) for _, truth in members]).double()
@@ -162,13 +162,13 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     scale = torch.maximum(expected.abs(), (squares / width_of_row).sqrt()[row_of_element])
     near = difference.abs() <= min(maximum_floor(dtype, tolerance), CEILING) * scale
     allowed = min(rms_floor(dtype, tolerance), CEILING) * by_call(squares).sqrt()
-    # Neither infinity nor NaN is ever near; where the squares overflow, the full check decides.
+    # Infinity and NaN are never near. If the squares overflow, the full check decides.
     right = near.all() & (by_call(by_row(difference.square())).sqrt() <= allowed).all() & squares.isfinite().all()
     return bool(right)
 
 
 def _expected(truth: Tensor, dtype: torch.dtype) -> Tensor:
-    """The truth as numbers: in float64, or for outputs that must be equal, as those of the output itself."""
+    """The truth as numbers; for outputs that must be equal, rounded to the output's dtype."""
     return numbers(truth if info(dtype).rounds else rounded(truth, dtype))
 
 
@@ -220,15 +220,15 @@ def check_close(
     *,
     calls: int = 1,
 ) -> OutputCheck:
-    """Decide, as `torch.allclose` does, whether |got - truth| <= atol + rtol * |truth| everywhere; NaN is never close.
+    """Decide, like `torch.allclose`, whether |got - truth| <= atol + rtol * |truth| everywhere; NaN is never close.
 
-    Arguments as for `check_output`, which measures the error of a right answer.
+    The arguments are as for `check_output`, which measures the error of a right answer.
     """
     if is_close(got, truth, tolerance):
         return check_output(name, got, truth, honest, tolerance, poison, calls=calls).accepted()
-    wrong = torch.cat(list(_far(got, truth, tolerance)))
+    wrong = torch.cat(list(_far_elements(got, truth, tolerance)))
     rule = f"{tolerance.atol:g} + {tolerance.rtol:g} × |expected|"
-    return _wrong_by(rule, wrong, name, got, truth, tolerance, poison, calls)
+    return _wrong_by_rule(rule, wrong, name, got, truth, tolerance, poison, calls)
 
 
 def check_steps(
@@ -241,25 +241,25 @@ def check_steps(
     *,
     calls: int = 1,
 ) -> OutputCheck:
-    """Decide whether no element is further off than `off_by` steps, and in each call no more than `share` are off.
+    """Decide whether no element is off by more than `off_by` steps, and in each call at most a `share` of them is off.
 
-    Arguments as for `check_output`; `honest` is not needed.
+    The arguments are as for `check_output`; `honest` is not used.
     """
     if (wrong := beyond_steps(got, truth, tolerance, calls)) is None:
         return OutputCheck(output=name, dtype=dtype_name(got.dtype), correct=True)
     step = f"{tolerance.off_by} step{'' if tolerance.off_by == 1 else 's'} of {dtype_name(got.dtype)}"
     rule = step if tolerance.share == 1 else f"{step}, or more than {100 * tolerance.share:g} % are off"
-    return _wrong_by(rule, wrong, name, got, truth, tolerance, poison, calls)
+    return _wrong_by_rule(rule, wrong, name, got, truth, tolerance, poison, calls)
 
 
 def check_by(tolerance: Tolerance) -> Callable[..., OutputCheck]:
-    """The check that a tolerance asks for; all have the arguments of `check_output`."""
+    """The check that a tolerance requires. All checks have the arguments of `check_output`."""
     if tolerance.off_by is not None:
         return check_steps
     return check_output if tolerance.rtol is None else check_close
 
 
-def _wrong_by(
+def _wrong_by_rule(
     rule: str,
     wrong: Tensor,
     name: str,
@@ -269,13 +269,13 @@ def _wrong_by(
     poison: Tensor | None,
     calls: int,
 ) -> OutputCheck:
-    """An output with these wrong elements, by a rule that is not the budget."""
+    """The check of an output with these wrong elements, by a rule other than the budget."""
     values, expected = numbers(got), _expected(truth, got.dtype)
     field = rms_error = None
     if info(got.dtype).rounds:
         field = Field(expected, got.dtype, maximum_floor(got.dtype, tolerance), tolerance.rms_of, calls)
         rms_error = field.measure(values.reshape(-1)).rms
-    if values.numel() > wrong.numel():  # complex and packed elements are shown part by part: those parts that differ
+    if values.numel() > wrong.numel():  # complex and packed elements: mark the parts that differ
         apart = values.reshape(wrong.numel(), -1) != expected.reshape(wrong.numel(), -1)
         wrong = (wrong[:, None] & apart).reshape(-1)
     held = None if poison is None else numbers(poison)
@@ -285,22 +285,24 @@ def _wrong_by(
 
 
 def is_close(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
-    """Whether `check_close` accepts it."""
-    return not any(bool(wrong.any()) for wrong in _far(got, truth, tolerance))
+    """Whether `check_close` accepts an output."""
+    return not any(bool(wrong.any()) for wrong in _far_elements(got, truth, tolerance))
 
 
-def _far(got: Tensor, truth: Tensor, tolerance: Tolerance) -> Iterator[Tensor]:
-    """Which elements are too far away: [elements] bool, in blocks."""
+def _far_elements(got: Tensor, truth: Tensor, tolerance: Tolerance) -> Iterator[Tensor]:
+    """Yield masks of the elements that are too far off, [elements] bool, block by block."""
     assert tolerance.rtol is not None
     assert tolerance.atol is not None
     flat, expected = got.reshape(-1), truth.reshape(-1)
     for at in range(0, flat.numel(), BLOCK_ELEMENTS):
-        one, other = (_exact(values[at : at + BLOCK_ELEMENTS]) for values in (flat, expected))
-        near = torch.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol)
-        yield (~near).view(len(one), -1).any(dim=-1)
+        values, wanted = (_exact(tensor[at : at + BLOCK_ELEMENTS]) for tensor in (flat, expected))
+        near = torch.isclose(values, wanted, rtol=tolerance.rtol, atol=tolerance.atol)
+        yield (~near).view(len(values), -1).any(dim=-1)
 
 
 def _exact(tensor: Tensor) -> Tensor:
-    """In float64 or complex128, whose distance is that of the plane; packed values along one more axis."""
+    """Convert to float64 or complex128 (so that the distance is that in the complex plane); packed values get one more
+    axis.
+    """
     wide = widened(tensor)
     return wide if wide.dtype in (torch.float64, torch.complex128) else numbers(wide).to(torch.float64)

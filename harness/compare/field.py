@@ -1,7 +1,7 @@
-"""The truth of one output, arranged for comparison: the expected values, their scales, in bounded blocks.
+"""Compares values with the truth of one output, in blocks of limited size: normalised errors and their scales.
 
-`check.py` and `mismatch.py` walk it. Trusted. Works on the device that holds the tensors; a block has at most
-`BLOCK_ELEMENTS`, so that the float64 temporaries of one comparison stay below 512 MiB whatever the output's size.
+Called by `check.py` and `mismatch.py`. Trusted. Works on the device of the tensors. A block has at most
+`BLOCK_ELEMENTS`, so that the float64 temporaries of a comparison take less than 512 MiB whatever the output's size.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from harness.problem.elements import FLOAT4, info
 from harness.problem.tolerance import Scale
 
 BLOCK_ELEMENTS = 1 << 22
-# On a CPU, temporaries should fit in its cache, and not be mapped anew for every operation.
+# On a CPU, temporaries should fit into the cache, and should not be mapped again for every operation.
 CPU_BLOCK_ELEMENTS = 1 << 17
 
-# An element is judged on the scale of its row, since a sum that happens to cancel has no small relative error. The
-# scale of a row of one or two elements would cancel with them (the output of a matrix-vector product has rows of one),
-# so short rows are joined along the leading axes until chance moves their RMS by no more than a quarter.
+# The scale of an element is at least the RMS of its row, since a sum that happens to cancel has a large relative error.
+# In a row of one or two elements (as in the output of a matrix-vector product) the RMS would cancel, too, so short rows
+# are joined along the leading axes until chance changes the RMS by no more than a quarter.
 ROW_ELEMENTS = 32
 
-# Formats whose subnormal results may be flushed to zero by the hardware's fast modes. float16's are never flushed on
-# the devices at hand, and its smallest normal (6e-5) is not negligible.
+# Formats whose subnormal results the hardware's fast modes may flush to zero. float16's are never flushed on the
+# supported devices, and its smallest normal number (6e-5) is not negligible.
 FLUSHED = (torch.float32, torch.bfloat16, torch.complex64)
 NO_INFINITY = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, FLOAT4)
 
@@ -48,10 +48,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far the values of one block are from the expected ones, as [rows, width].
+    """The deviation of the values of one block from the expected ones, as [rows, width].
 
-    `error` is normalised, and 0 where the two are not both finite; `misplaced` marks a NaN or an infinity on one side
-    only; `squares` [rows] is the sum of the squared absolute differences.
+    `error` is normalised, and 0 unless both values are finite. `misplaced` marks NaN or infinity on only one side.
+    `squares` [rows] is the sum of the squared absolute differences.
     """
 
     error: Tensor
@@ -61,9 +61,9 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Metrics:
-    """How far an output is from the truth: its largest normalised error, and the relative RMS error of its worst call.
+    """The errors of an output: the largest normalised error, and the relative RMS error of the worst call.
 
-    With one norm over all calls, one call in twenty could be wrong by four times what a single call may be.
+    If the norm covered all calls, one call in twenty could be wrong by four times what a single call may be.
     """
 
     maximum: float
@@ -72,13 +72,13 @@ class Metrics:
 
 
 class Field:
-    """One floating-point output's truth, of any shape, for an output of `dtype`.
+    """The truth of one floating-point output of any shape and of `dtype`.
 
-    It is float64, or of the output's own dtype, as an inexact reference gives it: that is widened block by block, since
-    an output may take a tenth of the device's memory. Real and imaginary parts of complex numbers stand side by side
-    along the last axis. An error of either is measured by the magnitude of both.
+    The truth is float64, or of the output's own dtype if the reference is inexact. It is widened block by block, since
+    an output may take a tenth of the device's memory. Real and imaginary parts of complex numbers are next to each
+    other along the last axis; the error of a part is relative to the magnitude of the number.
 
-    `calls`: how many calls are stacked along the first axis; no row extends from one into the next.
+    `calls`: how many calls are stacked along the first axis. No row extends from one call into the next.
     """
 
     def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row", calls: int = 1) -> None:
@@ -87,37 +87,37 @@ class Field:
         self._flat = truth.reshape(-1)
         self._width = row_width(truth.shape, scale, calls)
         self._largest = info(dtype).high
-        # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
+        # Near the overflow threshold a rounding error may give the largest number or infinity, so both are right.
         self._surely_finite = self._largest * (1 - min(floor, 0.5))
         self._surely_infinite = self._largest * (1 + min(floor, 0.5))
-        # NaN fails the comparison: a plain truth is finite throughout and far from overflow. By far the common case.
-        peaks = torch.stack([self._true(block).abs().amax() for block in self.blocks()])
+        # A plain truth is finite everywhere and far from overflow (NaN fails the comparison), which is the usual case.
+        peaks = torch.stack([self._truth_of(block).abs().amax() for block in self.blocks()])
         self._plain = bool((peaks < self._surely_finite).all())
         self._unit = self._choose_unit()
         self._smallest = max(info(dtype).tiny / self._unit, sys.float_info.min)
         self._row_rms, self._norms = self._measure()
 
     def blocks(self) -> Iterator[Block]:
-        """The whole output in index order."""
+        """All blocks of the output, in index order."""
         most = CPU_BLOCK_ELEMENTS if self._flat.device.type == "cpu" else BLOCK_ELEMENTS
         return blocks(self._flat.numel(), self._width, most)
 
-    def _true(self, block: Block) -> Tensor:
-        """The truth over one block, float64 [rows, width]."""
+    def _truth_of(self, block: Block) -> Tensor:
+        """The truth in one block, float64 [rows, width]."""
         return block.of(self._flat).double()
 
     def expected(self, block: Block) -> Tensor:
-        """What the output should hold, float64 [rows, width]; not to be written to."""
-        return self._true(block) if self._plain else self.representable(self._true(block))
+        """The values that the output should have, float64 [rows, width]. Do not write to them."""
+        return self._truth_of(block) if self._plain else self.representable(self._truth_of(block))
 
     def representable(self, truth: Tensor) -> Tensor:
-        """A copy of truth values; those that the output's dtype surely cannot hold become infinite (or saturate)."""
+        """A copy of truth values; those far beyond the range of the output's dtype become infinite or saturate."""
         if self.dtype in NO_INFINITY:
             return truth.clamp(-self._largest, self._largest)
         return torch.where(truth.abs() > self._surely_infinite, truth.sign() * math.inf, truth)
 
     def deviation(self, values: Tensor, block: Block) -> Deviation:
-        """Compare `values`, the flattened output in its own dtype, with the truth over one block."""
+        """Compare `values`, the flattened output in its own dtype, with the truth in one block."""
         if self._plain and self._unit == 1.0:
             deviation = self._plain_deviation(values, block)
             if bool(deviation.squares.sum().isfinite()):
@@ -125,7 +125,7 @@ class Field:
         return self._careful_deviation(values, block)
 
     def measure(self, values: Tensor) -> Metrics:
-        """Both metrics of the flattened output `values`, and how many NaN and infinities are in the wrong place."""
+        """Both metrics of the flattened output `values`, and the number of NaN and infinities in the wrong place."""
         if self._plain and self._unit == 1.0:
             metrics = self._metrics(self._plain_deviation, values)
             if math.isfinite(metrics.rms):
@@ -133,7 +133,7 @@ class Field:
         return self._metrics(self._careful_deviation, values)
 
     def _metrics(self, deviation_of: Callable[[Tensor, Block], Deviation], values: Tensor) -> Metrics:
-        """The metrics by one of the two ways; it waits for the device once, since others may use it meanwhile."""
+        """The metrics by one of the two methods. It waits for the device only once, since others may be using it."""
         maxima, misplaced = [], []
         squares = torch.zeros_like(self._row_rms)
         for block in self.blocks():
@@ -147,14 +147,14 @@ class Field:
         return Metrics(found[0], found[1], int(found[2]))
 
     def _plain_deviation(self, values: Tensor, block: Block) -> Deviation:
-        """The deviation from a plain truth; if the squares are not finite, `values` are not plain."""
+        """The deviation from a plain truth. If the squares are not finite, it is not valid for these `values`."""
         value = block.of(values)
         if value.element_size() == 1:
-            value = value.half()  # exact; torch has no arithmetic on eight-bit floats
-        difference = (value - self._true(block)).abs_()
+            value = value.half()  # exact; torch has no arithmetic for eight-bit floats
+        difference = (value - self._truth_of(block)).abs_()
         squares = difference.square().sum(-1)
         nowhere = torch.zeros(difference.shape, dtype=torch.bool, device=difference.device)
-        return Deviation(self._normalised(difference, value, self._true(block), block), nowhere, squares)
+        return Deviation(self._normalised(difference, value, self._truth_of(block), block), nowhere, squares)
 
     def _normalised(self, difference: Tensor, value: Tensor, truth: Tensor, block: Block) -> Tensor:
         """Divide absolute differences by their scales, in place."""
@@ -165,7 +165,7 @@ class Field:
         return difference.div_(torch.maximum(magnitude, rows).clamp_min_(self._smallest))
 
     def _careful_deviation(self, values: Tensor, block: Block) -> Deviation:
-        """The deviation where NaN, infinities or values near the limits of float64 occur."""
+        """The deviation if there are NaN, infinities or values near the limits of float64."""
         truth = self.expected(block)
         value = block.of(values).double()
         both = value.isfinite() & truth.isfinite()
@@ -197,14 +197,17 @@ class Field:
         return torch.where(truth.isfinite(), truth, 0.0)
 
     def _measure(self) -> tuple[Tensor, Tensor]:
-        """RMS of every row's finite elements, float64 [rows], and each call's norm (at least the smallest normal)."""
+        """The RMS of every row's finite elements, float64 [rows], and the norm of each call.
+
+        The norm is at least the smallest normal number.
+        """
         rows = self._flat.numel() // self._width
         squares = torch.zeros(rows, dtype=torch.float64, device=self._flat.device)
         counts = torch.zeros_like(squares)
         for block in self.blocks():
             span = slice(block.row, block.row + block.of(self._flat).shape[0])
             if self._plain and self._unit == 1.0:
-                squares[span] += self._true(block).square().sum(-1)
+                squares[span] += self._truth_of(block).square().sum(-1)
                 counts[span] += block.width
                 continue
             squares[span] += self._finite(block).div_(self._unit).square_().sum(-1)
@@ -214,7 +217,7 @@ class Field:
 
 
 def blocks(total: int, width: int, most: int) -> Iterator[Block]:
-    """An output of rows of one width in index order, in blocks of at most so many elements."""
+    """Divide an output of rows of one width into blocks of at most `most` elements, in index order."""
     step = most // width * width
     if step:
         for start in range(0, total, step):
@@ -227,7 +230,7 @@ def blocks(total: int, width: int, most: int) -> Iterator[Block]:
 
 
 def row_width(shape: torch.Size, scale: Scale = "row", calls: int = 1) -> int:
-    """How many consecutive elements share a scale, at most those of one of the calls stacked along the first axis."""
+    """How many consecutive elements share a scale; at most the elements of one of the stacked calls."""
     one_call = (shape[0] // calls, *shape[1:]) if shape else ()
     if scale == "tensor":
         return math.prod(one_call)

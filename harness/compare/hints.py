@@ -1,7 +1,7 @@
-"""Short hints on what a wrong output looks like: a tile, a transposition, a factor, a lower precision.
+"""Finds short hints on what is wrong with an output: a tile, a transposition, a factor, a lower precision.
 
-`mismatch.py` calls `hints`. Trusted. A hint is a guess for the participant and decides nothing, so a sample of the
-elements is searched for value patterns.
+Called by `mismatch.py`. Trusted. A hint is a guess for the participant and decides nothing, so only a sample of the
+elements is searched for patterns of values.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ SAMPLE_ELEMENTS = 1 << 16
 _INT32 = 1 << 31
 TILES = (128, 64, 32, 16)
 
-# A pattern explains an output if at most this share of the error remains.
+# A pattern explains an output if at most this share of the error remains unexplained.
 EXPLAINED = 0.05
 
-# A smaller RMS error that is spread evenly comes from rounding, not from wrong logic.
+# An evenly spread RMS error below this comes from rounding, not from wrong logic.
 IMPRECISE = 1e-2
 
-# The relative RMS error that rounding inputs or output to a format causes, and the format's eps. float16 and TF32 have
-# the same 10 bits; measured over vector_add, gelu, softmax and matmul: 2.1e-4 to 5e-4, 1.7e-3 to 4e-3, 2.7e-2 to 6e-2.
+# Formats with their eps, and the range of the relative RMS error that rounding inputs or outputs to them causes.
+# float16 and TF32 have the same 10 bits. Over vector_add, gelu, softmax and matmul the last three had 2.1e-4 to 5e-4,
+# 1.7e-3 to 4e-3, and 2.7e-2 to 6e-2.
 PRECISIONS = (
     ("float32", 2**-23, 1e-8, 1e-6),
     ("TF32 or float16", 2**-10, 8e-5, 8e-4),
@@ -39,9 +40,9 @@ PRECISIONS = (
 
 @dataclass(frozen=True)
 class Clues:
-    """Counts over a wrong output, its RMS error (absent for integers), and whether nothing else is too large.
+    """Counts over a wrong output, its RMS error (absent for integers), and whether only that error is too large.
 
-    `untouched` elements hold their poison; the `unwritten` ones among them are wrong.
+    `untouched` elements still have their poison; those of them that are wrong are `unwritten`.
     """
 
     total: int
@@ -59,7 +60,7 @@ class Clues:
 
     @property
     def whole(self) -> Literal["unwritten", "zeros"] | None:
-        """Whether the whole output is unwritten or zero, which leaves nothing else to say; None otherwise."""
+        """Whether the whole output is unwritten or zero, which makes other hints pointless; None otherwise."""
         if self.untouched == self.total:
             return "unwritten"
         return "zeros" if self.nonzero == 0 else None
@@ -71,7 +72,7 @@ def hints(dtype: torch.dtype, got: Tensor, truth: Tensor, wrong: Tensor, clues: 
     total = clues.total
     if clues.whole is not None:
         return ("output never written" if clues.whole == "unwritten" else "output is all zeros",)
-    # Every second element of a bool equals its poison by chance.
+    # Every second bool equals its poison by chance.
     if got.dtype != torch.bool and (clues.unwritten == clues.wrong or clues.unwritten >= clues.wrong / 10):
         sentences.append(f"output never written in {clues.unwritten:,} of {total:,} elements")
     if clues.nan_for_finite:
@@ -91,14 +92,14 @@ def hints(dtype: torch.dtype, got: Tensor, truth: Tensor, wrong: Tensor, clues: 
 
 
 class _Sample:
-    """Pairs of got and truth at scattered places, float64, NaN and infinities left out."""
+    """Finite pairs of actual and expected values at scattered places, in float64."""
 
     def __init__(self, got: Tensor, truth: Tensor, parts: int = 1) -> None:
         self._parts = parts
         self._got, self._truth = got.reshape(-1), truth.reshape(-1)
         total = got.numel()
         steps = torch.arange(min(total, SAMPLE_ELEMENTS), device=got.device)
-        # Knuth's multiplicative hash scatters the places; a plain stride would align with the columns.
+        # Knuth's multiplicative hash scatters the places; a fixed stride would align with the columns.
         places = steps if total <= SAMPLE_ELEMENTS else steps * 2654435761 % total
         value, expected = self._got[places].double(), self._truth[places].double()
         both = value.isfinite() & expected.isfinite()
@@ -109,7 +110,7 @@ class _Sample:
         self.usable = int(both.sum()) >= 4 and self._error_norm > 0
 
     def transposed(self) -> list[str]:
-        """Whether the values are where the transposed matrix would put them, in either direction."""
+        """A hint if the values are those of the transposed matrix, in either direction."""
         if len(self._shape) < 2 or 1 in self._shape[-2:]:
             return []
         rows, columns = self._shape[-2:]
@@ -124,19 +125,19 @@ class _Sample:
         return []
 
     def factor(self) -> list[str]:
-        """Whether one constant times the truth explains the output."""
+        """A hint if the output is the truth times one constant."""
         square = float(self._expected.square().sum())
         constant = float((self._value * self._expected).sum()) / square if square else 0.0
         rest = float((self._value - constant * self._expected).norm())
         varied = bool((self._expected != self._expected[0]).any())
-        # Closer to 1 it is a biased rounding error, which another hint describes.
+        # A constant closer to 1 is a biased rounding error, which another hint describes.
         plain = constant != 0 and abs(constant - 1) >= 1e-3
         if not (plain and varied and rest <= EXPLAINED * self._error_norm):
             return []
         return [f"constant factor {constant:#.4g}: got ≈ {constant:#.4g} × expected"]
 
     def offset(self) -> list[str]:
-        """Whether one constant, added to the truth, explains the output."""
+        """A hint if the output is the truth plus one constant."""
         constant = float(self._error.mean())
         varied = bool((self._expected != self._expected[0]).any())
         if not varied or float((self._error - constant).norm()) > EXPLAINED * self._error_norm:
@@ -144,7 +145,7 @@ class _Sample:
         return [f"constant offset {constant:#.4g}: got ≈ expected {'+' if constant > 0 else '-'} {abs(constant):#.4g}"]
 
     def spread_evenly(self) -> bool:
-        """Whether the error is everywhere, like rounding, and not in one place."""
+        """Whether the error is everywhere, as with rounding, and not in one place."""
         typical = self._error_norm / math.sqrt(len(self._error))
         return float(self._error.abs().median()) > 0.02 * typical
 
@@ -164,7 +165,7 @@ def _precision(dtype: torch.dtype, sample: _Sample, clues: Clues) -> list[str]:
 
 
 def _places(wrong: Tensor) -> Iterator[str]:
-    """Where along each axis the wrong elements are."""
+    """Hints about where the wrong elements are along each axis."""
     for axis, size in enumerate(wrong.shape):
         others = tuple(other for other in range(wrong.ndim) if other != axis)
         touched = wrong.any(dim=others) if others else wrong
@@ -180,7 +181,7 @@ def _places(wrong: Tensor) -> Iterator[str]:
 
 
 def _first_and_count(mask: Tensor) -> tuple[int, int]:
-    # In blocks: on CUDA the reduction of a whole mask takes eight times its size.
+    # In blocks, since on CUDA the reduction of a mask takes eight times its size in memory.
     parts = mask.split(BLOCK_ELEMENTS)
     counts = torch.stack([part.sum() for part in parts]).tolist()
     block = next(at for at, count in enumerate(counts) if count)

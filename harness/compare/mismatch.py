@@ -1,7 +1,7 @@
-"""Turns a wrong output into a record: how many elements are wrong, the first, the worst, and what it looks like.
+"""Explains a wrong output: how many elements are wrong, the first and the worst of them, and hints.
 
-`check.py` calls it only for a wrong output, the command line to show a check in one line. Trusted. Its largest
-temporary is a mask of one byte per element; only the few values that are shown leave the device.
+Called by `check.py`, only for a wrong output, and by the command line to show a check in one line. Trusted. The largest
+temporary is a mask of one byte per element. Only the few values that are shown leave the device.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SHOWN_ELEMENTS = 8
 
 @dataclass(frozen=True)
 class Evidence:
-    """A wrong output of some dtype with what it was compared with, both as `elements.numbers` gives them.
+    """A wrong output, and what it was compared with; the tensors are results of `elements.numbers`.
 
-    Integers have no `field` and no RMS error. `only_rms`: every element is within the maximum; only the overall
-    relative RMS error is too large.
+    Integers have no `field` and no RMS error. `only_rms`: only the overall relative RMS error is too large; no single
+    element is.
     """
 
     output: str
@@ -40,14 +40,14 @@ class Evidence:
     only_rms: bool = False
 
     def expected(self, truth: Tensor) -> Tensor:
-        """Some values of the truth, as the output should hold them."""
+        """Values of the truth, as the output can represent them."""
         return truth if self.field is None else self.field.representable(truth.double())
 
 
 def locate_floats(evidence: Evidence, field: Field, threshold: float) -> tuple[Tensor, int]:
-    """The elements whose normalised error exceeds `threshold`, as a mask [elements] bool, and the worst one's index.
+    """A mask [elements] bool of the elements whose normalised error exceeds `threshold`, and the index of the worst.
 
-    The worst one is always marked: with a systematic loss of precision no single element may stand out.
+    The worst element is always marked: with a systematic loss of precision none may exceed the threshold.
     """
     flat = evidence.got.reshape(-1)
     wrong = torch.empty(flat.shape, dtype=torch.bool, device=flat.device)
@@ -63,12 +63,12 @@ def locate_floats(evidence: Evidence, field: Field, threshold: float) -> tuple[T
 
 
 def worst_of(evidence: Evidence, wrong: Tensor) -> int:
-    """Of the elements that are marked (`wrong`: [elements] bool), the index of the one furthest from the truth."""
+    """The index of the element furthest from the truth, among those that `wrong` [elements] bool marks."""
     got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
     starts, peaks = range(0, got.numel(), BLOCK_ELEMENTS), []
     for start in starts:
         span = slice(start, start + BLOCK_ELEMENTS)
-        # One is added since neighbouring 64-bit integers may be equal as float64.
+        # One is added because neighbouring 64-bit integers may be equal as float64.
         distance = (got[span].double() - truth[span].double()).abs_().add_(1.0)
         distance.masked_fill_(distance.isnan(), math.inf)
         peaks.append(distance.masked_fill_(~wrong[span], 0.0).max(0))
@@ -76,10 +76,10 @@ def worst_of(evidence: Evidence, wrong: Tensor) -> int:
 
 
 def explain(evidence: Evidence, wrong: Tensor, worst: int) -> Mismatch:
-    """The record of a wrong output: counts, the first and the worst elements, and hints.
+    """Describe a wrong output: counts, the first and the worst wrong elements, and hints.
 
-    `wrong` marks its wrong elements, [elements] bool, of which one is the worst. What nothing was written to holds
-    random bytes, of which none is shown.
+    `wrong` marks the wrong elements, [elements] bool; `worst` is the index of one of them. An output that was never
+    written contains random bytes, which are not shown.
     """
     clues = _examine(evidence, wrong)
     written = clues.whole != "unwritten"
@@ -103,7 +103,7 @@ def explain(evidence: Evidence, wrong: Tensor, worst: int) -> Mismatch:
 def _examine(evidence: Evidence, marked: Tensor) -> Clues:
     """Count over the whole output, in blocks."""
     got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
-    # By their bits: poison may be a NaN, which compares unequal to itself.
+    # Bits are compared, since poison may be NaN, which is not equal to itself.
     held = None if evidence.poison is None else bits(evidence.poison.reshape(-1))
     tallies, masks = [], dict[str, Tensor]()
     for start in range(0, got.numel(), BLOCK_ELEMENTS):
@@ -147,7 +147,7 @@ def _first(evidence: Evidence, wrong: Tensor) -> tuple[BadElement, ...]:
 
 
 def _largest(starts: Sequence[int], peaks: Sequence[tuple[Tensor, Tensor]]) -> int:
-    """The index of the largest element, from where each block starts, and its peak with the place in the block."""
+    """The index of the largest element, from the start of each block, and its peak with the place in the block."""
     block = int(torch.stack([peak for peak, _ in peaks]).argmax())
     return starts[block] + int(peaks[block][1])
 
@@ -171,10 +171,10 @@ def _distance(value: float | int, truth: float | int) -> str:
 
 
 def describe(check: OutputCheck) -> str:
-    """One line: how far an output is from the truth and how far it may be, by the tighter of its two metrics."""
+    """Describe a check in one line: the error and the allowed error, by the tighter of the two metrics."""
     mismatch = check.mismatch
     if mismatch and not mismatch.wrong:
-        return mismatch.hints[0]  # the problem's own `compare` counts nothing, and gives a reason, of any output
+        return mismatch.hints[0]  # the problem's own `compare` counts no elements, but gives a reason
     if mismatch and mismatch.whole:
         return f"{check.output}: {'never written' if mismatch.whole == 'unwritten' else 'all zeros'}"
     if mismatch and mismatch.allowed:

@@ -1,7 +1,7 @@
-"""The tolerance `off_by`: how many steps of its dtype an element is off from the truth.
+"""Checks the tolerance `off_by`, which limits by how many steps of its dtype an element may differ from the truth.
 
-A step is 1 for whole numbers and for the exponents of scales, and the distance to the next value (1 ULP) for floats.
-`check.py` and the judge call it. Trusted.
+A step is 1 for integers and for the exponents of scales, and the distance to the next value (1 ULP) for floats. Called
+by `check.py` and the judge. Trusted.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _LAST, _FIRST = torch.iinfo(torch.int64).max, torch.iinfo(torch.int64).min
 
 
 def beyond_steps(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> Tensor | None:
-    """The wrong elements of an output whose tolerance has `off_by`, as a bool mask [elements]; None if it is right.
+    """A mask [elements] bool of the wrong elements of an output whose tolerance has `off_by`; None if it is right.
 
-    If some elements are too far off, these are the wrong ones. Otherwise, if more than the `share` are off in a call,
-    all elements that are off are wrong. `calls` are stacked along the first axis.
+    If some elements are too far off, only these are wrong. Otherwise, if more than the `share` of a call's elements are
+    off, all elements that are off are wrong. `calls` calls are stacked along the first axis.
     """
     assert tolerance.off_by is not None
     got_blocks, truth_blocks = (tensor.reshape(-1).split(BLOCK_ELEMENTS) for tensor in (got, truth))
@@ -28,7 +28,7 @@ def beyond_steps(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 
     for values, wanted in zip(got_blocks, truth_blocks, strict=True):
         right = rounded(wanted, got.dtype)
         place, target = _steps(values), _steps(right)
-        near = (place >= _less(target, tolerance.off_by)) & (place <= _more(target, tolerance.off_by))
+        near = (place >= _minus(target, tolerance.off_by)) & (place <= _plus(target, tolerance.off_by))
         special = _special(values) | _special(right)
         off.append(place != target)
         far.append(torch.where(special, place != target, ~near))
@@ -43,7 +43,7 @@ def beyond_steps(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 
 
 
 def _steps(values: Tensor) -> Tensor:
-    """Number the values of a dtype in increasing order: int64, 0 for both zeros, and one number for every NaN."""
+    """Number the values of a dtype in increasing order, as int64: 0 for both zeros, and the same for every NaN."""
     if not (info(values.dtype).rounds and values.is_floating_point()):
         return numbers(values).to(torch.int64)
     size = 8 * values.element_size()
@@ -57,17 +57,17 @@ def _steps(values: Tensor) -> Tensor:
 
 
 def _special(values: Tensor) -> Tensor:
-    """A mask of infinities and NaN, also of the NaN of scales. They must be equal, since no number is near them."""
+    """A mask of infinities and NaN, including the NaN of scales. They must be equal, since no number is near them."""
     if info(values.dtype).family == "scale":
         return numbers(values) == 128
     return ~values.double().isfinite()
 
 
-def _less(values: Tensor, by: int) -> Tensor:
+def _minus(values: Tensor, by: int) -> Tensor:
     """`values - by` without overflow."""
     return torch.where(values < _FIRST + by, _FIRST, values - by)
 
 
-def _more(values: Tensor, by: int) -> Tensor:
+def _plus(values: Tensor, by: int) -> Tensor:
     """`values + by` without overflow."""
     return torch.where(values > _LAST - by, _LAST, values + by)

@@ -1,1 +1,1 @@
-"""Whether a problem tells right from wrong: its reference is accepted, and kernels that cheat are not. Trusted."""
+"""Checks that a problem tells right from wrong: it must accept its reference and refuse cheating kernels. Trusted."""

@@ -1,6 +1,6 @@
-"""Tests a problem: its reference must be accepted and every null kernel refused, on the problem's own cases.
+"""Tests a problem on its own cases: its reference must be accepted, and every null kernel refused.
 
-`kernelmark problems lint` calls `examine`. Trusted, on the CPU, without a sandbox: nothing runs but the organizers'
+Called by `kernelmark problems lint`. Trusted. It runs on the CPU without a sandbox, since it runs only the organizers'
 reference. The seeds are fixed, so that a problem that passes today passes tomorrow.
 """
 
@@ -29,7 +29,7 @@ from harness.problem.reference import Reference
 from harness.problem_lint.finding import LintFinding, folded
 from harness.problem_lint.null_kernels import NullKernel, Scene, kernels
 
-# What a two-core CPU does in about two seconds, with all null kernels of a case.
+# Limits of a case, for which a two-core CPU runs all null kernels in about two seconds.
 MOST_ELEMENTS = 5_000_000
 MOST_FLOPS = 3_000_000_000
 _LARGE, _INT32 = 1 << 28, 1 << 31  # elements
@@ -37,7 +37,7 @@ _SEEDS = (1, 2, 3)  # for the inputs of the case, and for other inputs
 
 
 class Examined:
-    """One case on fixed inputs, and the judge's check of any outputs for it."""
+    """One case on fixed inputs, with the judge's check of outputs."""
 
     def __init__(self, problem: Problem, reference: Reference, case: ResolvedCase) -> None:
         truth = Truth(reference, case)
@@ -62,17 +62,17 @@ class Examined:
         truth = self.scene.truth
         if truth.reference.compares:
             got, given, exact = map(truth.grouped, (outputs, self.given, self.exact))
-            return truth.reference.compare(got, given, exact, truth.case, partial(self._usual, outputs))
+            return truth.reference.compare(got, given, exact, truth.case, partial(self._by_tolerance, outputs))
         wrong = self._wrong(outputs)
         return None if wrong is None else f"`{wrong}` is wrong"
 
-    def _usual(self, outputs: Tensors, output: str) -> str | None:
+    def _by_tolerance(self, outputs: Tensors, output: str) -> str | None:
         of_output = {name: got for name, got in outputs.items() if name.partition("[")[0] == output}
         wrong = self._wrong(of_output)
         return None if wrong is None else f"`{wrong}` is wrong"
 
     def remedy(self) -> str:
-        """How to repair a problem whose reference is refused in its own dtype."""
+        """The advice for a problem whose reference is refused in its own dtype."""
         if self.scene.truth.reference.compares:
             return "mend `compare`, or fill inputs that the dtype can cope with"
         wrong = self._wrong(self.honest)
@@ -82,21 +82,21 @@ class Examined:
 
     def _wrong(self, outputs: Tensors) -> str | None:
         """The first wrong output."""
-        return next((name for name, got in outputs.items() if not self._right(name, got)), None)
+        return next((name for name, got in outputs.items() if not self._is_right(name, got)), None)
 
-    def _right(self, name: str, got: Tensor) -> bool:
+    def _is_right(self, name: str, got: Tensor) -> bool:
         truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.truth.case.tolerance.of_output(name)
         if tolerance.off_by is not None:
             return beyond_steps(got, truth, tolerance) is None
         if tolerance.rtol is not None:
             return is_close(got, truth, tolerance)
-        if info(got.dtype).rounds and got.numel() and _surely_wrong(got, truth, honest, tolerance):
+        if info(got.dtype).rounds and got.numel() and _clearly_wrong(got, truth, honest, tolerance):
             return False
         return passes_fast_check(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
 
 
 def examine(problem: Problem) -> list[LintFinding]:
-    """Everything that is wrong with a problem, once for each cause; the errors among it would also affect gradings.
+    """All flaws of a problem, once for each cause. Those that are errors would also affect gradings.
 
     Raises:
         ProblemError: its `reference.py` cannot be imported, or lacks `reference`.
@@ -105,21 +105,23 @@ def examine(problem: Problem) -> list[LintFinding]:
 
 
 def _examine(problem: Problem) -> Iterator[LintFinding]:
-    """The same, case by case."""
+    """All flaws, not grouped by cause."""
     reference = Reference.load(problem)
-    yield from _without_a_hidden_case(problem)
+    yield from _check_hidden(problem)
     run, inputs = _Run(problem, kernels(problem)), _GeneratedInputs(reference)
-    given = [(case, drawn) for case in problem.benchmarks + problem.tests for drawn in _draws(case)]
-    resolved_cases = [(case, problem.resolve(drawn)) for case, drawn in given]
+    variants = [(case, drawn) for case in problem.benchmarks + problem.tests for drawn in _draws(case)]
+    resolved_cases = [(case, problem.resolve(drawn)) for case, drawn in variants]
     broken: set[str] = set()
     for case, resolved in resolved_cases:
         if _too_large(resolved):
             continue
         try:
-            yield from _costs(reference.with_cost(resolved, (torch.Generator().manual_seed(seed) for seed in _SEEDS)))
+            yield from _check_costs(
+                reference.with_cost(resolved, (torch.Generator().manual_seed(seed) for seed in _SEEDS))
+            )
             examined = Examined(problem, reference, resolved)
             yield from inputs.look_at(examined)
-            sound = list(_unsound(examined, benchmark=case in problem.benchmarks))
+            sound = list(_soundness(examined, benchmark=case in problem.benchmarks))
             yield from sound
             if not any(finding.level == "error" for finding in sound):
                 yield from run.try_all(examined, case)
@@ -130,18 +132,18 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
     yield from inputs.fixed()
     yield from run.never_caught()
     yield from run.stale_exceptions()
-    yield from _offsets(problem, [resolved for _, resolved in resolved_cases])
-    yield from _left_out(case for case, resolved in resolved_cases if _too_large(resolved))
+    yield from _check_offsets(problem, [resolved for _, resolved in resolved_cases])
+    yield from _too_large_cases(case for case, resolved in resolved_cases if _too_large(resolved))
 
 
 def _other_values(problem: Problem, reference: Reference, broken: set[str]) -> Iterator[LintFinding]:
-    """Whether the benchmarks can also be tried on what the tests hold, and the reference is right there.
+    """Check that benchmarks can be tried on the values of tests, and that the reference is right there.
 
-    What is `broken` with its own values has been reported: it is not tried with others.
+    `broken` cases, which fail with their own values, are not tried with others.
     """
     for case in problem.benchmarks:
         resolved = problem.resolve(case)
-        by_name = {of.name: of for device in case.devices for of in problem.other_values(resolved, device)}
+        by_name = {other.name: other for device in case.devices for other in problem.other_values(resolved, device)}
         if not by_name:
             what = "no test has other values: a kernel that is right for those of the benchmark alone passes"
             remedy = "give a test another `fill`: large magnitudes, ties, zeros or masks, where they may occur"
@@ -160,7 +162,7 @@ def _other_values(problem: Problem, reference: Reference, broken: set[str]) -> I
 
 
 class _GeneratedInputs:
-    """Whether what `generate` makes follows from its seed, and from nothing else."""
+    """Checks that the results of `generate` depend on its seed, and on nothing else."""
 
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
@@ -197,7 +199,7 @@ class _GeneratedInputs:
 
 
 def _draws(case: Case) -> Iterator[Case]:
-    """The variants of a case to examine: if it draws its sizes, the extremes and as many draws in between."""
+    """The variants of a case to examine; if its sizes are random, the extremes and as many random draws."""
     rng = random.Random(_SEEDS[0])
     for extreme in case.extremes():
         yield extreme
@@ -206,8 +208,10 @@ def _draws(case: Case) -> Iterator[Case]:
 
 
 class _Run:
-    """Which null kernels passed where. Each must fail in every benchmark, and in a test of each device and C symbol: a
-    submission may have separate code for each device and dtype.
+    """Runs the null kernels, and records where they passed.
+
+    Each must fail in every benchmark, and in at least one test of each device and C symbol, since a submission may have
+    separate code for each device and dtype.
     """
 
     def __init__(self, problem: Problem, candidates: list[NullKernel]) -> None:
@@ -217,7 +221,7 @@ class _Run:
         self._excused: set[str] = set()
 
     def try_all(self, examined: Examined, case: Case) -> Iterator[LintFinding]:
-        """Run the null kernels that a case is still needed for."""
+        """Run the null kernels that no earlier case has refused."""
         benchmark = case in self._problem.benchmarks
         for kernel in self._kernels:
             keys = [(kernel.name, device, examined.scene.truth.case.symbol) for device in case.devices]
@@ -236,7 +240,7 @@ class _Run:
                     self._caught.add(key)
 
     def never_caught(self) -> Iterator[LintFinding]:
-        """The null kernels that passed every test of a device and symbol."""
+        """The null kernels that pass all tests of a device and symbol."""
         by_name = {kernel.name: kernel for kernel in self._kernels}
         devices: dict[tuple[str, str, tuple[str, ...]], list[DeviceKind]] = defaultdict(list)
         for (name, device, symbol), cases in self._passed.items():
@@ -247,7 +251,7 @@ class _Run:
             yield LintFinding("error", passed, name, what, by_name[name].remedy)
 
     def stale_exceptions(self) -> Iterator[LintFinding]:
-        """Precisions that the problem allows, but that fail."""
+        """The precisions that the problem allows although they fail."""
         for low in self._problem.tolerance.lower_precision:
             if low not in self._excused:
                 what = f"`tolerance.lower_precision` names {low}, which fails as it should"
@@ -260,7 +264,7 @@ class _Run:
         return True
 
 
-def _without_a_hidden_case(problem: Problem) -> Iterator[LintFinding]:
+def _check_hidden(problem: Problem) -> Iterator[LintFinding]:
     devices: tuple[DeviceKind, ...] = ("cpu", "cuda")
     for device in devices:
         tests = [case for case in problem.tests if device in case.devices]
@@ -274,8 +278,8 @@ def _too_large(case: ResolvedCase) -> bool:
     return elements > MOST_ELEMENTS or case.minimum_flops > MOST_FLOPS
 
 
-def _offsets(problem: Problem, cases: Iterable[ResolvedCase]) -> Iterator[LintFinding]:
-    """Whether an offset of 32 bits would be seen, if benchmarks are so large that somebody may soon need more."""
+def _check_offsets(problem: Problem, cases: Iterable[ResolvedCase]) -> Iterator[LintFinding]:
+    """Note if no test is large enough to reveal 32-bit offsets, although the benchmarks are almost that large."""
     largest = max(tensor.span for case in cases for tensor in case.tensors)
     if _LARGE <= largest <= _INT32 and any("cuda" in case.devices for case in problem.benchmarks):
         what = f"the largest tensor has {largest:,} elements: offsets of 32 bits are never seen to overflow"
@@ -283,23 +287,23 @@ def _offsets(problem: Problem, cases: Iterable[ResolvedCase]) -> Iterator[LintFi
         yield LintFinding("note", (), "", what, remedy)
 
 
-def _left_out(large: Iterable[Case]) -> Iterator[LintFinding]:
-    """Which cases no null kernel was tried on; those for CUDA alone are normally that large."""
+def _too_large_cases(large: Iterable[Case]) -> Iterator[LintFinding]:
+    """The cases that are too large to try null kernels on a CPU; those only for CUDA usually are."""
     for case in large:
         only = "" if "cpu" in case.devices else "for CUDA only, and "
         yield LintFinding("note", (case.name,), "", f"left out: {only}too large to try null kernels on a CPU")
 
 
-def _costs(case: ResolvedCase) -> Iterator[LintFinding]:
-    """Zero is refused when the problem is loaded; too high a cost would reject honest kernels."""
+def _check_costs(case: ResolvedCase) -> Iterator[LintFinding]:
+    """Report a cost that is too high, which would reject honest kernels. (Loading a problem refuses a cost of 0.)"""
     most = sum(t.elements * DTYPES[t.dtype].size_bytes * (2 if t.role == "inout" else 1) for t in case.tensors)
     if case.minimum_bytes > most:
         what = f"`cost.bytes` is {case.minimum_bytes:,}, where all tensors have {most:,}"
         yield LintFinding("error", (case.name,), "", what, "count each input and output once: the least that must move")
 
 
-def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
-    """The findings that make a case useless before any null kernel is tried."""
+def _soundness(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
+    """The findings that make a case useless, whatever the null kernels do."""
     scene, name = examined.scene, (examined.scene.truth.case.name,)
     if examined.changed:
         yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
@@ -330,19 +334,19 @@ def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
         if benchmark:
             remedy = "fill the inputs so that the answer varies, or raise the sizes"
             yield LintFinding("error", name, "", what, remedy)
-        else:  # an edge case worth testing; elsewhere it is checked that other tests refuse a constant
+        else:  # a useful edge case; another check ensures that other tests refuse a constant
             yield LintFinding("note", name, "", f"{what}: this case alone would accept a constant")
 
 
 def _constant(scene: Scene, name: str) -> bool:
-    """Whether an output has the same value in all elements for all draws (a single element may vary between draws)."""
+    """Whether all elements of an output have the same value, in all draws."""
     seen = torch.cat([numbers(answer[name]).reshape(-1) for answer in (scene.right, *scene.others)])
     seen = seen.float() if seen.element_size() == 1 and seen.is_floating_point() else seen
     return bool(seen.numel()) and bool((seen == seen[0]).all())
 
 
-def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance) -> bool:
-    """A cheap test that is true only for wrong outputs: the RMS metric alone, if everything is finite."""
+def _clearly_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance) -> bool:
+    """A cheap test that is true only for wrong outputs: the RMS metric, if everything is finite."""
     if got.dtype in (torch.float64, torch.complex128):
         return False
     dtype, got, truth, honest = got.dtype, numbers(got), numbers(truth), numbers(honest)
@@ -355,7 +359,7 @@ def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Toleran
 
 
 def _before(case: ResolvedCase, given: Tensors) -> Tensors:
-    """Inouts as given; outputs hold poison, as in a grading."""
+    """The content of the outputs before a call: inouts have their initial values, and outputs poison."""
     pattern = poison(random.Random(_SEEDS[0]).randbytes(16))
     held = {}
     for tensor in case.tensors:
@@ -369,5 +373,5 @@ def _before(case: ResolvedCase, given: Tensors) -> Tensors:
 
 
 def _finite(tensor: Tensor) -> Tensor:
-    """Whether each element is finite, or each part of it."""
-    return numbers(tensor).double().isfinite()  # which float8 does not support
+    """A mask of the finite elements, or of their finite parts."""
+    return numbers(tensor).double().isfinite()  # float8 does not support `isfinite`

@@ -1,6 +1,6 @@
-"""Tests a problem with a foreign reference: do answers that cost no work pass? Trusted; the reference is not.
+"""Tests a problem with a foreign reference: answers that need no work must not pass. Trusted; the reference is not.
 
-Its reference runs in a sandbox, on the device of the gradings, and decides here if it decides there.
+The reference runs in a sandbox on the device of the gradings. If its own check decides in gradings, it decides here.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ _REMEDY = "tell its authors; a score of it says little"
 
 
 def examine_foreign(problem: Problem, provider: Provider, device: DeviceKind) -> list[LintFinding]:
-    """The null kernels that pass, and what goes wrong in the reference; each with its cases."""
+    """The null kernels that pass, and the failures of the reference, each with its cases."""
     return folded(_examine(problem, provider, device))
 
 
 def _examine(problem: Problem, provider: Provider, device: DeviceKind) -> Iterator[LintFinding]:
     with closing(Oracle(problem, provider, device)) as oracle:
-        for case in _different(problem, device):
+        for case in _distinct_cases(problem, device):
             try:
                 for name in _passing(oracle, problem.resolve(case), device):
                     yield LintFinding("error", (case.name,), name, "passes", _REMEDY)
             except ProblemError as error:
                 yield LintFinding("error", (case.name,), "", str(error))
         timed = [problem.resolve(case) for case in problem.benchmarks if device in case.devices]
-        with suppress(ProblemError):  # which was reported above
+        with suppress(ProblemError):  # it was reported above
             for doubt in known_inputs(problem, oracle, timed, device):
                 yield LintFinding("warning", (), "", f"{doubt.text}; no result of it has a rank", doubt.advice)
 
 
-def _different(problem: Problem, device: DeviceKind) -> Iterator[Case]:
-    """The cases on a device, without those that repeat another's sizes and options."""
+def _distinct_cases(problem: Problem, device: DeviceKind) -> Iterator[Case]:
+    """The cases on a device, without those that repeat the sizes and options of another."""
     seen = []
     for case in problem.benchmarks + problem.tests:
-        given = (case.params, case.options)
-        if device in case.devices and given not in seen:
-            seen.append(given)
+        key = (case.params, case.options)
+        if device in case.devices and key not in seen:
+            seen.append(key)
             yield case
 
 

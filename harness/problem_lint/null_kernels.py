@@ -1,8 +1,7 @@
-"""Null kernels: they answer without doing the work, or do it in too low a precision. A problem must refuse them all.
+"""Null kernels, which answer without doing the work, or in too low a precision. A problem must refuse them all.
 
-`examine.py` runs them. They are functions of tensors in the judge's own process: trusted, no sandbox. Each sees a
-`Scene`, one case with its inputs and right answers, and returns what its outputs would hold, or None if it does not
-apply.
+`examine.py` runs them. They are functions of tensors in the judge's process: trusted, without a sandbox. Each gets a
+`Scene`, which is one case with its inputs and right answers, and returns outputs, or None if it does not apply.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from harness.problem.elements import info, numbers, of_numbers
 from harness.problem.lists import Tensors
 from harness.shared.carrier import carrier
 
-# Lower precisions that a kernel may be tempted to use, by the widest type of a case. Below 16 bits only operands are
-# narrowed: torch has no arithmetic on eight bits.
+# The lower precisions that a kernel might use, by the widest type of a case. For 8 bits only operands are narrowed,
+# since torch has no arithmetic for them.
 LOWER: dict[torch.dtype, tuple[str, ...]] = {
     torch.float64: ("float32",),
     torch.float32: ("tf32", "float16", "bfloat16"),
@@ -36,14 +35,15 @@ LOWER: dict[torch.dtype, tuple[str, ...]] = {
 }
 _PART = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 _ARITHMETIC = ("float32", "float16", "bfloat16")
-# For outputs that must be equal. It holds ten numbers of float16, two of bfloat16 and 84,000 of float32.
+# A fill for outputs that must be equal. Its range contains ten numbers of float16, two of bfloat16, and 84,000 of
+# float32.
 _CLOSE = ', for example `fill = { kind = "uniform", low = -1.01, high = -1.0 }`'
 _PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution"})
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One case on one draw of its inputs. Tensors are `[*shape]` by name; list members have names like `params[3]`."""
+    """One case with one draw of its inputs. Tensors are `[*shape]`, by name; members of lists are like `params[3]`."""
 
     truth: Truth
     given: Tensors
@@ -57,17 +57,17 @@ class Scene:
 
 @dataclass(frozen=True)
 class NullKernel:
-    """One way not to do the work; `remedy` is what the organizer can do if it passes."""
+    """One way to avoid the work; `remedy`: what the organizer can do if it passes."""
 
     name: str
     remedy: str
     outputs: Callable[[Scene], Tensors | None]
     precision: str | None = None
-    """The lower precision that it represents, as `tolerance.lower_precision` names it."""
+    """The lower precision that it uses, as named in `tolerance.lower_precision`."""
 
 
 def kernels(problem: Problem) -> list[NullKernel]:
-    """Every null kernel for a problem, the cheapest first."""
+    """All null kernels for a problem, the cheapest first."""
     remedy = "fill the inputs so that the call changes its outputs"
     null_kernels = [NullKernel("nothing written", remedy, lambda scene: dict(scene.before)), *WITHOUT_WORK]
     for spec in problem.tensors:
@@ -83,11 +83,11 @@ def kernels(problem: Problem) -> list[NullKernel]:
     all_equal = len(problem.exact_outputs) == sum(spec.role != "input" for spec in problem.tensors)
     exact = all_equal and problem.decided_by == "budget"
     precisions = dict.fromkeys(low for lows in LOWER.values() for low in lows)
-    return [*null_kernels, *(kernel for low in precisions for kernel in _lowered(low, exact=exact))]
+    return [*null_kernels, *(kernel for low in precisions for kernel in _low_precision_kernels(low, exact=exact))]
 
 
 def _constant(scene: Scene) -> Tensors:
-    """The best answer without looking at the inputs: the mean of other answers, or their mode."""
+    """The best answer that ignores the inputs: the mean of other answers, or their mode."""
     values = {}
     for name, right in scene.right.items():
         seen = torch.cat([numbers(other[name]).reshape(-1) for other in scene.others])
@@ -119,27 +119,27 @@ WITHOUT_WORK = (
         lambda s: dict(s.others[0]),
     ),
 )
-"""Those that need nothing but right answers to answer."""
+"""The null kernels that need only right answers."""
 
 
-def _of(spec: str, tensors: Mapping[str, Tensor]) -> list[str]:
-    """The tensor of a specification, or the members of its list."""
+def _members(spec: str, tensors: Mapping[str, Tensor]) -> list[str]:
+    """The names of the tensor of a specification, or of the members of its list."""
     return [name for name in tensors if name == spec or name.startswith(f"{spec}[")]
 
 
 def _without(spec: str, scene: Scene) -> Tensors | None:
-    """The answer of a kernel that does not look at an optional input."""
-    ignored = _of(spec, scene.given)
+    """The answer of a kernel that ignores an optional input."""
+    ignored = _members(spec, scene.given)
     if not ignored:
         return None
     try:
         return scene.truth.one({name: tensor for name, tensor in scene.given.items() if name not in ignored})
-    except ProblemError:  # the reference needs it with these other inputs
+    except ProblemError:  # with these other inputs the reference needs it
         return None
 
 
 def _copy_of(spec: str, scene: Scene) -> Tensors | None:
-    sources = [numbers(scene.given[name]) for name in _of(spec, scene.given)]
+    sources = [numbers(scene.given[name]) for name in _members(spec, scene.given)]
     if not sources:
         return None
     copied = {}
@@ -150,7 +150,7 @@ def _copy_of(spec: str, scene: Scene) -> Tensors | None:
 
 
 def _fitted(source: Tensor, shape: torch.Size) -> Tensor:
-    """Broadcast if possible; otherwise the elements in order, truncated or repeated."""
+    """Broadcast to a shape if possible, otherwise repeat or truncate the elements."""
     try:
         return source.expand(shape).contiguous()
     except RuntimeError:
@@ -161,7 +161,7 @@ def _fitted(source: Tensor, shape: torch.Size) -> Tensor:
 
 
 def _half_of(spec: str, scene: Scene) -> Tensors | None:
-    halved, names = dict(scene.right), _of(spec, scene.right)
+    halved, names = dict(scene.right), _members(spec, scene.right)
     if not any(halved[name].numel() for name in names):
         return None
     for name in names:
@@ -171,10 +171,10 @@ def _half_of(spec: str, scene: Scene) -> Tensors | None:
     return halved
 
 
-def _lowered(low: str, *, exact: bool) -> list[NullKernel]:
-    """The honest kernel in a lower precision: of its operands alone, and of everything that it computes.
+def _low_precision_kernels(low: str, *, exact: bool) -> list[NullKernel]:
+    """Honest kernels in a lower precision: only of the operands, and of all arithmetic.
 
-    `exact`: every output must be equal, so that no tolerance can be lowered.
+    `exact`: all outputs must be equal, so there is no tolerance to lower.
     """
     remedy = "fill inputs with values of both signs that need all bits of their dtype, lower `tolerance.factor`"
     if exact:
@@ -198,7 +198,7 @@ def applies(low: str, scene: Scene) -> bool:
 
 
 def _operands_in(low: str, scene: Scene) -> Tensors | None:
-    """Inputs rounded to `low`, arithmetic unchanged; if there are no such inputs, the outputs are rounded."""
+    """The answer for inputs rounded to `low`, with unchanged arithmetic. If no input changes, outputs are rounded."""
     if not applies(low, scene):
         return None
     rounded = {name: _rounded(t, low) for name, t in scene.given.items()}
@@ -208,7 +208,7 @@ def _operands_in(low: str, scene: Scene) -> Tensors | None:
 
 
 def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
-    """Everything in `low`, if torch can do it on this device; narrowing only the operands is another kernel."""
+    """The answer with all arithmetic in `low`, if torch supports that on this device."""
     dtype = getattr(torch, low)
     if not applies(low, scene) or any(t.is_complex() for t in scene.given.values()):
         return None
@@ -219,19 +219,19 @@ def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
 
 
 def _wider(tensor: Tensor, low: str) -> bool:
-    """Whether a float or complex tensor loses digits in `low`; a scale loses nothing."""
+    """Whether a float or complex tensor loses digits in `low`; a scale does not."""
     within = info(tensor.dtype).family in ("float", "complex")
     return within and info(tensor.dtype).eps < info(getattr(torch, low)).eps
 
 
 def _rounded(tensor: Tensor, low: str) -> Tensor:
-    """Rounded to `low` and back; the tensor itself if it is no wider."""
+    """Round a tensor to `low` and back; returns the tensor itself if it is no wider."""
     if not _wider(tensor, low):
         return tensor
     if tensor.is_complex():
         return torch.view_as_complex(_rounded(torch.view_as_real(tensor), low))
     dtype = getattr(torch, low)
-    if low.startswith("float8"):  # saturating, as the hardware's conversions do
+    if low.startswith("float8"):  # it saturates like the hardware's conversions
         limit = torch.finfo(dtype).max
         return tensor.float().clamp(-limit, limit).to(dtype).to(tensor.dtype)
     return tensor.to(dtype).to(tensor.dtype)
@@ -264,7 +264,7 @@ def _single(value: Any) -> bool:
 
 
 def to_tf32(tensor: Tensor) -> Tensor:
-    """Round float32 to ten bits of mantissa, to nearest, ties to even; non-finite values stay."""
+    """Round float32 to ten bits of mantissa, to nearest even; other values are unchanged."""
     bits = tensor.contiguous().view(torch.int32)
     nearest = ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
     return torch.where(tensor.isfinite(), nearest, tensor)
