@@ -1,11 +1,11 @@
-"""Memory that is handed over as a file descriptor, on CPU and CUDA alike, used on both sides of the trust line.
+"""Memory that judge and runner share by file descriptors, on CPU and CUDA. Both sides use this package.
 
-An `Arena` is one physical allocation in the judge. A `Window` is a range of addresses reserved in the runner, into
-which one arena after another is mapped, so that calls prepared for its addresses find new memory there.
-Input arenas can only be mapped read-only; the MMU enforces it.
+An `Arena` is one physical allocation in the judge. A `Window` is a range of addresses reserved in the runner. Arenas
+are mapped there one after another, so that calls that were prepared for these addresses find new memory. Input arenas
+can only be mapped read-only, which the MMU enforces.
 
-A new kind of device is a module with both classes and a branch below. No pydantic: the runner's sandbox holds this
-package. torch is imported by `memfd` and `vmm` only, when memory is made.
+A new kind of device needs a module with both classes, and a branch below. This package does not use pydantic, since the
+runner's sandbox contains it. Only `memfd` and `vmm` import torch, when memory is allocated.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 class Arena(Protocol):
-    """The judge's side: memory it has filled, or will read."""
+    """The judge's side: memory that the judge fills or reads."""
 
     nbytes: int
     bytes: torch.Tensor  # [nbytes] uint8 on the device
 
     def descriptor(self) -> int:
-        """A file descriptor for the allocation; the arena owns it and closes it."""
+        """A file descriptor of the allocation. The arena owns it and closes it."""
         ...
 
     def close(self) -> None: ...
 
 
 class Window(Protocol):
-    """The runner's side: reserved addresses, with an arena behind them between `map` and `unmap`."""
+    """The runner's side: reserved addresses, at which an arena is mapped between `map` and `unmap`."""
 
     address: int
 
@@ -47,9 +47,9 @@ class Window(Protocol):
 
 
 def warm_context(device: str) -> None:
-    """Begin to make a CUDA device's context in a thread, while torch is still being imported; torch finds it made.
+    """Begin to create a CUDA device's context in a thread while torch is being imported; torch then uses it.
 
-    The driver takes about 0.4 s for it without Python's lock, torch's import takes 2.3 s and holds the lock.
+    The driver takes about 0.4 s and does not need the GIL; torch's import takes 2.3 s and holds the GIL.
     """
     if device == "cuda":
         threading.Thread(target=_retain_primary_context, daemon=True).start()
@@ -59,19 +59,21 @@ def _retain_primary_context() -> None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return  # torch explains it better
+        return  # torch's own message is better
     context, handle = ctypes.c_void_p(), ctypes.c_int()
     if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(handle), 0) == 0:
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)
 
 
 def make_arena(device: str, nbytes: int, *, read_only: bool, in_host: bool = False) -> Arena:
-    """Allocate an arena of `nbytes` on the device; `read_only` says what the runner may do with it.
+    """Allocate an arena of `nbytes` on the device.
 
-    `in_host`: in the host's memory, at addresses that the device can read.
+    Args:
+        read_only: whether the runner can only read it.
+        in_host: whether it is in the host's memory, at addresses that the device can read.
 
     Raises:
-        DeviceError: out of memory, or the device cannot read the host's.
+        DeviceError: out of memory, or the device cannot read the host's memory.
     """
     try:
         if device == "cpu":
@@ -90,9 +92,11 @@ def make_arena(device: str, nbytes: int, *, read_only: bool, in_host: bool = Fal
 
 
 def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0, in_host: bool = False) -> Window:
-    """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped.
+    """Reserve `nbytes` of addresses on the device, at which arenas of that size will be mapped.
 
-    `at`: on a GPU the start address, or 0 for any. `in_host`: whether the arenas are in the host's memory.
+    Args:
+        at: on a GPU the start address; 0: any.
+        in_host: whether the arenas are in the host's memory.
     """
     if device == "cpu":
         from harness.arena.memfd import MemfdWindow
@@ -104,7 +108,7 @@ def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0, in_hos
 
 
 def free_deferred(device: str) -> None:
-    """Give the memory of closed arenas back to the device: a little is kept while a grading runs."""
+    """Release the memory of closed arenas, some of which is kept while a grading runs."""
     if device == "cuda":
         from harness.arena.vmm import deferred
 
@@ -112,7 +116,7 @@ def free_deferred(device: str) -> None:
 
 
 def give_back(device: str) -> None:
-    """Release what this process keeps of a GPU's memory for reuse, if that is much: another process may need it."""
+    """Release GPU memory that this process keeps for reuse, if it is much, since another process may need it."""
     if device == "cuda":
         from harness.arena import vmm
 
@@ -120,8 +124,9 @@ def give_back(device: str) -> None:
 
 
 def settle(device: str) -> None:
-    """Before memory for timed calls is made: wait until what was released of a GPU's is as good as new
-    (docs/decisions/0006).
+    """Wait until released GPU memory is as fast as new memory (docs/decisions/0006).
+
+    Call this before memory for timed calls is allocated.
     """
     if device == "cuda":
         from harness.arena.vmm import deferred

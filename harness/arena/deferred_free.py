@@ -1,10 +1,10 @@
-"""Keeps a little physical device memory that is no longer used: the memory of the judge's closed arenas.
+"""Keeps some device memory of the judge's closed arenas, instead of releasing it at once.
 
-Memory allocated soon after other memory was released is slower for as long as it is used: on an H200 a copy reached
-3.53 TB/s in it, and 3.89 TB/s in memory never used before. 6 GiB are as good as new 30 ms after their release, 42 GiB
-after 60 to 100 ms, so the cause seems to be the driver clearing memory in the background. So a little memory is kept,
-more is released all at once, and whoever allocates memory for calls that are timed first lets what was released settle
-(docs/decisions/0006). Imports no module that imports PyTorch.
+Memory that is allocated soon after other memory was released is slower for as long as it is used: on an H200 a copy
+reached 3.53 TB/s in it, and 3.89 TB/s in memory that was never used before. Released memory is as fast as new after 30
+ms (6 GiB) or 60 to 100 ms (42 GiB), so the driver seems to clear it in the background. So some memory is kept, larger
+amounts are released together, and before memory for timed calls is allocated, `settle` waits (docs/decisions/0006).
+Imports no module that imports PyTorch.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ _CLEARED_S, _CLEARED_S_PER_BYTE = 0.03, 0.003 / (1 << 30)
 
 
 def most_kept_bytes(free_bytes: int, whole_bytes: int) -> int:
-    """How much of a device's memory a process may keep between two steps: less if less than a third of it is free.
+    """How much device memory a process may keep between two steps; less if less than a third of the memory is free.
 
-    A little is kept even then: on a device that other processes have filled, it would be released again and again.
+    Some is kept even then: otherwise memory would be released again and again on a device that others have filled.
     """
     return KEPT_BYTES if free_bytes >= whole_bytes // 3 else min(KEPT_BYTES, whole_bytes // 32)
 
 
 class DeferredFree:
-    """Handles of allocations, oldest first; `release` returns one to the driver.
+    """Keeps handles of allocations that are no longer used. Thread-safe.
 
-    `spare` releases whatever else this process keeps for reuse, and returns how many bytes that was. Thread-safe.
+    `release` returns a handle to the driver. `spare` releases other memory that this process keeps for reuse, and
+    returns its size in bytes.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class DeferredFree:
         self.kept_bytes = 0
 
     def add(self, handle: Any, nbytes: int, most_bytes: int) -> None:
-        """Keep an allocation that is no longer mapped anywhere; release all if that makes more than `most_bytes`."""
+        """Keep an allocation that is no longer mapped; release all if together they are more than `most_bytes`."""
         with self._lock:
             self._handles.append(handle)
             self.kept_bytes += nbytes
@@ -56,19 +57,19 @@ class DeferredFree:
                 self.free()
 
     def give_back(self) -> None:
-        """Release everything, and whatever else this process keeps for reuse."""
+        """Release everything, including other memory that this process keeps for reuse."""
         with self._lock:
             self.free()
             self._note(self._spare())
 
     def settle(self) -> None:
-        """Wait until all memory that was released is as good as new."""
+        """Wait until all released memory is as fast as new memory."""
         left_s = self._cleared_at - self._now()
         if left_s > 0:
             self._sleep(left_s)
 
     def allocate(self, create: Callable[[], Any]) -> Any:
-        """A new handle from `create`; if out of memory, once more after everything kept has been released.
+        """Make a new handle by `create`; if out of memory, release everything and try once more.
 
         Raises:
             DeviceError: still out of memory.
@@ -80,7 +81,7 @@ class DeferredFree:
             return create()
 
     def free(self) -> int:
-        """Release everything at once; returns how many bytes that was."""
+        """Release all kept allocations; returns their size in bytes."""
         with self._lock:
             while self._handles:
                 self._release(self._handles.pop(0))
@@ -89,7 +90,7 @@ class DeferredFree:
             return released
 
     def _note(self, released_bytes: int) -> None:
-        """Remember when memory that was just released will have been cleared."""
+        """Remember when the driver will have cleared memory that was just released."""
         if released_bytes:
             begins = max(self._cleared_at, self._now() + _CLEARED_S)
             self._cleared_at = begins + released_bytes * _CLEARED_S_PER_BYTE

@@ -1,6 +1,6 @@
-"""Physical device memory and its mappings, through the driver's virtual memory management; without PyTorch.
+"""Allocates and maps physical device memory through the driver's virtual memory management. Does not use PyTorch.
 
-`vmm` builds the arenas and windows of judge and runner on it; a launcher, which has no PyTorch, uses it directly.
+`vmm` builds the arenas and windows of judge and runner on it. A launcher, which has no PyTorch, uses it directly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _READ = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
 _READ_WRITE = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 _DEVICE = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
 _HOST = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
-# A driver puts small reservations at other addresses than requested: on an H100 32 MiB, but not 4 GiB.
+# Drivers may place small reservations at other addresses than requested: on an H100 32 MiB, but not 4 GiB.
 _FIXED = 1 << 37
 
 
@@ -32,15 +32,16 @@ def check(result: tuple[Any, ...]) -> Any:
 
 
 def create(nbytes: int, ordinal: int, *, in_host: bool = False) -> Any:
-    """A handle to that much physical memory, a multiple of the granularity, which can be exported.
+    """Allocate `nbytes` of physical memory that can be exported; returns its handle.
 
-    It is the device's, or the host's nearest to the device, pinned.
+    It is memory of the device, or pinned memory of the host's NUMA node nearest to the device. `nbytes` must be a
+    multiple of the granularity (`granules`).
     """
     return check(driver.cuMemCreate(nbytes, _properties(_location(ordinal, in_host=in_host)), 0))
 
 
 def granules(nbytes: int, ordinal: int, *, in_host: bool = False) -> int:
-    """The smallest allocation size that holds that many bytes and can be mapped for the device."""
+    """Round `nbytes` up to a size that can be allocated and mapped for the device."""
     flag = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     memories = map(_properties, {_location(ordinal), _location(ordinal, in_host=in_host)})
     granule = max(int(check(driver.cuMemGetAllocationGranularity(memory, flag))) for memory in memories)
@@ -48,7 +49,7 @@ def granules(nbytes: int, ordinal: int, *, in_host: bool = False) -> int:
 
 
 def check_host(ordinal: int) -> None:
-    """Check that the device can read memory of the host that another process has exported.
+    """Check that the device can read host memory that another process has exported.
 
     Raises:
         DeviceError: it cannot.
@@ -63,10 +64,10 @@ def check_host(ordinal: int) -> None:
 
 
 def reserve(nbytes: int, at: int = 0) -> int:
-    """Reserve addresses: anywhere, or starting at `at`.
+    """Reserve addresses, starting at `at`; 0: anywhere.
 
     Raises:
-        DeviceError: they are taken.
+        DeviceError: the addresses are not free.
     """
     address = int(check(driver.cuMemAddressReserve(nbytes, 0, at, 0)))
     if at and address != at:
@@ -86,12 +87,12 @@ def map_at(address: int, nbytes: int, handle: Any, ordinal: int, *, writable: bo
 
 
 def imported(descriptor: int) -> Any:
-    """The handle to an allocation that another process has exported."""
+    """Import an allocation that another process has exported; returns its handle."""
     return check(driver.cuMemImportFromShareableHandle(descriptor, POSIX))
 
 
 class DeviceWindow:
-    """A reserved range of device addresses, backed by an allocation between `map` and `unmap`."""
+    """A reserved range of device addresses, at which an allocation is mapped between `map` and `unmap`."""
 
     def __init__(self, nbytes: int, ordinal: int, *, writable: bool, at: int = 0, in_host: bool = False) -> None:
         self.nbytes, self._ordinal, self._writable = granules(nbytes, ordinal, in_host=in_host), ordinal, writable
@@ -104,7 +105,7 @@ class DeviceWindow:
         self.unmap()
         map_at(self.address, self.nbytes, handle, self._ordinal, writable=self._writable)
         self._mapped = True
-        check(driver.cuMemRelease(handle))  # the mapping keeps the memory; the handle is no longer needed
+        check(driver.cuMemRelease(handle))  # the mapping keeps the memory alive
 
     def unmap(self) -> None:
         if self._mapped:
@@ -119,11 +120,11 @@ class DeviceWindow:
 
 
 def _location(ordinal: int, *, in_host: bool = False) -> tuple[Any, int]:
-    """The kind of memory and its number: the device, or the NUMA node of the host that is nearest to it."""
+    """The kind and number of a memory: the device's, or that of the host's NUMA node nearest to it."""
     if not in_host:
         return _DEVICE, ordinal
     attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
-    return _HOST, max(0, int(check(driver.cuDeviceGetAttribute(attribute, ordinal))))  # -1: it has no nearest one
+    return _HOST, max(0, int(check(driver.cuDeviceGetAttribute(attribute, ordinal))))  # -1: there is no nearest node
 
 
 def _properties(location: tuple[Any, int]) -> Any:

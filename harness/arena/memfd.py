@@ -1,8 +1,8 @@
-"""CPU arenas: a memfd whose size is sealed, and whose input pages no other process can ever map writable.
+"""CPU arenas: memfds of a sealed size; no other process can map those of inputs writable.
 
-`F_SEAL_FUTURE_WRITE` (Linux 5.1, fcntl(2)) lets the judge go on writing through the mapping that it made before the
-seal, and refuses every later writable mapping, `write(2)` and `mprotect(2)`, so a store to an input faults in the
-runner. Used by the judge (trusted) and the runner (not).
+`F_SEAL_FUTURE_WRITE` (Linux 5.1, fcntl(2)) lets the judge write through the mapping that it made before the seal, but
+refuses every later writable mapping, `write(2)` and `mprotect(2)`. So a store to an input faults in the runner. Used by
+the judge (trusted) and the runner (not trusted).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
-def _pages(nbytes: int) -> int:
+def _page_aligned(nbytes: int) -> int:
     return max(1, -(-nbytes // _PAGE)) * _PAGE
 
 
@@ -43,10 +43,10 @@ def _mmap(address: int | None, nbytes: int, protection: int, flags: int, descrip
 
 
 class MemfdArena:
-    """One sealed memfd, mapped read-write here."""
+    """A sealed memfd, which is mapped read-write in this process."""
 
     def __init__(self, nbytes: int, *, read_only: bool) -> None:
-        self.nbytes = _pages(nbytes)
+        self.nbytes = _page_aligned(nbytes)
         self._descriptor = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self._descriptor, self.nbytes)
         self._map = mmap.mmap(self._descriptor, self.nbytes)
@@ -58,7 +58,7 @@ class MemfdArena:
         return self._descriptor
 
     def close(self) -> None:
-        # The mapping goes with the last tensor that views it; the pages of a batch must not wait for that.
+        # The mapping is removed with the last tensor that views it, so this object must not keep one.
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -66,16 +66,16 @@ class MemfdArena:
 
 
 class MemfdWindow:
-    """A reserved range; every `map` puts a memfd there with MAP_FIXED."""
+    """A reserved range of addresses, at which `map` puts a memfd with MAP_FIXED."""
 
     def __init__(self, nbytes: int, *, writable: bool) -> None:
-        self.nbytes = _pages(nbytes)
+        self.nbytes = _page_aligned(nbytes)
         self._protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
         self.address = _mmap(None, self.nbytes, _PROT_NONE, _RESERVED, -1)
 
     def map(self, descriptor: int) -> None:
-        # Outputs are mapped before the clock starts, with their pages. Inputs get theirs when they are touched, as part
-        # of the calls' time.
+        # Outputs are mapped before the clock starts, so their pages are populated. Inputs get their pages when they are
+        # first touched, which is part of the calls' time.
         populate = _MAP_POPULATE if self._protection & mmap.PROT_WRITE else 0
         _mmap(self.address, self.nbytes, self._protection, mmap.MAP_SHARED | _MAP_FIXED | populate, descriptor)
 
@@ -84,7 +84,7 @@ class MemfdWindow:
 
     def tensor(self, offset: int, shape: tuple[int, ...], dtype: str, strides: tuple[int, ...] = ()) -> torch.Tensor:
         kind = getattr(torch, dtype)
-        count = max(1, spanned(shape, strides))  # torch views no memory of no bytes
+        count = max(1, spanned(shape, strides))  # torch refuses an empty buffer
         nbytes = count * torch.empty(0, dtype=kind).element_size()
         buffer = (ctypes.c_char * nbytes).from_address(self.address + offset)
         return viewed(torch.frombuffer(buffer, dtype=kind, count=count), shape, strides)

@@ -1,9 +1,9 @@
-"""CUDA arenas: physical memory from `cuMemCreate`, exported as a POSIX file descriptor.
+"""CUDA arenas: physical memory from `cuMemCreate`, exported as POSIX file descriptors.
 
-Follows the CUDA driver API's virtual memory management: the judge creates and maps read-write, the runner imports and
-maps inputs with `PROT_READ`, so a store to an input is an illegal access in the runner's context and the judge's
-context is unaffected. Works across containers, since only the descriptor is shared. Used by the judge (trusted)
-and the runner (not).
+This uses the virtual memory management of the CUDA driver API. The judge allocates memory and maps it read-write. The
+runner imports it and maps inputs with `PROT_READ`, so a store to an input is an illegal access in the runner's context,
+which does not affect the judge's. It works across containers, since only the descriptor is shared. Used by the judge
+(trusted) and the runner (not trusted).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def _ordinal() -> int:
 
 @cache
 def _most_kept_bytes() -> int:
-    """How much memory of closed arenas may be kept: of small ones, so that none is waited for between short cases."""
+    """How much memory of closed arenas may be kept, so that short cases need not wait for memory to settle."""
     return min(KEPT_BYTES, int(torch.cuda.mem_get_info()[0]) // 3)
 
 
 class _Bytes:
-    """What torch needs to view a range of device addresses as a tensor (CUDA Array Interface, version 3)."""
+    """A range of device addresses, in the form that torch can view as a tensor (CUDA Array Interface, version 3)."""
 
     def __init__(self, address: int, nbytes: int) -> None:
         self.__cuda_array_interface__ = {
@@ -44,7 +44,7 @@ def _view(address: int, nbytes: int) -> torch.Tensor:
 
 
 def _cached_bytes() -> int:
-    """How much memory of freed tensors PyTorch keeps."""
+    """The size of freed tensors that PyTorch keeps for reuse."""
     stats = torch.cuda.memory_stats()  # once: it takes 0.2 ms
     return int(stats.get("reserved_bytes.all.current", 0) - stats.get("allocated_bytes.all.current", 0))
 
@@ -59,15 +59,15 @@ deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare
 
 
 def give_back() -> None:
-    """Release kept arenas, and what PyTorch keeps of freed tensors, if that is much or little of the device is free."""
+    """Release kept arenas and PyTorch's cache, if they are large, or little of the device's memory is free."""
     if deferred.kept_bytes + _cached_bytes() > most_kept_bytes(*torch.cuda.mem_get_info()):
         deferred.give_back()
 
 
 class VmmArena:
-    """One physical allocation, mapped read-write here; the runner's access rights follow from its own mapping.
+    """One physical allocation, mapped read-write in this process; the runner's mapping decides its own access rights.
 
-    `in_host`: in the host's memory. The device has its addresses, and torch takes it for memory of the device.
+    `in_host`: whether it is in the host's memory. It has device addresses, and torch treats it as device memory.
     """
 
     def __init__(self, nbytes: int, *, in_host: bool = False) -> None:
@@ -106,7 +106,7 @@ class VmmArena:
 
 
 class VmmWindow(DeviceWindow):
-    """A window of the current device whose contents are tensors."""
+    """A window of the current device that makes tensors."""
 
     def __init__(self, nbytes: int, *, writable: bool, at: int = 0, in_host: bool = False) -> None:
         super().__init__(nbytes, _ordinal(), writable=writable, at=at, in_host=in_host)

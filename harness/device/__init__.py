@@ -1,7 +1,7 @@
-"""The devices that the judge can grade on. Each kind has a module with what is particular to it. Trusted.
+"""The devices on which the judge can grade, with a module for each kind. Trusted.
 
-A new kind is a module and a line here; `harness.arena` and `harness.runner` have modules of their own for it.
-Importing this needs neither torch nor a driver.
+A new kind needs a module and a line here, and modules in `harness.arena` and `harness.runner`. Importing this needs
+neither torch nor a driver.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The CPU as a device that the judge grades on. `kernelmark doctor` calls `cpu_name` where torch may be broken."""
+"""The CPU as a device of the judge. `kernelmark doctor` calls `cpu_name` even if torch is broken. Trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.kinds import DeviceKind
 if TYPE_CHECKING:
     import torch
 
-# What `get_state` gives on a CPU: three words of 8 bytes, the Twister's 624, and some that were drawn ahead.
+# The state of `get_state` on a CPU: three words of 8 bytes, the Twister's 624 words, and some numbers drawn ahead.
 _MT19937_BYTES = 5056
 _MT19937_WORDS = slice(3, 627)
 
@@ -27,7 +27,7 @@ class CpuDevice:
     name = "CPU"
     on_host = True
     captures = False
-    chunk_bytes = 1 << 22  # small, for its cache
+    chunk_bytes = 1 << 22  # small, so that it fits into the cache
     runner_environment: Mapping[str, str] = {"TRITON_INTERPRET": "1"}
 
     def index(self) -> int:
@@ -73,16 +73,16 @@ class CpuDevice:
     def take(self, words: torch.Tensor, places: torch.Tensor, into: torch.Tensor) -> None:
         import numpy as np
 
-        # In one thread: torch would use two, and wait for a core on which the runner's own threads still spin.
+        # NumPy uses one thread. torch would use two, and wait for a core on which the runner's threads still spin.
         np.take(words.numpy(), places.numpy(), out=into.numpy(), mode="clip")
 
     def generator(self, seed: int) -> torch.Generator:
-        """A generator whose state NumPy has filled from all bits of the seed; its Mersenne Twister is torch's, too.
+        """A generator that depends on all bits of the seed: NumPy's Mersenne Twister fills the state of torch's.
 
-        torch's own `manual_seed` keeps the low 32 bits, few enough to try them all against inputs that were seen.
+        torch's `manual_seed` uses only the low 32 bits, so a submission could try all seeds against inputs it has seen.
 
         Raises:
-            HarnessError: this torch lays the state out in another way.
+            HarnessError: this version of torch has another layout of the state.
         """
         import numpy as np
         import torch
@@ -90,7 +90,7 @@ class CpuDevice:
         generator = torch.Generator("cpu").manual_seed(seed)
         state = generator.get_state()
         words = state.view(torch.int64)
-        # The Twister's first word is what `manual_seed` kept of the seed: the words are where they are expected.
+        # Check the layout: the Twister's first word is the part of the seed that `manual_seed` uses.
         if len(state) != _MT19937_BYTES or int(words[_MT19937_WORDS.start]) != seed & 0xFFFFFFFF:
             raise HarnessError(
                 f"torch {torch.__version__} keeps its random state in an unknown form", "install torch 2.13"

@@ -1,4 +1,4 @@
-"""The CUDA device that the judge grades on: the current one, which is the first that `CUDA_VISIBLE_DEVICES` leaves."""
+"""The judge's CUDA device: the first one that `CUDA_VISIBLE_DEVICES` leaves visible. Trusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CudaDevice:
-    """CUDA's device 0. Making an object does not call the driver."""
+    """CUDA's device 0. The constructor does not call the driver."""
 
     kind: DeviceKind = "cuda"
     torch_device = "cuda"

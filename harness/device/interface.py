@@ -1,4 +1,4 @@
-"""What the judge asks of a device. Each kind has its own module; torch is imported by the methods that need it."""
+"""The interface of the judge's devices. Each kind has its own module. Methods that need torch import it. Trusted."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """How large a round of calls may be, and should be."""
+    """How large a round of calls may be, and how large it should be."""
 
     memory_bytes: int
-    """The total of all arenas, the snapshot and the copy of the inputs."""
+    """The limit for all arenas, the snapshot and the copy of the inputs together."""
     cache_bytes: int
-    """The size of the cache that its inputs should exceed; 0 where no round is made larger for that."""
+    """The size of the cache that the inputs should exceed; 0: rounds need not exceed it."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,18 @@ class Workload:
     buffer_bytes: int
     """The size of each of the two buffers that are copied and summed."""
     cache_bytes: int
-    """How many bytes of a copy or a sum may come from a cache."""
+    """The bytes of a copy or a sum that may come from a cache."""
     sizes: tuple[int, ...]
-    """The numbers of rows of the square matrices that are multiplied."""
+    """The sizes of the square matrices that are multiplied."""
     dtypes: tuple[str, ...]
     tensor_cores: bool
     """Whether TF32, int8 and float8 are multiplied as well."""
     slowest_s: float | None
-    """A product that takes longer is computed element by element and bounds nothing; None if none does."""
+    """A product that takes longer is computed without optimized code, and is ignored; None: all products count."""
 
 
 class DeviceFacts(NamedTuple):
-    """What a device is, as far as its driver reports it; of a CPU only the name is known."""
+    """The facts about a device that its driver reports; for a CPU only its name."""
 
     device_name: str
     device_uuid_sha256: str | None = None
@@ -55,7 +55,7 @@ class DeviceFacts(NamedTuple):
 
 
 class Sensors(Protocol):
-    """What the driver reports about the device while something runs on it."""
+    """The sensors of a device, which are read while something runs on it."""
 
     def read(self) -> Telemetry | None: ...
 
@@ -68,54 +68,54 @@ class NoSensors:
 
 
 class JudgeDevice(Protocol):
-    """One kind of device; the judge uses the first of its kind that it sees."""
+    """One kind of device; the judge uses the first visible device of its kind."""
 
     kind: DeviceKind
     torch_device: str
-    """What torch calls it."""
+    """The name that torch uses."""
     name: str
-    """What people call it."""
+    """The name in messages."""
     on_host: bool
-    """Whether calls run on the judge's own processors and in the host's pages.
+    """Whether calls run on the judge's own processors and in the host's memory.
 
-    A judge that spins then takes a core from them, other programs slow them, and memory gets its pages when it is first
-    touched.
+    Then a busy-waiting judge takes a core from the calls, other programs slow them down, and memory gets its pages when
+    it is first touched.
     """
     captures: bool
-    """Whether calls can be captured as graphs, and so recorded for a launcher."""
+    """Whether calls can be captured as graphs, and so be recorded for a launcher."""
     chunk_bytes: int
-    """How much private input memory is made at a time; the float64 truth takes a few times as much."""
+    """How much private memory for inputs is made at a time; the float64 truth takes a few times as much."""
     runner_environment: Mapping[str, str]
     """Variables that a runner on this device needs."""
 
     def index(self) -> int:
-        """Which of the machine's devices it is, for a sandbox.
+        """The index of the device in this machine, for a sandbox.
 
         Raises:
-            SandboxError: there are several, and the driver does not report which it is.
+            SandboxError: there are several devices, and the driver does not report which one it is.
         """
         ...
 
     def lock_name(self) -> str:
-        """A name that all judges on this device use, and no others: that of the lock."""
+        """The name of the lock that all judges on this device share, and no others."""
         ...
 
     def facts(self) -> DeviceFacts: ...
 
     def architecture(self) -> str:
-        """The compiler's name for the device's architecture; without a GPU, that of the boards that we publish."""
+        """The compiler's name of the device's architecture; without a GPU, the architecture of our published boards."""
         ...
 
     def properties(self) -> dict[str, int | float | str]:
-        """What torch tells submissions of it, as far as it is numbers or texts; of a CPU nothing."""
+        """The properties that submissions can query through torch, if they are numbers or strings; empty for a CPU."""
         ...
 
     def free_bytes(self) -> int:
-        """How much memory of its own is free; 0 where it has none but the host's."""
+        """The free memory of the device; 0 if it uses the host's memory."""
         ...
 
     def memory_bytes(self) -> int:
-        """How much memory of its own it has; 0 where it has none but the host's."""
+        """The memory of the device; 0 if it uses the host's memory."""
         ...
 
     def batch_sizes(self) -> BatchSizes: ...
@@ -124,13 +124,13 @@ class JudgeDevice(Protocol):
     def synchronize(self) -> None: ...
 
     def take(self, words: torch.Tensor, places: torch.Tensor, into: torch.Tensor) -> None:
-        """Read `[n]` int64 words at `[n]` places, as fast as can be, and return when they are read."""
+        """Read `[n]` int64 words at `[n]` places as fast as possible; returns when they have been read."""
         ...
 
     def generator(self, seed: int) -> torch.Generator:
-        """A generator in which every bit of a seed of up to 64 bits counts."""
+        """A random generator that depends on all bits of a seed of up to 64 bits."""
         ...
 
     def elapsed_s(self, call: Callable[[], object], count: int) -> float:
-        """How long so many calls take, one after the other, by the device's clock."""
+        """The time of `count` consecutive calls in seconds, by the device's clock."""
         ...

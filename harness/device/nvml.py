@@ -1,7 +1,7 @@
-"""What the driver reports right after a round: clocks, power, temperature, and why clocks were lowered.
+"""Reads a GPU's sensors right after a round: clocks, power, temperature, and reasons for lowered clocks. Trusted.
 
-The judge asks NVML itself, so a submission cannot influence it. Recorded with each round and never acted upon: it
-explains a number and changes none. Trusted.
+The judge itself calls NVML, so a submission cannot influence the result. The readings are recorded with each round.
+They explain times but change none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from harness.device.interface import NoSensors, Sensors
 from harness.verdict import Telemetry
 
-# NVML's names without their prefix. An idle device and clocks set by an administrator are not throttling.
+# NVML's names of reasons, without their prefix. Idling, and clocks set by an administrator, are not throttling.
 _THROTTLE = {
     0x04: "sw_power_cap",
     0x08: "hw_slowdown",
@@ -25,13 +25,13 @@ _THROTTLE = {
 
 
 class NvmlSensors:
-    """The sensors of one GPU, by the library and its handle of the device."""
+    """The sensors of one GPU."""
 
     def __init__(self, nvml: Any, device: Any) -> None:
         self._nvml, self._device = nvml, device
 
     def read(self) -> Telemetry | None:
-        """Takes microseconds; up to a millisecond if the driver queries the device."""
+        """Read the sensors. This takes microseconds; up to a millisecond if the driver queries the device."""
         nvml = self._nvml
         reasons = self._ask("nvmlDeviceGetCurrentClocksEventReasons") or 0
         return Telemetry(
@@ -50,14 +50,14 @@ class NvmlSensors:
 
 
 def opened() -> tuple[Any, Any] | None:
-    """NVML and its handle of the judge's device; None without the library, or if the driver lacks that device."""
+    """NVML and its handle of the judge's device; None without the library, or if NVML does not know the device."""
     import torch
 
     with contextlib.suppress(metadata.PackageNotFoundError):
         metadata.version("nvidia-ml-py")
         import pynvml
 
-        with contextlib.suppress(pynvml.NVMLError):  # a virtual GPU may have none; what is absent is absent
+        with contextlib.suppress(pynvml.NVMLError):  # a virtual GPU may not support NVML
             pynvml.nvmlInit()
             uuid = torch.cuda.get_device_properties(torch.cuda.current_device()).uuid
             return pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
@@ -65,5 +65,5 @@ def opened() -> tuple[Any, Any] | None:
 
 
 def sensors() -> Sensors:
-    """The sensors of the judge's device; without NVML there is nothing to read."""
+    """The sensors of the judge's device; without NVML, sensors that report nothing."""
     return NvmlSensors(*found) if (found := opened()) else NoSensors()

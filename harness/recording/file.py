@@ -1,6 +1,7 @@
-"""A recording as bytes: eight bytes with the length of a header, the header as JSON, then the blobs.
+"""Encodes a recording as bytes: eight bytes with the length of a header, the header as JSON, then the blobs.
 
-It is passed in a memory file that the judge makes, of the size that the runner asks for, at most `MAX_FILE_BYTES`.
+The runner writes it into a memory file that the judge makes, of the size that the runner requests, at most
+`MAX_FILE_BYTES`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from harness.recording.schema import Blob, HostCopy, Image, Kernel, Recording, r
 from harness.wire.checks import WireError, strict_json
 
 MAX_FILE_BYTES = 512 << 20
-_MAX_HEADER_BYTES = 8 << 20  # parsed, a hostile one takes some thirty times as much of the judge's memory
+_MAX_HEADER_BYTES = 8 << 20  # parsing a hostile header takes some thirty times its size of the judge's memory
 _LENGTH = struct.Struct("<Q")
 _ELF = b"\x7fELF"
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A recording and the bytes that its blobs refer to."""
+    """A recording, and the bytes of its blobs."""
 
     recording: Recording
     blobs: memoryview
@@ -32,10 +33,10 @@ class Packed:
 
 
 def pack(recording: Recording, blobs: bytes) -> bytes:
-    """The bytes that `unpack` reads.
+    """Encode a recording, for `unpack`.
 
     Raises:
-        WireError: they would be more than `MAX_FILE_BYTES`.
+        WireError: the result would be larger than `MAX_FILE_BYTES`.
     """
     body = dataclasses.asdict(recording)
     body["nodes"] = [
@@ -49,10 +50,10 @@ def pack(recording: Recording, blobs: bytes) -> bytes:
 
 
 def unpack(whole: bytes) -> Packed:
-    """Read what a runner wrote.
+    """Decode a recording that a runner wrote.
 
     Raises:
-        WireError: anything at all is wrong with it. No other exception leaves this function, whatever the bytes.
+        WireError: anything is wrong with it. This function raises nothing else, whatever the bytes.
     """
     if not _LENGTH.size <= len(whole) <= MAX_FILE_BYTES:
         raise WireError(f"a recording of {len(whole):,} bytes")
@@ -65,7 +66,7 @@ def unpack(whole: bytes) -> Packed:
         if blob.start + blob.nbytes > len(packed.blobs):
             raise WireError("bytes that the recording has not")
     for image in packed.recording.images:
-        # The driver would accept PTX too, and compile it for an unbounded time.
+        # The driver would also accept PTX, and might take unlimited time to compile it.
         if packed.content(image.code)[: len(_ELF)] != _ELF:
             raise WireError("a code image that is not an ELF file")
     return packed

@@ -1,4 +1,4 @@
-"""What a recording may hold: a closed set of records with bounds, checked like the frames of `harness.wire`."""
+"""The content of a recording: a closed set of records with limits, checked like the frames of `harness.wire`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Variable:
-    """A `__device__` or `__constant__` variable of an image, and what it held when the call was captured."""
+    """A `__device__` or `__constant__` variable of an image, with its content when the call was captured."""
 
     name: str = checked(_NAME)
     content: Blob = checked(record(Blob))
@@ -42,7 +42,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Image:
-    """A code image as the driver loaded it: an ELF file for one architecture, so that nothing is compiled later."""
+    """A code image that the driver loaded: an ELF file for one architecture, so that nothing is compiled later."""
 
     code: Blob = checked(record(Blob))
     variables: tuple[Variable, ...] = checked(many(record(Variable), MAX_VARIABLES))
@@ -111,9 +111,9 @@ class Memcpy:
 
 @dataclass(frozen=True)
 class HostCopy:
-    """A small copy from page-locked memory of the host into the scratch: what was there when the call was recorded.
+    """A small copy from page-locked memory of the host into scratch memory, with the content at recording time.
 
-    That is right for what the host computes without the inputs, such as addresses of tensors.
+    This is right for data that the host computes without the inputs, such as addresses of tensors.
     """
 
     content: Blob = checked(record(Blob))
@@ -122,7 +122,7 @@ class HostCopy:
 
 @dataclass(frozen=True)
 class Empty:
-    """A node that does nothing, where branches of a capture join."""
+    """A node that does nothing; branches of a capture join there."""
 
 
 Node = Kernel | Memset | Memcpy | HostCopy | Empty
@@ -131,7 +131,7 @@ _KIND = choice(*_NODES)
 
 
 def _node(value: Any) -> Node:
-    """An object with its class name among the fields."""
+    """Check a node: an object with the name of its class among the fields."""
     if not isinstance(value, dict):
         raise WireError("expected a node")
     kind = _KIND(value.get("kind"))
@@ -141,7 +141,7 @@ def _node(value: Any) -> Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """`after` begins when `before` has ended or, with Hopper's programmatic launch, has triggered or started."""
+    """`after` begins when `before` has ended, or, with Hopper's programmatic launch, has triggered or started."""
 
     before: int = checked(integer(0, MAX_NODES - 1))
     after: int = checked(integer(0, MAX_NODES - 1))
@@ -150,7 +150,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Returned:
-    """A result that stays where the call made it: `nbytes` at an address in the scratch, to be copied to an output."""
+    """A result in scratch memory, which the judge copies to an output after the call."""
 
     source: int = checked(_ADDRESS)
     target: int = checked(_ADDRESS)  # the output's
@@ -159,11 +159,12 @@ class Returned:
 
 @dataclass(frozen=True)
 class Recording:
-    """One call. Nodes are in topological order, so no edge leads back.
+    """One call. Nodes are in topological order, so every edge leads forward.
 
-    `scratch_bytes`: how much of the scratch window is in use, from its start; its contents are passed separately.
-    `returned`: the results that the judge fetches from the scratch after the call.
-    `peak_bytes`: the most that the call had allocated at a time, results included; the runner's word, and only shown.
+    Attributes:
+        scratch_bytes: how much of the scratch window is in use, from its start; its content is passed separately.
+        returned: the results that the judge copies from scratch memory after the call.
+        peak_bytes: the peak of the call's allocations, including results; a claim of the runner, which is only shown.
     """
 
     images: tuple[Image, ...] = checked(many(record(Image), MAX_IMAGES))
@@ -178,8 +179,8 @@ def read(document: Any) -> Recording:
     """Read a recording from a JSON value.
 
     Raises:
-        WireError: it is not one, or is inconsistent: an edge that leads back, a launch from a missing image, an address
-        outside the windows.
+        WireError: it is not a recording, or is inconsistent: an edge that leads back, a launch from a missing image, an
+            address outside the windows.
     """
     recording: Recording = record(Recording)(document)
     seen: set[tuple[int, int]] = set()
@@ -231,7 +232,7 @@ def _consistent(node: Node, images: int, scratch: AddressRange) -> None:
 
 
 def _extent(row: int, rows: int, pitch: int) -> int:
-    """Bytes from the start of the first row to the end of the last."""
+    """The bytes from the start of the first row to the end of the last."""
     if rows > 1 and pitch < row:
         raise WireError("rows that overlap")
     return row + (rows - 1) * pitch

@@ -1,7 +1,7 @@
-"""The result of a grading: the verdict and everything that it rests on, as one immutable JSON document.
+"""The result of a grading: the verdict and all measurements behind it, as one immutable JSON document.
 
-The judge constructs it, the ledger stores it, the board reads it. Every invariant is checked at construction, so an
-accepted verdict without a timing cannot exist. Trusted. Times are integers in nanoseconds; absent values are omitted,
+The judge makes it, the ledger stores it, and the board reads it. All invariants are checked at construction, so an
+accepted verdict without a time cannot exist. Trusted. Times are integers in nanoseconds. Absent values are omitted,
 never NaN.
 """
 
@@ -35,7 +35,7 @@ from harness.verdict.outcome import Outcome, Stage
 from harness.verdict.record import Nanoseconds, Record, Sha256
 
 RUN_ID = r"^[0-9a-f]{16}$"
-ReadableVersion = Literal[1, 2]  # of the document; a ledger with another is refused
+ReadableVersion = Literal[1, 2]  # of the document; a ledger with another version is refused
 SchemaVersion = Literal[2]
 SCHEMA_VERSION: SchemaVersion = get_args(SchemaVersion)[0]
 
@@ -69,10 +69,10 @@ class Check(Record):
 
 
 class Verdict(Check):
-    """A whole grading. An accepted one has a score, and no other does.
+    """A whole grading. Accepted verdicts, and only these, have a score.
 
-    `created_at` is taken before the first hidden test, whose duration would reveal its sizes; `duration_ns` is the time
-    until then, plus that of replays after the runner had ended.
+    `created_at` is the time before the first hidden test, because the duration of hidden tests would reveal their
+    sizes. `duration_ns` is the time until then, plus the time of replays after the runner had ended.
     """
 
     schema_version: SchemaVersion = SCHEMA_VERSION
@@ -115,7 +115,7 @@ class Verdict(Check):
 
     @property
     def no_rank(self) -> NoRank | None:
-        """Why its time has none."""
+        """Why its time has no rank; None if it has one."""
         return no_rank(self.timing == self.ranked_timing, (doubt.code for doubt in self.doubts))
 
     def to_json(self) -> str:
@@ -124,10 +124,10 @@ class Verdict(Check):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """A document of this version or of an earlier one, also as a command prints it, with its schema.
+        """Read a document of this version or an earlier one; it may contain the schema, as commands print it.
 
         Raises:
-            ValidationError: it is not a document that this version can read.
+            ValidationError: this version cannot read the document.
         """
         try:
             return cls.model_validate_json(text)
@@ -137,6 +137,6 @@ class Verdict(Check):
             own = {key: value for key, value in from_json(text).items() if key not in ("$schema", "version")}
             try:
                 present = upgraded(own)
-            except (AttributeError, TypeError):  # what should be objects are not
+            except (AttributeError, TypeError):  # something is not a JSON object as it should be
                 raise error from None
             return cls.model_validate(present)

@@ -42,7 +42,7 @@ class Ratio(Record):
 
 
 class Telemetry(Record):
-    """What the driver reported right after a round; absent if it does not report it."""
+    """Sensor readings right after a round; None if the driver does not report them."""
 
     sm_mhz: int | None = None
     memory_mhz: int | None = None
@@ -65,7 +65,7 @@ class TimedRound(Record):
 
 
 class ReplayedCalls(Record):
-    """Calls that a launcher made one at a time, each on its own inputs, by three clocks, in order."""
+    """Calls that a launcher made one at a time, each on inputs of its own; their times by three clocks, in order."""
 
     device_ns: tuple[Nanoseconds, ...] = Field(
         min_length=1, description="by CUPTI, from the first kernel's start to the last one's end"
@@ -117,7 +117,7 @@ class PairedBaseline(Record):
 
 
 class Speedup(Record):
-    """How much faster than a baseline a submission is, over all benchmark cases: the geometric mean."""
+    """The geometric mean of a submission's speedups over a baseline in all benchmark cases."""
 
     baseline: str
     sha256: Sha256
@@ -128,7 +128,7 @@ class Speedup(Record):
 
 
 class Roofline(Record):
-    """How much of the device's peak a case's time reaches."""
+    """The share of the device's peak rates that a case reaches."""
 
     share: float = Field(gt=0, description="the least time that the device needs, over the time that counts")
     limit: Literal["memory", "arithmetic"]
@@ -179,7 +179,7 @@ class RoundsBenchmark(_Timed):
 
 
 class ReplayedBenchmark(_Timed):
-    """One case timed by a launcher, in which only the submission's kernels ran."""
+    """One case timed by a launcher, without the submission's host code."""
 
     mode: Literal["replayed"] = "replayed"
     calls: ReplayedCalls

@@ -1,4 +1,4 @@
-"""The result of one test case, each output against the truth; and what stands for the results of all of them."""
+"""The result of one test case, with the check of each output; and the outcome of all test cases."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BadElement(Record):
 
 
 class Mismatch(Record):
-    """Why an output is wrong, in a form that helps its author find the line."""
+    """What is wrong with an output, in a form that helps its author to find the bug."""
 
     output: str
     shape: tuple[int, ...]
@@ -64,7 +64,7 @@ class Mismatch(Record):
 
 
 class OutputCheck(Record):
-    """One output of one case against the truth. Integer outputs have no budgets: they must be equal."""
+    """The check of one output of one case. Integer outputs have no budgets, since they must be equal."""
 
     output: str
     dtype: str
@@ -81,11 +81,11 @@ class OutputCheck(Record):
 
     @property
     def share_of_budget(self) -> float:
-        """The error as a share of what is allowed, by the worse of both metrics; 0 for integers, which have none."""
+        """The error as a share of the allowed error, by the worse of both metrics; 0 for integers."""
         return max((b.error / b.allowed for b in (self.max_error, self.rms_error) if b and b.allowed), default=0.0)
 
     def accepted(self) -> Self:
-        """The same errors of an output that is right by another rule than the budgets."""
+        """The same check of an output that is right by another rule than the budgets."""
         return self.model_copy(update={"correct": True, "mismatch": None})
 
 
@@ -124,10 +124,10 @@ _SEVERITY = (
 
 
 def outcome_of(results: Iterable[CaseResult]) -> Outcome:
-    """The most frequent outcome of the failed tests; among equally frequent ones the most severe.
+    """The most frequent outcome of the failed tests; of equally frequent ones the most severe.
 
-    A rejection heads the verdict however rare it is. `unsupported` heads it only if no test failed otherwise: a test
-    that shows a bug outweighs it.
+    A single rejection decides. `unsupported` decides only if no test failed for another reason, since a bug is more
+    important.
     """
     counts = Counter(case.outcome for case in results if case.outcome is not Outcome.ACCEPTED)
     if Outcome.REJECTED in counts:
@@ -137,7 +137,7 @@ def outcome_of(results: Iterable[CaseResult]) -> Outcome:
 
 
 def most_informative(failed: Sequence[CaseResult]) -> CaseResult:
-    """The failed test with the smallest share of wrong elements in an output of more than one; hidden ones last."""
+    """The failed test whose output has the smallest share of wrong elements; hidden tests come last."""
 
     def best_of(case: CaseResult) -> tuple[bool, float]:
         wrong = [how_informative(output.mismatch) for output in case.outputs if output.mismatch is not None]
@@ -147,5 +147,5 @@ def most_informative(failed: Sequence[CaseResult]) -> CaseResult:
 
 
 def how_informative(mismatch: Mismatch) -> tuple[bool, float]:
-    """Lower is more informative: an output of one element has no pattern, and one that is wrong everywhere hides it."""
+    """A sort key; lower is more informative: one element shows no pattern, nor does an output that is all wrong."""
     return mismatch.total == 1, mismatch.percent

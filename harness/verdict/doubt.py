@@ -1,4 +1,4 @@
-"""Reasons to trust a number less: what each means, and what can be done about it."""
+"""Doubts, which are reasons to trust a time less: what they mean, and what can be done about them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NOTHING = ""
 
 
 class DoubtCode(StrEnum):
-    """All reasons to trust a number less; `kernelmark explain` prints what is said here."""
+    """All kinds of doubts. `kernelmark explain` prints these texts."""
 
     meaning: str
     when: str
-    """When it is given."""
+    """The condition for the doubt."""
     for_author: str
     """What the author can do about it; empty if there is nothing."""
     for_grader: str
@@ -100,7 +100,12 @@ NoRank = Literal["not_replayed", "known_inputs"]
 
 
 def no_rank(as_required: bool, doubts: Iterable[str]) -> NoRank | None:
-    """Why a time has no rank, from whether it was taken as required and the codes of its doubts; None if it has one."""
+    """Why a time has no rank; None if it has one.
+
+    Args:
+        as_required: whether it was timed as the problem requires.
+        doubts: the codes of its doubts.
+    """
     if not as_required:
         return "not_replayed"
     return "known_inputs" if DoubtCode.KNOWN_INPUTS in doubts else None
@@ -110,7 +115,7 @@ _KNOWN = {code.value: code for code in DoubtCode}
 
 
 class Doubt(Record):
-    """A reason to trust a number less; recorded, never acted upon by deleting samples."""
+    """A reason to trust a time less. It is recorded; no sample is removed because of it."""
 
     code: str
     """One of `DoubtCode`, possibly a later version's."""
@@ -119,7 +124,7 @@ class Doubt(Record):
 
     @property
     def meaning(self) -> str:
-        """What it means for the number; empty for a code unknown to this version."""
+        """What it means for the time; empty if this version does not know the code."""
         known = _KNOWN.get(self.code)
         return known.meaning if known else ""
 

@@ -1,7 +1,7 @@
-"""Documents of version 1, read as those of version 2. Pure, trusted: their hashes were checked as they are.
+"""Converts documents of version 1 to version 2. Pure, trusted; hashes are checked on the original documents.
 
 In version 1 a runner's own clock gave the times of cases that were not replayed: *sealed rounds*, whose claims the
-judge's clock bounded by a tolerance. The scores stay as they were found; the claims that they rest on are left out.
+judge's clock verified up to a tolerance. The scores are kept; the claims behind them are dropped.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-_CLAIMED = {"claimed_latency", "claimed_ns", "null_walls_ns", "noise_ns", "sealed_ns", "tolerance_ns"}
-_CLAIMED_OF_A_ROUND = {"claimed_ns", "claimed_span_ns", "held_up_ns", "sets"}
+_CLAIMS = {"claimed_latency", "claimed_ns", "null_walls_ns", "noise_ns", "sealed_ns", "tolerance_ns"}
+_ROUND_CLAIMS = {"claimed_ns", "claimed_span_ns", "held_up_ns", "sets"}
 
 
 def upgraded(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A document of version 1 in the form of version 2; any other as it is."""
+    """Convert a document of version 1 to version 2; other documents are returned unchanged."""
     if document.get("schema_version") != 1:
         return document
     timing, stage = document.get("timing", "sealed"), document.get("stage")
     changed = {"timing": timing, "ranked_timing": timing, "stage": "time" if stage == "seal" else stage}
     benchmarks = [
         {
-            **_unclaimed(case, _CLAIMED),
+            **_without(case, _CLAIMS),
             "baselines": [
-                {**_unclaimed(baseline, {"claimed_ns"}), "time_ns": baseline.get("claimed_ns")}
+                {**_without(baseline, {"claimed_ns"}), "time_ns": baseline.get("claimed_ns")}
                 for baseline in case.get("baselines", ())
             ],
         }
@@ -32,9 +32,9 @@ def upgraded(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**document, **changed, "benchmarks": benchmarks, "schema_version": 2}
 
 
-def _unclaimed(timed: Mapping[str, Any], claims: Set[str]) -> dict[str, Any]:
-    """What was timed, without claims, and its rounds without theirs."""
+def _without(timed: Mapping[str, Any], claims: Set[str]) -> dict[str, Any]:
+    """A timed case or baseline without the claims, and its rounds without theirs."""
     kept = {key: value for key, value in timed.items() if key not in claims}
     if "rounds" in kept:
-        kept["rounds"] = [_unclaimed(played, _CLAIMED_OF_A_ROUND) for played in kept["rounds"]]
+        kept["rounds"] = [_without(played, _ROUND_CLAIMS) for played in kept["rounds"]]
     return kept

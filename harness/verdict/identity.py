@@ -1,4 +1,4 @@
-"""Which problem, which submission, and where it ran."""
+"""Identifies the problem and the submission of a verdict, and the environment in which it ran."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from harness.verdict.record import Record, Sha256
 
 
 class PrivateId(Record):
-    """Which private cases a problem had: the hash of their files, and how many are for the device."""
+    """Identifies a problem's private cases: the hash of their files, and how many are for the device."""
 
     sha256: Sha256
     cases: Annotated[int, Field(ge=0)]
 
 
 class ProblemId(Record):
-    """Which problem, exactly: the hash covers problem.toml, reference.py, private cases, not schedule or visibility."""
+    """Identifies a problem.
+
+    The hash covers problem.toml, reference.py and private cases, not schedule or visibility.
+    """
 
     slug: str
     sha256: Sha256
@@ -27,7 +30,7 @@ class ProblemId(Record):
 
 
 class SubmissionId(Record):
-    """Which submission, exactly: the hash covers language and files, not the author or the first file's name."""
+    """Identifies a submission. The hash covers the language and the files, not the author or the first file's name."""
 
     sha256: Sha256
     name: str
@@ -38,7 +41,7 @@ class SubmissionId(Record):
 
     @classmethod
     def of(cls, submission: Submission) -> SubmissionId:
-        """What identifies this submission."""
+        """The identity of a submission."""
         return cls(
             sha256=submission.sha256,
             name=submission.name,
@@ -50,7 +53,7 @@ class SubmissionId(Record):
 
 
 class Environment(Record):
-    """Where it ran. Two verdicts from different devices are never ranked in one table."""
+    """Where a submission ran. Verdicts from different devices are never ranked in one table."""
 
     device_kind: DeviceKind
     device_name: str

@@ -1,4 +1,4 @@
-"""How a grading ends, and the stages that it goes through."""
+"""The outcomes of a grading, and its stages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """The result for a submission. Our own failures are not outcomes but `HarnessError`s."""
+    """The result for a submission. Failures of the harness are not outcomes but `HarnessError`s."""
 
     ACCEPTED = "accepted"
     WRONG_ANSWER = "wrong_answer"
@@ -18,7 +18,7 @@ class Outcome(StrEnum):
     UNSUPPORTED = "unsupported"
     """Triton's interpreter cannot run it, or it needs a GPU: neither right nor wrong."""
     INCOMPLETE = "incomplete"
-    """A check of some tests only, which are right; of no verdict."""
+    """A check of only some of the tests, which pass; verdicts never have this outcome."""
 
     @property
     def exit_code(self) -> int:

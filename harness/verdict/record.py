@@ -1,4 +1,4 @@
-"""The base of all parts of a verdict: an immutable record, and the types of its values."""
+"""The base class of all parts of a verdict, and the types of their values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The peak rates of a device, and how much of them a kernel reaches. The judge calls it. Pure, trusted.
+"""Compares the time of a kernel with the peak rates of its device. Called by the judge. Pure, trusted.
 
-After Williams, Waterman and Patterson, "Roofline: An Insightful Visual Performance Model", Communications of the ACM 52
-(2009): a kernel that must move B bytes and do F operations takes at least max(B / bandwidth, F / throughput). Both are
-measured on the device itself (`kernelmark calibrate`), never taken from a data sheet.
+By Williams, Waterman and Patterson, "Roofline: An Insightful Visual Performance Model", Communications of the ACM 52
+(2009), a kernel that must move B bytes and do F operations takes at least max(B / bandwidth, F / throughput). Both
+rates are measured on the device (`kernelmark calibrate`), never taken from a data sheet.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from harness.verdict import Record, Roofline, Sha256
 
 Rate = Annotated[int, Field(gt=0)]
 
-# How much faster than calibrated a kernel may be, besides the spread of the calibration. Calibration uses PyTorch's
-# products of random values: other libraries' were 7 % faster on an H100, and products of zeros 15 % on an A100, since
-# they draw less power.
+# By how much a kernel may exceed the calibrated rates, in addition to the spread of the calibration. Calibration uses
+# PyTorch's products of random values. Those of other libraries were 7 % faster on an H100, and products of zeros 15 %
+# on an A100, since they draw less power.
 _MEMORY_ERROR, _ARITHMETIC_ERROR = 0.05, 0.25
 
-# How many products in another format make one product of a dtype, at the least that could be right. One in a wider
-# format suffices. Three of TF32 or float16 make one of float32 (Ootomo and Yokota, "Recovering single precision
-# accuracy from Tensor Cores", International Journal of High Performance Computing Applications 36, 2022). Of eight
-# bits, float32 and float64 need six and twelve to come within the tolerance (by Uchino, Ozaki and Imamura, arXiv
-# 2508.03984, 2025: twice the digits and the logarithm of the sum's length, eight bits each). Two of eight bits take as
-# long as one of float16 with float16 accumulators, which some boards add up twice as fast as float32 accumulators.
+# The least number of products in another format that can replace one product of a dtype. One in a wider format
+# suffices. Three of TF32 or float16 replace one of float32 (Ootomo and Yokota, "Recovering single precision accuracy
+# from Tensor Cores", International Journal of High Performance Computing Applications 36, 2022). With eight bits,
+# float32 and float64 need six and twelve to stay within the tolerance (by Uchino, Ozaki and Imamura, arXiv 2508.03984,
+# 2025: twice the digits and the logarithm of the sum's length, eight bits each). Two of eight bits take as long as one
+# of float16 with float16 accumulators, which on some boards are twice as fast as float32 accumulators.
 _EIGHT_BITS = ("int8", "float8_e4m3fn")
 _WIDE = dict.fromkeys(("float64", "float32", "tf32", "float16", "bfloat16"), 1)
 _SERVES = {
@@ -38,7 +38,7 @@ _SERVES = {
 
 
 class Calibration(Record):
-    """One device's measured rates. `flops_per_s` is keyed by dtype; "tf32" is float32 on the matrix units."""
+    """The measured peak rates of one device. `flops_per_s` is by dtype; "tf32" is float32 on the matrix units."""
 
     schema_version: Literal[1] = 1
     device_name: str
@@ -54,15 +54,15 @@ class Calibration(Record):
     arithmetic_spread: float = Field(ge=0, description="of the products: the largest; chips at their power limit vary")
 
     def is_of(self, uuid_sha256: str | None) -> bool:
-        """Whether it was measured on this same device, and so may reject a time; CPUs have no UUID and never match."""
+        """Whether it was measured on this very device, and so may reject a time. CPUs have no UUID and never match."""
         return uuid_sha256 is not None and self.device_uuid_sha256 == uuid_sha256
 
     def throughput(self, dtype: str) -> int:
-        """What a kernel should reach with operands of this dtype, in operations per second: the basis of its share.
+        """The rate that a kernel should reach with operands of this dtype, in operations per second.
 
-        For float32 that is a third of TF32's, if more than its own; for int8 and float8_e4m3fn the faster of the two,
-        since PyTorch's own int8 product is far below what the device can do; for a dtype that was not measured, the
-        fastest.
+        For float32 this is a third of TF32's rate if that is more than its own. For int8 and float8_e4m3fn it is the
+        faster of the two, since PyTorch's int8 product is far slower than the device allows. For a dtype that was not
+        measured, it is the fastest rate.
         """
         rates = self.flops_per_s
         if dtype == "float32":
@@ -73,9 +73,9 @@ class Calibration(Record):
         return rates.get(dtype, max(rates.values()))
 
     def ceiling(self, dtype: str) -> float:
-        """The most that any arithmetic could reach with operands of this dtype, in operations per second.
+        """An upper bound of the rate with operands of this dtype, in operations per second.
 
-        Integers and eight-bit floats are bound by the fastest of all, as is a dtype with no measured arithmetic.
+        For integers, eight-bit floats and dtypes that were not measured, it is the fastest rate.
         """
         rates = self.flops_per_s
         serves = _SERVES.get(dtype, {})
@@ -85,7 +85,7 @@ class Calibration(Record):
 
 
 class Demand(Record):
-    """What one call must move and compute at least, by the problem's `[cost]`; the dtype is that of its first input."""
+    """The least that a call must move and compute, by the problem's `[cost]`; the dtype is that of its first input."""
 
     nbytes: int = Field(default=0, ge=0)
     flops: int = Field(default=0, ge=0)
@@ -93,7 +93,7 @@ class Demand(Record):
 
 
 def choose(calibrations: Iterable[Calibration], name: str, uuid_sha256: str | None) -> Calibration | None:
-    """The newest calibration of this same device, else of one with the same name, else None."""
+    """The newest calibration of this very device, else of a device with the same name, else None."""
     same = sorted((c for c in calibrations if c.device_name == name), key=lambda c: c.created_at)
     itself = [c for c in same if c.is_of(uuid_sha256)]
     matches = itself or same
@@ -101,7 +101,7 @@ def choose(calibrations: Iterable[Calibration], name: str, uuid_sha256: str | No
 
 
 def roofline(calibration: Calibration, demand: Demand, time_ns: float) -> Roofline | None:
-    """The share of the roofline that a call of `time_ns` reached; None if the problem states no cost."""
+    """The share of the roofline that a call of `time_ns` reaches; None if the problem states no cost."""
     memory_ns = demand.nbytes / calibration.copy_bytes_per_s * 1e9
     arithmetic_ns = demand.flops / calibration.throughput(demand.dtype) * 1e9
     least_ns = max(memory_ns, arithmetic_ns)
@@ -111,10 +111,10 @@ def roofline(calibration: Calibration, demand: Demand, time_ns: float) -> Roofli
 
 
 def impossible(calibration: Calibration, demand: Demand, calls: int, time_ns: float) -> str | None:
-    """Why a batch of `calls` calls cannot have taken `time_ns` each on this device; None if it can.
+    """Why a batch of `calls` calls cannot have taken `time_ns` per call on this device; None if it can.
 
-    Twice the cache is subtracted from the bytes: inputs just written may be in it when the batch starts, and outputs
-    when it ends. The faster of reading and copying bounds the rest.
+    Twice the cache size is subtracted from the bytes: the cache may contain inputs when the batch starts, and outputs
+    when it ends. The faster of reading and copying limits the rest.
     """
     bandwidth = max(calibration.copy_bytes_per_s, calibration.read_bytes_per_s)
     moved = max(0, calls * demand.nbytes - 2 * calibration.cache_bytes)
