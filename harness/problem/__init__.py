@@ -1,7 +1,7 @@
-"""A problem: its `problem.toml` as checked data, its reference, and how its inputs are filled; trusted.
+"""A problem: its `problem.toml` as checked data, its reference, and how its inputs are filled. Trusted.
 
-Everything re-exported here is cheap to import. `harness.problem.reference` and `harness.problem.fill` import torch and
-are imported by name where they are used.
+The names exported here are cheap to import. `harness.problem.reference` and `harness.problem.fill` import torch, so
+they are imported only where they are used.
 """
 
 from harness.problem.fill_spec import Fill

@@ -1,4 +1,4 @@
-"""The problem that a baseline of `[[baselines]]` solves in place of the one it is compared with. Trusted; no torch."""
+"""Makes the problem that a baseline of `[[baselines]]` solves instead of the graded one. Trusted; imports no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ P = TypeVar("P", bound=ProblemSpec)
 
 
 def another(problem: P, baseline: BaselineSpec) -> P:
-    """The problem's cases with the baseline's function and arguments. It writes its outputs, which are not judged."""
+    """A problem with the same cases, but with the baseline's function and arguments. Its outputs are not checked."""
     return problem.model_copy(
         update={
             "entry": baseline.entry,
@@ -31,5 +31,5 @@ def another(problem: P, baseline: BaselineSpec) -> P:
 
 
 def _plain(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """The cases without fills and options, which are for the problem's own tensors."""
+    """The cases without fills and options, which belong to the problem's own tensors."""
     return tuple(case.model_copy(update={"fill": {}, "options": {}}) for case in cases)

@@ -1,6 +1,6 @@
-"""Checks that a problem's keys agree: names, devices, visibility, and every case; trusted, no torch.
+"""Checks that a problem's keys agree: names, devices, visibility, and every case. Trusted; imports no torch.
 
-`Problem` calls it at construction, so that a problem with contradicting keys cannot exist.
+Called by the constructor of `Problem`, so that a problem with contradicting keys cannot exist.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from harness.shared.call import parameters as form_parameters
 
 
 def check(problem: ProblemSpec) -> None:
-    """Check a whole problem, and resolve every case; for one that draws its sizes, all combinations of extremes.
+    """Check a whole problem, and resolve every case; if its sizes are random, for all combinations of extremes.
 
     Raises:
-        ProblemError: the first contradiction, with its key.
+        ProblemError: describes the first contradiction, with its key.
     """
     file = file_key(problem)
     _check_names(problem, file)
@@ -82,14 +82,14 @@ def _check_tolerance(problem: ProblemSpec, key: ProblemKey) -> None:
         if name not in outputs:
             key.at(name).refuse("names no output", nearest(name, outputs))
     for name, spec in outputs.items():
-        given = {spec.dtype, *(str(case.params.get(spec.dtype)) for case in problem.tests + problem.benchmarks)}
-        packed = [dtype for dtype in given & DTYPES.keys() if DTYPES[dtype].family in ("complex", "packed")]
+        dtypes = {spec.dtype, *(str(case.params.get(spec.dtype)) for case in problem.tests + problem.benchmarks)}
+        packed = [dtype for dtype in dtypes & DTYPES.keys() if DTYPES[dtype].family in ("complex", "packed")]
         if problem.tolerance.of_output(name).off_by is not None and packed:
             key.at(name, "off_by").refuse(f"is given for {packed[0]}, whose elements are two numbers", "remove it")
 
 
 def _check_schedule(problem: ProblemSpec, file: ProblemKey) -> None:
-    """Everything else about submitting needs a deadline, and a period that has a place on the calendar."""
+    """Check that the other keys of the schedule come with a deadline, and that all dates are on the calendar."""
     if problem.deadline is None:
         if problem.visibility == "after_deadline":
             what = "is 'after_deadline', but there is no `deadline`"
@@ -107,7 +107,7 @@ def _check_schedule(problem: ProblemSpec, file: ProblemKey) -> None:
 
 
 def _check_names(problem: ProblemSpec, file: ProblemKey) -> None:
-    """All arguments share one namespace: they are the parameters of one C function."""
+    """Check that names are distinct. All arguments share one namespace, since they are parameters of one C function."""
     named = [(file.at("parameters", number), name) for number, name in enumerate(problem.parameters)]
     named += [(file.at("tensors", number, "name"), spec.name) for number, spec in enumerate(problem.tensors)]
     named += [(file.at("scalars", number, "name"), spec.name) for number, spec in enumerate(problem.scalars)]
@@ -125,7 +125,7 @@ def _refuse_repeated(named: list[tuple[ProblemKey, str]], remedy: str) -> None:
 
 
 def _check_call(problem: ProblemSpec, file: ProblemKey) -> None:
-    """A call's forms name what exists, and its result is made of outputs."""
+    """Check that a call's forms name existing arguments, and that its result consists of outputs."""
     call, roles = problem.call, {spec.name: spec.role for spec in problem.tensors}
     key = file.at("call")
     for number, form in enumerate(call.init):
@@ -148,17 +148,17 @@ def _check_call(problem: ProblemSpec, file: ProblemKey) -> None:
             key.at("result").refuse(f"names {name!r}, which is no output", "name tensors of role 'output'")
     if len(set(returned)) < len(returned):
         key.at("result").refuse("names an output twice", "name each once")
-    of = forms(problem)
-    reached = {name for form in (*of.arguments, of.result) for name in form_names(form)}
+    complete = forms(problem)
+    reached = {name for form in (*complete.arguments, complete.result) for name in form_names(form)}
     for name, role in roles.items() if call.style != "writes" else ():
         if role != "input" and name not in reached:
-            of_role = key.at("result") if role == "output" else key
+            key_of_role = key.at("result") if role == "output" else key
             what = f"leaves out the {role} {name!r}, which no call could write then"
-            of_role.refuse(what, "name it in an argument or in the result")
+            key_of_role.refuse(what, "name it in an argument or in the result")
 
 
 def _check_form(problem: ProblemSpec, form: Form, key: ProblemKey) -> None:
-    """Every name in a form exists, and every entry with an index is of a list that no case lacks."""
+    """Check that every name in a form exists, and that every entry with an index is in a list that all cases have."""
     if form is None:
         return
     tensors = {spec.name: spec for spec in problem.tensors}
@@ -177,7 +177,7 @@ def _check_form(problem: ProblemSpec, form: Form, key: ProblemKey) -> None:
 
 
 def _check_case(problem: ProblemSpec, case: Case) -> None:
-    """A case draws only parameters without a value, and its options have names of their own for `generate`."""
+    """Check that a case draws only parameters without a value, and that its options have names of their own."""
     key = case_key(problem, case)
     for name in case.draw:
         if name not in problem.parameters:
@@ -192,7 +192,7 @@ def _check_case(problem: ProblemSpec, case: Case) -> None:
 
 
 def _check_kinds(problem: ProblemSpec) -> None:
-    """A parameter is a number in every case, or a dtype in every case: the C signature is the same for all."""
+    """Check that a parameter is a number in every case, or a dtype in every case, since the C signature is the same."""
     first = next(problem.tests[0].extremes()).params
     for case in problem.tests + problem.benchmarks:
         for name, value in next(case.extremes()).params.items():
@@ -202,7 +202,7 @@ def _check_kinds(problem: ProblemSpec) -> None:
 
 
 def _check_devices(problem: ProblemSpec, file: ProblemKey) -> None:
-    """A device needs both tests and benchmarks: without tests nothing is proved, without benchmarks nothing ranked."""
+    """Check that every device has both tests and benchmarks."""
     tested = {device for case in problem.tests for device in case.devices}
     timed = {device for case in problem.benchmarks for device in case.devices}
     for key, other, lacking in (("tests", "benchmarks", timed - tested), ("benchmarks", "tests", tested - timed)):
@@ -212,7 +212,7 @@ def _check_devices(problem: ProblemSpec, file: ProblemKey) -> None:
 
 
 def _check_used(problem: ProblemSpec, file: ProblemKey) -> None:
-    """A dtype parameter that no tensor uses would reach no kernel: neither Python nor C is passed text."""
+    """Check that tensors use every dtype parameter, since kernels are not passed text."""
     used = {spec.dtype for spec in problem.tensors}
     for number, name in enumerate(problem.parameters):
         if problem.tests[0].params.get(name) in DTYPES and name not in used:

@@ -1,7 +1,7 @@
-"""The element types a problem may use, with what its checks need to know; trusted, no torch.
+"""The element types that a problem may use, and their properties. Trusted; imports no torch.
 
-The expression language, the fills' checks, the resolution of cases and the comparison use this table. The runner needs
-none: it looks a name up in torch. `elements` says how a tensor of each type is read and written.
+The expression language, the checks of fills, the resolution of cases and the comparison use this table. The runner does
+not: it looks names up in torch. `elements` reads and writes tensors of each type.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ Family = Literal["float", "complex", "packed", "scale", "integer", "bool"]
 
 @dataclass(frozen=True)
 class DTypeInfo:
-    """The properties of one element type.
+    """The properties of one element type; for complex and packed numbers, those of each part.
 
-    `low` and `high` are its finite range; every whole number from `-exact` to `exact` within the range is represented
-    exactly. Of complex and packed numbers, all of it is said of each part. The smallest normal number is 2 to the power
-    of `least_exponent`.
+    `low` and `high` are the finite range. All whole numbers from `-exact` to `exact` in this range are represented
+    exactly. The smallest normal number is 2 to the power of `least_exponent`.
     """
 
     size_bytes: int
@@ -32,7 +31,7 @@ class DTypeInfo:
 
     @property
     def eps(self) -> float:
-        """The distance from 1 to the next number, of a type with a fraction."""
+        """The distance from 1 to the next number, for types with a fraction."""
         return 2 / self.exact
 
     @property
@@ -42,7 +41,7 @@ class DTypeInfo:
 
     @property
     def rounds(self) -> bool:
-        """Whether answers of this type may differ from the truth by rounding; others must be equal."""
+        """Whether answers of this type may differ from the truth by rounding errors; others must be equal."""
         return self.family in ("float", "complex", "packed")
 
 

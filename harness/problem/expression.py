@@ -1,9 +1,9 @@
-"""The arithmetic that a `problem.toml` may contain: shapes, counts, scalars and costs over a case's parameters.
+"""Evaluates the arithmetic in a `problem.toml`: shapes, counts, scalars and costs over a case's parameters.
 
 Values are whole numbers, except those of float64 scalars, which may also use `/`, `sqrt` and decimals.
 
-An expression is parsed to Python's syntax tree, and each node of a short list becomes a function: nothing is executed.
-Trusted code over an organizer's text; every value is bounded, so no expression can take long or grow large.
+An expression is parsed to Python's syntax tree, and each node of a few allowed kinds becomes a function: nothing is
+executed. Trusted code that reads an organizer's text. All values are limited, so no expression can take long.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ FUNCTIONS = ("min", "max", "ceil_div", "sizeof", "elements", "sum_of", "sqrt")
 
 
 class ExpressionError(ValueError):
-    """An expression that is not in the language, or has no value for these parameters; `str()` is one line."""
+    """An expression is not valid, or has no value for these parameters; `str()` is one line."""
 
 
 Parameters = Mapping[str, int | str]
 Compute = Callable[[Parameters], Any]
-"""The value of a parsed expression, or of a part: a whole number, and where fractions are allowed also a float."""
+"""Computes the value of an expression or a part of it: a whole number, or a float if fractions are allowed."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed expression: its text, and the names of parameters and dtypes that it mentions."""
+    """A parsed expression: its text, the names of parameters and dtypes in it, and a function for its value."""
 
     text: str
     names: frozenset[str]
     compute: Callable[[Parameters], float]
 
     def value(self, parameters: Parameters) -> int:
-        """Its value, at most 2⁶³ - 1 in magnitude at every step.
+        """The value, at most 2⁶³ - 1 in magnitude at every step.
 
         Raises:
             ExpressionError: an unknown name, text instead of a number, a division by zero, or a value too large.
@@ -49,7 +49,7 @@ class Expression:
         return int(self.real(parameters))
 
     def real(self, parameters: Parameters) -> float:
-        """The value of an expression that was parsed as `real`: finite at every step.
+        """The value of an expression that was parsed as `real`; it is finite at every step.
 
         Raises:
             ExpressionError: as for `value`, or a value that is not real or not finite.
@@ -60,9 +60,9 @@ class Expression:
             raise ExpressionError(f"`{self.text}`: {error}") from None
 
 
-@functools.lru_cache(maxsize=1024)  # the members of a list are sized by the same few expressions
+@functools.lru_cache(maxsize=1024)  # the members of a list have the same few expressions
 def parse(text: str, *, real: bool = False) -> Expression:
-    """Read an expression: `+ - * // % **`, unary `-`, parentheses, whole numbers, names and functions.
+    """Parse an expression: `+ - * // % **`, unary `-`, parentheses, whole numbers, names and functions.
 
     Args:
         real: whether `/`, `sqrt` and decimal numbers are allowed, too.
@@ -99,9 +99,9 @@ def _reason(error: Exception) -> str:
 
 
 def _compiled(node: ast.expr, names: set[str], *, real: bool) -> Compute:
-    """A function that computes the value of a node, whose names are collected; refuses what is not in the language.
+    """Make a function that computes the value of a node, and add the node's names to `names`.
 
-    Where fractions are allowed (`real`), the operands of `//`, `%` and all functions but `sqrt` are whole numbers.
+    If fractions are allowed (`real`), the operands of `//`, `%` and all functions but `sqrt` are whole numbers.
     """
     match node:
         case ast.Constant(value=number) if type(number) is int or (real and type(number) is float):
@@ -120,13 +120,15 @@ def _compiled(node: ast.expr, names: set[str], *, real: bool) -> Compute:
             if not fractions and type(op) not in _OPERATORS:
                 slash = "; write `//` for whole-number division" if isinstance(op, ast.Div) else ""
                 raise ExpressionError(f"only + - * // % ** are allowed{slash}")
-            one, other = (_compiled(side, names, real=fractions) for side in (left, right))
+            first, second = (_compiled(side, names, real=fractions) for side in (left, right))
             if fractions:
-                return lambda parameters: _computed(_REAL_OPERATORS[type(op)], one(parameters), other(parameters))
-            return lambda parameters: _bounded(_OPERATORS[type(op)](one(parameters), other(parameters)))
+                return lambda parameters: _compute_real(
+                    _REAL_OPERATORS[type(op)], first(parameters), second(parameters)
+                )
+            return lambda parameters: _bounded(_OPERATORS[type(op)](first(parameters), second(parameters)))
         case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]) if real:
             square = _compiled(argument, names, real=True)
-            return lambda parameters: _computed(math.sqrt, square(parameters))
+            return lambda parameters: _compute_real(math.sqrt, square(parameters))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
             return _call(name, args, names)
     raise ExpressionError(f"only whole numbers, names, + - * // % ** and {', '.join(FUNCTIONS)} are allowed")
@@ -141,7 +143,7 @@ def _call(name: str, args: list[ast.expr], names: set[str]) -> Compute:
     if name == "sum_of":
         if named is None:
             raise ExpressionError("`sum_of` takes the name of one tensor or list of tensors")
-        return lambda parameters: _total(named, parameters)
+        return lambda parameters: _sum_of(named, parameters)
     if name == "sizeof":
         if named is None:
             raise ExpressionError("`sizeof` takes one dtype, or one parameter that holds a dtype")
@@ -162,7 +164,7 @@ def _call(name: str, args: list[ast.expr], names: set[str]) -> Compute:
     return lambda parameters: chosen(value(parameters) for value in values)
 
 
-def _computed(combine: Callable[..., float], *operands: float) -> float:
+def _compute_real(combine: Callable[..., float], *operands: float) -> float:
     try:
         value = combine(*map(float, operands))
     except ZeroDivisionError:
@@ -216,7 +218,7 @@ def total_key(tensor: str) -> str:
     return f"sum_of({tensor})"
 
 
-def _total(name: str, parameters: Parameters) -> int:
+def _sum_of(name: str, parameters: Parameters) -> int:
     value = parameters.get(total_key(name))
     if value is None:
         what = f"`{name}` is no `generated` input of whole numbers"
@@ -243,7 +245,7 @@ def _divisor(value: int) -> int:
 def _power(base: int, exponent: int) -> int:
     if exponent < 0:
         raise ExpressionError("a negative exponent")
-    # Decided before it is computed: 10 ** 10 ** 10 would otherwise fill memory.
+    # Checked before the power is computed: 10 ** 10 ** 10 would fill the memory.
     if abs(base) > 1 and exponent * (abs(base).bit_length() - 1) > 63:
         raise ExpressionError("a value exceeds 2⁶³ - 1")
     return int(base**exponent)

@@ -1,7 +1,7 @@
-"""Fills tensors with the inputs of a case; the judge calls it on memory that it owns. Trusted; imports torch.
+"""Fills tensors with the inputs of a case. Called by the judge on its own memory. Trusted; imports torch.
 
-The same seed on the same kind of device gives the same elements. Nothing is allocated in proportion to the tensor:
-what torch cannot draw in place is drawn in pieces.
+The same seed on the same kind of device gives the same elements. Temporaries do not grow with the tensor: if torch
+cannot draw in place, the tensor is filled in pieces.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _DRAWN_IN = {
 
 
 def fill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
-    """Overwrite a contiguous tensor of any shape and of any problem dtype, in place, on its own device.
+    """Fill a contiguous tensor of any shape and any problem dtype in place.
 
-    `generator` is one of the tensor's device. The draws are made in the tensor's dtype, or where torch cannot in a
-    wider one, and rounded. The parts of complex numbers are drawn like elements, and so are the halves of packed ones.
+    `generator` must be of the tensor's device. Elements are drawn in the tensor's dtype; if torch does not support
+    that, in a wider dtype, and rounded. The parts of complex and packed numbers are drawn like elements.
     """
     flat = tensor.detach().view(-1)
     if flat.is_complex():
@@ -42,7 +42,7 @@ def fill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
     for piece in _pieces(flat):
         drawn = torch.empty(len(piece) * parts(flat.dtype), dtype=wide, device=flat.device)
         draw(drawn)
-        if wide is torch.float32:  # the cast would turn values beyond the largest into NaN or infinity
+        if wide is torch.float32:  # the conversion would turn values out of range into NaN or infinity
             drawn.clamp_(info(flat.dtype).low, info(flat.dtype).high)
         if fill.neg_inf:
             _mask(drawn, fill.neg_inf, generator)

@@ -1,4 +1,4 @@
-"""How `problem.toml` says what a tensor holds before a call; `harness.problem.fill` draws it. Trusted; no torch."""
+"""The keys of `problem.toml` that say how a tensor is filled (`harness.problem.fill`). Trusted; imports no torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _USED_BY_KIND: dict[str, set[str]] = {
 
 
 class Fill(Spec):
-    """How a tensor gets its elements. Unless `generate` makes them, every element is drawn by itself."""
+    """How a tensor is filled. Unless `generate` makes them, all elements are drawn independently."""
 
     kind: Literal["normal", "uniform", "integers", "choice", "powers", "zeros", "generated"] = Field(
         description="the distribution; generated: `generate` in reference.py makes the tensor"
@@ -83,7 +83,7 @@ class Fill(Spec):
                 low, high = (2.0**exponent if exponent < 1024 else math.inf for exponent in self.bounds)
                 return low, high
             case "normal":
-                # Eight standard deviations: one element in 10¹⁵ is beyond, so no input overflows to infinity.
+                # Eight standard deviations, beyond which one element in 10¹⁵ is, so no input overflows to infinity.
                 return self.mean - 8 * self.scale, self.mean + 8 * self.scale
         return self.bounds
 

@@ -1,7 +1,7 @@
-"""The files of a problem of another project: what `problem.toml` says of them, where they are, what they hold.
+"""Finds and reads the files of a problem that was imported from another project. Trusted; imports no torch.
 
-`load` and the judge call it; no file that differs from what was imported is read. A checkout outside the project is
-named by a setting, so that problem.toml is the same wherever the checkout is. Trusted; no torch.
+Called by `load` and the judge. A file that has changed since the import is refused. A setting names a checkout outside
+the project, so that problem.toml does not depend on where the checkout is.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class ForeignReference(Spec):
 
 
 Checkouts = Mapping[ForeignForm, Path]
-"""Where the checkout of each project is, if it is known."""
-FILE_BYTES = 1 << 20  # the importer takes no larger ones
-MOST_FILES = 200_000  # in a checkout, with everything else in it
-DEEPEST = 16  # folders below it; no problem is looked for in deeper ones
+"""The path of each project's checkout, if it is known."""
+FILE_BYTES = 1 << 20  # the importer refuses larger files
+MOST_FILES = 200_000  # of all kinds in a checkout
+DEEPEST = 16  # levels of folders in a checkout; deeper ones are not searched
 _AGAIN = "import the problem again, or restore the file"
 
 
 def located(directory: Path, foreign: ForeignReference, checkouts: Checkouts) -> ForeignReference:
-    """The same with the absolute path of each file of a checkout, wherever in it the file now is.
+    """The reference with absolute paths of its files, which may have moved within the checkout.
 
     Raises:
         ProblemError: the checkout is not known, or lacks a file.
@@ -76,15 +76,15 @@ def located(directory: Path, foreign: ForeignReference, checkouts: Checkouts) ->
         raise ProblemError(where, f"its files are in a checkout of {foreign.form}, which no setting names", named)
     if not root.is_dir():
         raise ProblemError(where, f"its files are in the checkout {root}, which is not there", named)
-    files = tuple(_found(where, number, source, root) for number, source in enumerate(foreign.files))
+    files = tuple(_locate(where, number, source, root) for number, source in enumerate(foreign.files))
     return foreign.model_copy(update={"files": files, "checkout": False})
 
 
-def _found(where: str, number: int, source: ForeignSource, root: Path) -> ForeignSource:
-    """The file at its place, or else the one with its content."""
+def _locate(where: str, number: int, source: ForeignSource, root: Path) -> ForeignSource:
+    """The file at its path, or another file in the checkout with its content."""
     path = root / source.path
-    if _sum(path) != source.sha256:
-        moved = next((other for other in _same_suffix(root, path.suffix) if _sum(other) == source.sha256), None)
+    if _sha256_of(path) != source.sha256:
+        moved = next((other for other in _same_suffix(root, path.suffix) if _sha256_of(other) == source.sha256), None)
         if moved is None:
             what = "has changed since it was imported" if path.is_file() else f"is not in the checkout {root}"
             raise ProblemError(where, f"key `foreign.files[{number}]`: {source.path} {what}", _AGAIN)
@@ -93,7 +93,7 @@ def _found(where: str, number: int, source: ForeignSource, root: Path) -> Foreig
 
 
 def _same_suffix(root: Path, suffix: str) -> Iterator[Path]:
-    """The files of a checkout with that suffix, in order; symbolic links to folders are not followed."""
+    """The files of a checkout with this suffix, in order; symbolic links to folders are not followed."""
     try:
         for folder, folders, files in outside.walked(root, most=MOST_FILES, deepest=DEEPEST):
             folders[:] = [name for name in folders if not name.startswith(".")]
@@ -102,8 +102,8 @@ def _same_suffix(root: Path, suffix: str) -> Iterator[Path]:
         return
 
 
-def _sum(path: Path) -> str:
-    """The hash of a file; empty if it cannot be one of a problem."""
+def _sha256_of(path: Path) -> str:
+    """The hash of a file; "" if it cannot be read or is too large."""
     try:
         return hashlib.sha256(outside.read(path, FILE_BYTES, follow=True)).hexdigest()
     except OSError:
@@ -114,7 +114,7 @@ def foreign_files(directory: Path, foreign: ForeignReference) -> dict[str, bytes
     """The content of a problem's foreign files, by name.
 
     Raises:
-        ProblemError: one is not there, or is not the one that was imported.
+        ProblemError: a file is missing, or has changed since the import.
     """
     contents: dict[str, bytes] = {}
     for number, source in enumerate(foreign.files):

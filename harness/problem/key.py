@@ -1,7 +1,7 @@
-"""A key of a problem's file, which says what is wrong with it: by itself in one line, or by pydantic's errors.
+"""Reports errors in a problem's file in one line that names the key. Trusted; imports no torch.
 
-`load` calls `validated`; `checks` and `resolve` pass a `ProblemKey` on, which evaluates what it holds, or refuses it.
-Trusted; no torch.
+`load` calls `validated`, which translates pydantic's errors. `checks` and `resolve` use a `ProblemKey` to evaluate
+expressions and to report errors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS = {"tuple_type": "should be a list", "dict_type": "should be a table", "m
 
 @dataclass(frozen=True)
 class ProblemKey:
-    """A key, such as `tensors[0].shape`, in a file; if a case is being resolved, also that case and its parameters."""
+    """A key in a file, such as `tensors[0].shape`; while a case is resolved, also that case and its parameters."""
 
     file: Path
     path: str = ""
@@ -35,31 +35,31 @@ class ProblemKey:
     parameters: Mapping[str, int | str] = field(default_factory=dict)
 
     def at(self, *steps: str | int) -> ProblemKey:
-        """The key below this one: `at("shape", 1)` of `tensors[0]` is `tensors[0].shape[1]`."""
+        """The key below this one: for `tensors[0]`, `at("shape", 1)` is `tensors[0].shape[1]`."""
         below = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
         return replace(self, path=f"{self.path}{below}".removeprefix("."))
 
-    def given(self, parameters: Mapping[str, int | str]) -> ProblemKey:
-        """The same key with these parameters besides its own."""
+    def with_parameters(self, parameters: Mapping[str, int | str]) -> ProblemKey:
+        """The same key with additional parameters."""
         return replace(self, parameters={**self.parameters, **parameters})
 
     def refuse(self, what: str, remedy: str = "") -> NoReturn:
-        """Raise the ProblemError that says what is wrong with the key."""
+        """Raise a ProblemError that says what is wrong with the key."""
         raise ProblemError(str(self.file), f"key `{self.path}` {what}", remedy)
 
     def value(self, text: int | str) -> int:
-        """The value of the expression that the key holds, a whole number.
+        """The value of the key's expression, a whole number.
 
         Raises:
-            ProblemError: it has none for these parameters.
+            ProblemError: it has no value for these parameters.
         """
-        return self._computed(lambda: evaluate(text, self.parameters))
+        return self._evaluate(lambda: evaluate(text, self.parameters))
 
     def real(self, text: str) -> float:
-        """The same for an expression whose value may be a fraction."""
-        return self._computed(lambda: parse(text, real=True).real(self.parameters))
+        """The value of the key's expression, which may be a fraction; raises as `value`."""
+        return self._evaluate(lambda: parse(text, real=True).real(self.parameters))
 
-    def _computed(self, compute: Callable[[], N]) -> N:
+    def _evaluate(self, compute: Callable[[], N]) -> N:
         try:
             return compute()
         except ExpressionError as error:
@@ -68,12 +68,12 @@ class ProblemKey:
 
 
 def file_key(problem: ProblemSpec) -> ProblemKey:
-    """The whole of `problem.toml`."""
+    """The key of the whole `problem.toml`."""
     return ProblemKey(problem.directory / "problem.toml")
 
 
 def case_key(problem: ProblemSpec, case: Case) -> ProblemKey:
-    """Where one of the problem's own cases is: the file that holds it, and its position there."""
+    """The key of one of the problem's own cases: its file, and its position there."""
     public, private, final = file_key(problem).file, problem.private_tests, problem.final_tests
     lists = [("tests", public, problem.tests[: len(problem.tests) - len(private)])]
     lists += [("benchmarks", public, problem.benchmarks)]
@@ -82,16 +82,16 @@ def case_key(problem: ProblemSpec, case: Case) -> ProblemKey:
         lists += [("tests", problem.private.final_file, final)]
     for kind, file, cases in lists:
         for number, own in enumerate(cases):
-            if own is case:  # itself, not one like it
+            if own is case:  # not an equal one
                 return ProblemKey(file, f"{kind}[{number}]")
     return ProblemKey(public, f"case {case.name!r}")
 
 
 def validated(model: type[M], data: Mapping[str, Any], path: Path) -> M:
-    """The model of a parsed file.
+    """Validate a parsed file.
 
     Raises:
-        ProblemError: the first key that is wrong.
+        ProblemError: describes the first key that is wrong.
     """
     try:
         return model.model_validate(data)
@@ -100,14 +100,14 @@ def validated(model: type[M], data: Mapping[str, Any], path: Path) -> M:
 
 
 def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: type[BaseModel]) -> ProblemError:
-    """The first flaw; unknown keys come first, since a misspelt key is also a missing one."""
+    """The first error; unknown keys come first, since a misspelt key is also missing."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     loc, value = _existing(data, errors[0])
     key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")
     no_table = errors[0]["type"] == "model_type" and loc[-1] not in _model(loc[:-1], whole).model_fields
     if errors[0]["type"] == "extra_forbidden" or no_table:
         remedy = nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
-        if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end is part of the last table
+        if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end belongs to the last table
             remedy = f"`{loc[-1]}` belongs above the first table: move the line there"
             if isinstance(value, Mapping):
                 remedy = f"`{loc[-1]}` is a table of its own: write it below a line [{loc[-1]}]"
@@ -115,7 +115,7 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: ty
     if errors[0]["type"] == "missing":
         field = _model(loc[:-1], whole).model_fields.get(str(loc[-1]))
         return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
-    # A key that may have one of several types gives an error for each of them.
+    # A key that may have several types gives an error for each type.
     messages = [_KINDS.get(e["type"]) or _message(e["msg"]) for e in errors if _existing(data, e)[0] == loc]
     what = said(f"key `{key}`", ", or ".join(dict.fromkeys(messages)))
     if errors[0]["type"] == "tuple_type" and isinstance(value, str):
@@ -125,9 +125,9 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: ty
 
 
 def _existing(data: Any, error: ErrorDetails) -> tuple[tuple[int | str, ...], Any]:
-    """The part of pydantic's location that is in the file or is a missing key, and the value that is there.
+    """The part of pydantic's location that exists in the file, or is a missing key, and the value there.
 
-    pydantic appends the types that it tried.
+    pydantic appends the types that it tried to the location.
     """
     path: list[int | str] = []
     for step in error["loc"]:

@@ -1,4 +1,4 @@
-"""What one key of `problem.toml` may hold: names, numbers, expressions and dates; trusted, no torch."""
+"""The types of single keys of `problem.toml`: names, numbers, expressions and dates. Trusted; imports no torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CPP_KEYWORDS = frozenset(
 
 
 def _name(text: str) -> str:
-    """A name that Python, C and C++ accept, and that has no other meaning in an expression."""
+    """Check a name: Python, C and C++ must accept it, and it must have no other meaning in an expression."""
     if not _C_NAME.fullmatch(text) or len(text) > 64:
         raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
     if keyword.iskeyword(text) or text in _CPP_KEYWORDS:
@@ -39,7 +39,7 @@ def _name(text: str) -> str:
 
 
 def _option(text: str) -> str:
-    """A name that Python accepts for an argument: options reach no other language."""
+    """Check the name of an option, which only Python must accept."""
     if not _C_NAME.fullmatch(text) or len(text) > 64 or keyword.iskeyword(text):
         raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
     return text
@@ -70,7 +70,7 @@ def _distinct(devices: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
 
 
 def _moment(value: object, info: ValidationInfo) -> object:
-    """Only a TOML date-time: pydantic would also accept a number, as seconds since 1970. JSON has only its own text."""
+    """Check a date and time. In TOML it must be a date-time, since pydantic would also accept seconds since 1970."""
     if info.mode == "json":
         return value
     if isinstance(value, str):
@@ -96,6 +96,6 @@ Bound = Whole | Real | str
 
 
 class Spec(BaseModel):
-    """A part of a problem: immutable, unknown keys and non-finite numbers refused."""
+    """A part of a problem: immutable, without unknown keys and non-finite numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

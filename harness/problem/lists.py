@@ -1,4 +1,4 @@
-"""Arguments that are lists of tensors: as lists, and with their members by name, as in `params[3]`."""
+"""Converts lists of tensors to members by name, such as `params[3]`, and back."""
 
 from __future__ import annotations
 

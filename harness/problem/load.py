@@ -1,8 +1,8 @@
-"""Reads a problem's directory into a `Problem`, and reports every error in one line; trusted, no torch.
+"""Reads a problem's directory into a `Problem`, and reports every error in one line. Trusted; imports no torch.
 
-The front end and the tests call it. The hash that identifies a problem is computed here, over the bytes that were read,
-less the lines for tags, schedule and visibility: an organizer who changes those does not change the task, and times for
-the same task stay in one table. Private cases are part of the task; final tests are, from the moment that it is closed.
+The hash that identifies a problem is computed here, over the bytes of its files without the lines for tags, schedule
+and visibility: changing those does not change the task, and times for the same task stay in one table. Private cases
+are part of the task. Final tests are part of it once the problem is closed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 
 
 class _PrivateFile(NamedTuple):
-    """A file of private cases that is there, and whether it holds the final ones."""
+    """An existing file of private cases; `final`: whether it contains the final tests."""
 
     path: Path
     raw: bytes
@@ -49,12 +49,15 @@ def load(
     checkouts: Checkouts = MappingProxyType({}),
     schedule: Schedule | None = None,
 ) -> Problem:
-    """Read and check the problem in a directory; the directory's name is its slug.
+    """Read and check the problem in a directory. The directory's name is the problem's slug.
 
-    `private` is the folder of private cases: the tests in its file `<slug>.toml` become hidden tests of the problem.
-    So do those in `<slug>.final.toml` if `final` is True, or a moment (None: now) at which the problem is closed; they
-    are checked in any case. `checkouts` has the places where the files of foreign problems are looked for. `schedule`
-    is for a problem without a deadline of its own.
+    Args:
+        directory: the problem's directory.
+        private: the folder of private cases. The tests in its file `<slug>.toml` become hidden tests of the problem.
+        final: whether those in `<slug>.final.toml` do, too; a moment (None: now): if the problem is closed then. They
+            are checked in any case.
+        checkouts: where the files of foreign problems are.
+        schedule: for a problem without a deadline of its own.
 
     Raises:
         ProblemError: a file is missing or unreadable, or defines something that cannot be graded.
@@ -77,13 +80,13 @@ def load(
         assert parts.foreign is not None
         foreign_files(directory, parts.foreign)
     identified = {**dict(parts), "slug": slug, "directory": directory, "sha256": _sha256(directory, toml, data)}
-    there = _read_private(slug, private)
-    whole = _with_private(identified, there)
-    if any(file.final for file in there) and parts.deadline is None:
+    found_files = _read_private(slug, private)
+    whole = _with_private(identified, found_files)
+    if any(file.final for file in found_files) and parts.deadline is None:
         remedy = f"set one in {path}"
-        raise ProblemError(str(there[-1].path), "holds final tests, but the problem has no `deadline`", remedy)
-    counting = _counting(there, parts, final)
-    return whole if counting == there else _with_private(identified, counting)
+        raise ProblemError(str(found_files[-1].path), "holds final tests, but the problem has no `deadline`", remedy)
+    active = _active(found_files, parts, final)
+    return whole if active == found_files else _with_private(identified, active)
 
 
 def identify(
@@ -92,7 +95,7 @@ def identify(
     final: datetime | bool | None = None,
     schedule: Schedule | None = None,
 ) -> str:
-    """The hash of the problem in a directory, without checking whether it can be graded; arguments as for `load`.
+    """The hash of the problem in a directory, without checking that it can be graded; arguments as for `load`.
 
     Raises:
         ProblemError: a file is missing, unreadable, or not TOML.
@@ -101,21 +104,21 @@ def identify(
     toml = _read(path)
     data = _parse(path, toml)
     sha256 = _sha256(directory, toml, data)
-    there = _read_private(real(directory).name, private)
-    if any(file.final for file in there):
+    found_files = _read_private(real(directory).name, private)
+    if any(file.final for file in found_files):
         own = _schedule(path, data)
-        there = _counting(there, own if own.deadline or schedule is None else schedule, final)
-    return with_private_cases(sha256, _private_sha256(there)) if there else sha256
+        found_files = _active(found_files, own if own.deadline or schedule is None else schedule, final)
+    return with_private_cases(sha256, _private_sha256(found_files)) if found_files else sha256
 
 
 def private_sha256(directory: Path, private: Path | None, *, final: bool) -> str | None:
-    """The hash of a problem's private cases, as in a verdict, with or without the final tests; None if it has none.
+    """The hash of a problem's private cases as in a verdict, with or without final tests; None if there are none.
 
     Raises:
         ProblemError: a file is unreadable.
     """
-    there = [file for file in _read_private(real(directory).name, private) if final or not file.final]
-    return _private_sha256(there) if there else None
+    found_files = [file for file in _read_private(real(directory).name, private) if final or not file.final]
+    return _private_sha256(found_files) if found_files else None
 
 
 def read_schedule(directory: Path) -> Schedule:
@@ -133,17 +136,17 @@ def _schedule(path: Path, data: Mapping[str, Any]) -> Schedule:
 
 
 def _sha256(directory: Path, toml: bytes, data: Mapping[str, Any]) -> str:
-    """The hash of the task, without its private cases."""
+    """The hash of the task without private cases."""
     # Foreign files are named in problem.toml, with their hashes.
     reference = b"" if "foreign" in data else _read(directory / "reference.py")
     path = directory / "problem.toml"
     if "baselines" in data:  # they are not part of the task
         toml, data = _without_baselines(path, toml, data)
-    return length_prefixed_sha256(_question(path, toml, data), reference)
+    return length_prefixed_sha256(_without_rules(path, toml, data), reference)
 
 
 def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateFile]) -> Problem:
-    """The problem with the tests of private files after its own."""
+    """The problem with the tests of private files appended."""
     if not files:
         return Problem(**identified)
     tests = [_private_tests(file) for file in files]
@@ -160,22 +163,22 @@ def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateFile]) 
     return Problem(**{**identified, "tests": every, "sha256": sha256, "private": private})
 
 
-def _counting(files: list[_PrivateFile], schedule: Schedule, final: datetime | bool | None) -> list[_PrivateFile]:
-    """Those that are part of the problem, `final` as for `load`."""
+def _active(files: list[_PrivateFile], schedule: Schedule, final: datetime | bool | None) -> list[_PrivateFile]:
+    """The files whose tests are part of the problem; `final` is as for `load`."""
     if not isinstance(final, bool):
         final = schedule.closed(final or datetime.now(UTC))
     return [file for file in files if final or not file.final]
 
 
 def private_files(folder: Path, slug: str) -> tuple[Path, Path]:
-    """Where a problem's private cases are, and those that count only once it is closed, whether or not they exist."""
+    """The paths of a problem's private cases and of its final tests, whether or not the files exist."""
     return folder / f"{slug}.toml", folder / f"{slug}.final.toml"
 
 
 def _read_private(slug: str, private: Path | None) -> list[_PrivateFile]:
-    """A problem's files in the folder of private cases, the final one last.
+    """Read a problem's files in the folder of private cases, the final one last.
 
-    An unreadable one is an error: its cases would be left out.
+    An unreadable file is an error, since its cases would be missing.
     """
     found = []
     for path, final in zip(private_files(private, slug), (False, True), strict=True) if private else ():
@@ -202,7 +205,7 @@ def _private_tests(file: _PrivateFile) -> list[Case]:
 
 
 def _without_baselines(path: Path, toml: bytes, data: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
-    """The file without the baselines at its end, as bytes and parsed.
+    """The file without the baselines at its end, as bytes and as parsed data.
 
     Raises:
         ProblemError: the baselines are not at the end.
@@ -216,11 +219,11 @@ def _without_baselines(path: Path, toml: bytes, data: Mapping[str, Any]) -> tupl
     return shorter, expected
 
 
-def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
-    """The file without its rules, so a problem that never had any keeps its hash.
+def _without_rules(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
+    """The file without its rules, so that a problem without any rules keeps its hash.
 
-    They are cut as lines, so that no other byte changes, and the rest is parsed again: a rule that spans lines, or text
-    that only looks like one, would change the file's meaning, and is refused.
+    Rules are removed as lines, so that no other byte changes. Then the rest is parsed again: if a rule spans several
+    lines, or some text only looks like a rule, the meaning of the file changes, and the file is refused.
     """
     rules = [key for key in _RULES if key in data]
     if not rules:
@@ -263,6 +266,6 @@ def _parse(path: Path, raw: bytes) -> Mapping[str, Any]:
         raise ProblemError(f"{path}:{error.line}" if error.line else str(path), str(error), remedy) from None
 
 
-@lru_cache(maxsize=256)  # a board asks for each problem's hash several times, and parsing is slower than all the rest
-def _toml(raw: bytes) -> Mapping[str, Any]:  # shared by all who ask: not to be changed
+@lru_cache(maxsize=256)  # a board computes each problem's hash several times, and parsing takes most of the time
+def _toml(raw: bytes) -> Mapping[str, Any]:  # the result is shared and must not be changed
     return parse_toml(raw)

@@ -1,4 +1,4 @@
-"""A problem that can be graded: every key agrees with the others, and every case resolves. Trusted; no torch."""
+"""A problem that can be graded: its keys agree with each other, and all cases resolve. Trusted; imports no torch."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Decider = Literal["reference", "compare", "allclose", "budget"]
 
 
 class Problem(ProblemSpec):
-    """A problem that can be graded: every one of its cases resolves.
+    """A problem that can be graded.
 
     Raises:
-        ProblemError: at construction, if keys contradict each other; the key is named.
+        ProblemError: by the constructor, if keys contradict each other; the message names the key.
     """
 
     @model_validator(mode="after")
@@ -37,23 +37,23 @@ class Problem(ProblemSpec):
 
     @property
     def signature(self) -> str:
-        """The definition of a Python submission: `softmax(x, y)`, `softmax(x) -> y`, of a class `Model(n)(x) -> y`."""
+        """How Python submissions are called: `softmax(x, y)`, `softmax(x) -> y`; for a class `Model(n)(x) -> y`."""
         if self.call.style == "writes":
-            given = [*(spec.name for spec in self.tensors), *(spec.name for spec in self.scalars)]
-            return f"{self.entry}({', '.join(given)})"
-        of = forms(self)
-        made = f"({', '.join(map(written, of.init))})" if self.call.style == "module" else ""
-        return f"{self.entry}{made}({', '.join(map(written, of.arguments))}) -> {written(of.result)}"
+            arguments = [*(spec.name for spec in self.tensors), *(spec.name for spec in self.scalars)]
+            return f"{self.entry}({', '.join(arguments)})"
+        called = forms(self)
+        made = f"({', '.join(map(written, called.init))})" if self.call.style == "module" else ""
+        return f"{self.entry}{made}({', '.join(map(written, called.arguments))}) -> {written(called.result)}"
 
     @property
     def without_hidden(self) -> Self:
-        """The problem with its visible tests alone, and still with its own hash."""
+        """The problem with only its visible tests; it keeps its hash."""
         shown = tuple(case for case in self.tests if not case.hidden)
         return self.model_copy(update={"tests": shown, "private": None})
 
     @property
     def decided_by(self) -> Decider:
-        """The judge of an answer: a foreign reference's own check, `compare`, `rtol` and `atol`, or the budget."""
+        """What decides whether an answer is right: a foreign check, `compare`, `rtol` and `atol`, or the budget."""
         if self.foreign is not None and FORMS[self.foreign.form].decides:
             return "reference"
         if self.foreign is None and _assigns(self.directory / "reference.py", "compare"):
@@ -62,9 +62,7 @@ class Problem(ProblemSpec):
 
     @property
     def exact_outputs(self) -> list[str]:
-        """The outputs and inouts that must be equal: their tolerance says so, or they hold whole numbers, bool or
-        scales in every case.
-        """
+        """The outputs and inouts that must be equal, by their tolerance or because their dtype does not round."""
 
         def rounds(dtype: str) -> bool:
             chosen = [dtype] if dtype in DTYPES else [str(c.params[dtype]) for c in (*self.tests, *self.benchmarks)]
@@ -75,55 +73,57 @@ class Problem(ProblemSpec):
         return [name for name, off_by in steps.items() if off_by == 0 or (off_by is None and not rounds(dtypes[name]))]
 
     def of_baseline(self, kernel: str) -> Problem:
-        """What the baseline in the file of this name, without its suffix, computes: the problem, unless `[[baselines]]`
-        says otherwise. Then it is the same cases with that kernel's arguments; nothing decides about its answers.
+        """The problem that a baseline solves, by the name of its file without the suffix.
+
+        It is this problem, unless `[[baselines]]` says otherwise. Then it has the same cases with that kernel's
+        arguments, and its answers are not checked.
         """
         found = next((spec for spec in self.baselines if spec.name == kernel), None)
         return another(self, found) if found else self
 
     def baseline_label(self, kernel: str) -> str:
-        """The name of a baseline in verdicts and tables: it says so if the kernel computes something else."""
+        """The name of a baseline in verdicts and tables, which says if it computes something else."""
         return kernel if self.of_baseline(kernel) is self else f"{kernel} (another computation)"
 
     def resolve(self, case: Case) -> ResolvedCase:
         """Compute the sizes, dtypes, fills, scalars and costs of a case whose sizes have been drawn.
 
         Raises:
-            ProblemError: the case does not fit the problem. Never for the problem's own cases: construction tried them,
-            and the extremes of drawn ones.
+            ProblemError: the case does not fit the problem. This cannot happen for the problem's own cases, which the
+                constructor has checked.
         """
         return resolve_case(self, case)
 
     def other_values(self, benchmark: ResolvedCase, device: DeviceKind) -> tuple[ResolvedCase, ...]:
-        """A benchmark's case with the fills and options of each test of that device, under the test's name.
+        """A benchmark's case with the fills and options of each test of this device, under the test's name.
 
-        A benchmark's own inputs are what a kernel usually gets. One that is right for them alone, for instance a
-        softmax that overflows on large inputs, passes every timed call: the tests that it would fail have other sizes,
-        by which it can tell them. So a benchmark is also tried, untimed, on what the tests hold.
+        A benchmark has usual inputs. A kernel that is right only for them, such as a softmax that overflows on large
+        inputs, would pass every timed call, because it could recognize the tests by their other sizes. So a benchmark
+        is also tried, untimed, on the values of tests.
 
-        Only those that differ from the benchmark's own and from each other. Left out is what does not suit the
-        benchmark's dtypes, and what could make its call invalid: indices beyond those that it has itself. A foreign
-        reference draws all inputs by itself, so there are none.
+        The result excludes values that equal the benchmark's own or those of another test, values that do not fit its
+        dtypes, and values that could make its call invalid, such as larger indices than its own. It is empty if a
+        foreign reference draws the inputs.
         """
         if self.foreign is not None:
             return ()
-        [of] = [case for case in self.benchmarks if case.name == benchmark.name]
+        [own_case] = [case for case in self.benchmarks if case.name == benchmark.name]
         found = {_values(benchmark): benchmark}
         for test in self.tests:
             if device not in test.devices:
                 continue
-            given = {"name": test.name, "hidden": test.hidden, "fill": test.fill, "options": test.options}
+            values = {"name": test.name, "hidden": test.hidden, "fill": test.fill, "options": test.options}
             try:
-                case = self.resolve(of.model_copy(update=given))
-            except ProblemError:  # values that the benchmark's dtypes do not hold
+                case = self.resolve(own_case.model_copy(update=values))
+            except ProblemError:  # the benchmark's dtypes cannot represent these values
                 continue
-            if all(_suits(other, own) for other, own in zip(case.tensors, benchmark.tensors, strict=True)):
+            if all(_may_hold(other, own) for other, own in zip(case.tensors, benchmark.tensors, strict=True)):
                 found.setdefault(_values(case), case)
         return tuple(case for case in found.values() if case is not benchmark)
 
 
 def _assigns(file: Path, name: str) -> bool:
-    """Whether a Python file defines the name, by its text alone: it is not run, and torch not imported."""
+    """Whether a Python file defines a name. The file is not run, so torch is not imported."""
     try:
         table = symtable.symtable(outside.text(file), str(file), "exec")
         symbol = table.lookup(name)
@@ -133,13 +133,13 @@ def _assigns(file: Path, name: str) -> bool:
 
 
 def _values(case: ResolvedCase) -> object:
-    """A key that differs if the values of two cases of the same sizes do."""
+    """A key of the values of a case; it differs if the values of two cases of the same sizes do."""
     fills = {tensor.list_name or tensor.name: tensor.fill for tensor in case.tensors if tensor.role != "output"}
     return tuple(fills.items()), tuple(sorted(case.options.items()))
 
 
-def _suits(other: ResolvedTensor, own: ResolvedTensor) -> bool:
-    """Whether a tensor may hold these values: whole numbers, which may be indices, only within the benchmark's own."""
+def _may_hold(other: ResolvedTensor, own: ResolvedTensor) -> bool:
+    """Whether a tensor may have these values: integers, which may be indices, must be in the benchmark's own range."""
     if other.role == "output" or other.fill == own.fill:
         return True
     if "generated" in (other.fill.kind, own.fill.kind):

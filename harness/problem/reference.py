@@ -1,9 +1,7 @@
-"""Runs the organizer's `reference.py`, which defines the right answer, and may make inputs; the judge calls it.
+"""Runs the organizer's `reference.py`, which defines right answers, and may make inputs. Trusted; imports torch.
 
-Trusted; imports torch.
-
-The file is part of the problem, and so runs in the judge's own process. It must not fail silently: anything it raises,
-or returns that does not match `problem.toml`, becomes a one-line error with the line number in `reference.py`.
+The file is part of the problem, so it runs in the judge's process. It must not fail silently: any exception, and any
+result that does not match `problem.toml`, becomes an error of one line with the line number in `reference.py`.
 """
 
 from __future__ import annotations
@@ -35,11 +33,11 @@ from harness.shared.carrier import assign, carrier
 
 
 class CaseFacts(NamedTuple):
-    """The facts about a case that `reference` and `compare` get, if they take the argument `case`."""
+    """The facts about a case that are passed to `reference` and `compare` if they take the argument `case`."""
 
     params: Mapping[str, int | torch.dtype]
     dtypes: Mapping[str, torch.dtype]
-    """The dtypes of all tensors and lists by name, in the submission's call; the reference may compute in float64."""
+    """The dtypes in the submission's call, by name of tensor or list; the reference itself may compute in float64."""
 
     @classmethod
     def of(cls, case: ResolvedCase) -> CaseFacts:
@@ -48,27 +46,27 @@ class CaseFacts(NamedTuple):
 
 
 ToleranceCheck = Callable[[str], str | None]
-"""The judgement of an output by the problem's tolerance: None if it is right, else the reason."""
+"""Checks an output, by its name, by the problem's tolerance; returns None if it is right, else the reason."""
 
 
 class Reference:
-    """The function `reference` of a problem, its `compare` if the answer is not unique, and its `generate`, if any."""
+    """The functions of a problem's `reference.py`: `reference`, and `compare` and `generate` if it defines them."""
 
     exact = True
-    """It computes in float64 where its inputs are."""
+    """True: it computes in float64 if its inputs are float64."""
 
     def __init__(self, problem: Problem, module: ModuleType) -> None:
         self._problem = problem
         self._path = str(problem.directory / "reference.py")
-        given = [s.name for s in problem.tensors if s.role != "output"] + [s.name for s in problem.scalars]
-        self._function, self._asks = self._required(module, "reference", given, ["case"])
-        self._compare, self._compare_asks = None, frozenset[str]()
+        arguments = [s.name for s in problem.tensors if s.role != "output"] + [s.name for s in problem.scalars]
+        self._function, self._takes_case = self._required(module, "reference", arguments, ["case"])
+        self._compare, self._compare_takes = None, frozenset[str]()
         if hasattr(module, "compare"):
             wanted = ["got", "inputs", "truth"]
-            self._compare, self._compare_asks = self._required(module, "compare", wanted, ["case", "usual"])
-        self._generate = self._generating(module)
+            self._compare, self._compare_takes = self._required(module, "compare", wanted, ["case", "usual"])
+        self._generate = self._find_generate(module)
         self.weights_seed = secrets.randbits(62)
-        """The seed of the weights that a submission draws when its class is made."""
+        """The seed of the weights that a submission draws when its class is created."""
 
     @classmethod
     def load(cls, problem: Problem) -> Reference:
@@ -86,10 +84,10 @@ class Reference:
         return cls(problem, _import(problem))
 
     def release_large(self) -> None:
-        """Nothing to release: it keeps no memory between two questions."""
+        """Do nothing: it keeps no memory between calls."""
 
     def close(self) -> None:
-        """Nothing to end: it runs in this process."""
+        """Do nothing: it runs in this process."""
 
     @property
     def compares(self) -> bool:
@@ -101,26 +99,26 @@ class Reference:
     ) -> dict[str, Value]:
         """Compute the outputs, and the final values of the inouts, by name.
 
-        `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64 and complex
-        numbers to complex128; they are not changed. The function gets them with the strides of the case, and None for
-        an optional input that is not there. Floats come back as float64 if the inputs are, otherwise rounded to the
-        output's own dtype; integers always in their own dtype. May be called under `torch.vmap`, where a changed input
-        goes unnoticed.
+        `tensors` contains all inputs and inouts, in the case's dtypes, or with all floats converted to float64 and
+        complex numbers to complex128; they are not changed. The function receives them with the strides of the case,
+        and None for an absent optional input. Floats are returned as float64 if the inputs are float64, otherwise
+        rounded to the output's own dtype; integers always have their own dtype. This may be called under `torch.vmap`,
+        which does not detect changed inputs.
 
         Raises:
             ProblemError: `reference` fails, changes an input, or returns something that does not match problem.toml.
             DeviceError: the device has too little memory for it.
         """
         strides = {t.name: t.strides for t in case.tensors if t.strides is not None}
-        given = [spec for spec in self._problem.tensors if spec.role != "output"]
-        absent = {spec.name: None for spec in given if spec.present is not None and spec.name not in tensors}
-        arguments = {s.name: _argument(tensors[s.name], s, strides) for s in given if s.name not in absent}
+        read = [spec for spec in self._problem.tensors if spec.role != "output"]
+        absent = {spec.name: None for spec in read if spec.present is not None and spec.name not in tensors}
+        arguments = {s.name: _argument(tensors[s.name], s, strides) for s in read if s.name not in absent}
         versions = _versions(arguments)
         with torch.no_grad(), _full_precision:
-            facts = {"case": CaseFacts.of(case)} if self._asks else {}
+            facts = {"case": CaseFacts.of(case)} if self._takes_case else {}
             returned = self._call(self._function, **arguments, **absent, **scalars, **facts)
         after = _versions(arguments)
-        for spec in given:
+        for spec in read:
             if spec.role == "input" and after.get(spec.name) != versions.get(spec.name):
                 self._fail(f"changes its input `{spec.name}` in place", "work on a clone")
         specs = [spec for spec in self._problem.tensors if spec.role != "input"]
@@ -137,9 +135,10 @@ class Reference:
         case: ResolvedCase | None = None,
         usual: ToleranceCheck | None = None,
     ) -> str | None:
-        """Ask the problem's own `compare`: None if the answer is right, else the reason, on one line.
+        """Call the problem's own `compare`; returns None if the answer is right, else the reason, on one line.
 
-        It gets the facts of the case, and what the tolerance says of an output, if it takes `case` and `usual`.
+        If `compare` takes the arguments `case` and `usual`, it gets the facts of the case, and a function that checks
+        an output by the tolerance.
 
         Raises:
             ProblemError: it fails, or returns something other than text or None.
@@ -147,12 +146,12 @@ class Reference:
         if self._compare is None:
             raise ProblemError(self._path, "defines no `compare`")
         with torch.no_grad():
-            told = {"case": case and CaseFacts.of(case), "usual": usual}
-            asked = {name: told[name] for name in self._compare_asks}
-            said = self._call(self._compare, got=dict(got), inputs=dict(inputs), truth=dict(truth), **asked)
-        if said is not None and not isinstance(said, str):
-            self._fail(f"`compare` returned {type(said).__name__}", "return None if right, else text", self._compare)
-        return " ".join(said.split()) or None if said else None
+            optional = {"case": case and CaseFacts.of(case), "usual": usual}
+            taken = {name: optional[name] for name in self._compare_takes}
+            why = self._call(self._compare, got=dict(got), inputs=dict(inputs), truth=dict(truth), **taken)
+        if why is not None and not isinstance(why, str):
+            self._fail(f"`compare` returned {type(why).__name__}", "return None if right, else text", self._compare)
+        return " ".join(why.split()) or None if why else None
 
     @property
     def generates(self) -> bool:
@@ -160,9 +159,9 @@ class Reference:
         return self._generate is not None
 
     def generate(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, torch.Tensor]:
-        """Inputs and inouts of one call, on the generator's device, by their names in the case.
+        """Make inputs and inouts of one call, on the generator's device, by their names in the case.
 
-        Whatever is missing gets its declared fill. The tensors may have any strides.
+        Tensors that are not in the result get their declared fills. The tensors may have any strides.
 
         Raises:
             ProblemError: `generate` fails, or returns something that does not match problem.toml.
@@ -179,7 +178,7 @@ class Reference:
             self._fail(f"`generate` {flaw.what}", flaw.remedy, self._generate)
 
     def with_cost(self, case: ResolvedCase, generators: Iterable[torch.Generator]) -> ResolvedCase:
-        """The case with the least cost of what these generators draw, if its cost depends on generated data.
+        """The case with its cost, if that depends on generated data: the least cost over these generators.
 
         Raises:
             ProblemError: `generate` fails, or the cost has no value.
@@ -198,9 +197,9 @@ class Reference:
         return replace(case, minimum_bytes=max(least_bytes, 1), minimum_flops=least_flops)
 
     def draw(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, torch.Tensor]:
-        """Inputs and inouts by name, contiguous, on the generator's device: from `generate`, or from their fills.
+        """Draw inputs and inouts by `generate` or their fills, by name, contiguous, on the generator's device.
 
-        For the lint and for tests: a grading draws the same kinds of tensors, but not the same ones for the same seed.
+        For the lint and for tests. A grading draws other values for the same seed.
 
         Raises:
             ProblemError: `generate` fails.
@@ -217,31 +216,31 @@ class Reference:
                 drawn[tensor.name] = made
         return drawn
 
-    def _generating(self, module: ModuleType) -> Callable[..., Any] | None:
-        """The function `generate`, which must take the options of every case."""
+    def _find_generate(self, module: ModuleType) -> Callable[..., Any] | None:
+        """The function `generate`, if there is one; it must take the options of every case."""
         problem = self._problem
         for case in problem.tests + problem.benchmarks:
             fills = [case.fill.get(spec.name, spec.fill) for spec in problem.tensors if spec.role != "output"]
-            asked = bool(case.options) or any(fill.kind == "generated" for fill in fills)
-            if asked or hasattr(module, "generate"):
+            needed = bool(case.options) or any(fill.kind == "generated" for fill in fills)
+            if needed or hasattr(module, "generate"):
                 self._required(module, "generate", ["generator", *problem.parameters, *case.options], ())
         return getattr(module, "generate", None)
 
     def _required(
         self, module: ModuleType, name: str, arguments: list[str], optional: Sequence[str]
     ) -> tuple[Callable[..., Any], frozenset[str]]:
-        """A function that takes these arguments, and which of the optional ones it asks for as well."""
+        """A function that must take these arguments, and the optional arguments that it also takes."""
         function = getattr(module, name, None)
         wanted = f"def {name}({', '.join(arguments)})"
         if not inspect.isfunction(function):
             raise ProblemError(self._path, f"defines no function `{name}`", f"define `{wanted}`")
         signature = inspect.signature(function)
-        asks = frozenset(signature.parameters).intersection(optional).difference(arguments)
+        taken = frozenset(signature.parameters).intersection(optional).difference(arguments)
         try:
-            signature.bind(**dict.fromkeys([*arguments, *asks]))
+            signature.bind(**dict.fromkeys([*arguments, *taken]))
         except TypeError as error:
             self._fail(f"`{name}` cannot be called with problem.toml's names ({error})", f"define `{wanted}`", function)
-        return function, asks
+        return function, taken
 
     def _call(self, function: Callable[..., Any], **arguments: Any) -> Any:
         try:
@@ -253,13 +252,13 @@ class Reference:
             raise _failure(self._path, error) from error
 
     def _fail(self, what: str, remedy: str, function: Callable[..., Any] | None = None) -> NoReturn:
-        """Raise with the line of the function's `def`."""
+        """Raise a ProblemError with the line of the function's `def`."""
         line = inspect.unwrap(function or self._function).__code__.co_firstlineno
         raise ProblemError(f"{self._path}:{line}", what, remedy)
 
 
 class NoReference(Reference):
-    """Stands in for a reference where a baseline computes something else, whose answers are not judged."""
+    """Replaces the reference for a baseline that computes something else, whose answers are not checked."""
 
     def __init__(self) -> None:
         self._compare = self._generate = None
@@ -267,10 +266,10 @@ class NoReference(Reference):
 
 
 class _FullPrecision:
-    """No TF32 while a reference computes in float32, since its error would otherwise let TF32 submissions pass.
+    """Disables TF32 while a reference computes in float32, whose error would otherwise let TF32 submissions pass.
 
-    torch keeps these settings for the whole process, in which several threads may grade: the first that enters changes
-    them, and the last that leaves restores them.
+    torch has one such setting for the whole process, in which several threads may grade: the first thread to enter
+    changes it, and the last to leave restores it.
     """
 
     def __init__(self) -> None:
@@ -296,7 +295,7 @@ _full_precision = _FullPrecision()
 
 
 class _SourceOnly(SourceFileLoader):
-    """Always imports from source: no bytecode is read, and none is written next to the organizer's file."""
+    """Imports from source: no bytecode is read, and none is written next to the organizer's file."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -320,7 +319,7 @@ def _import(problem: Problem) -> ModuleType:
 
 
 def _failure(path: str, error: BaseException) -> ProblemError:
-    """One line for what the organizer's code raised, at the innermost line of that code."""
+    """An error of one line for an exception of the organizer's code, with the innermost line of that code."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else lines[-1] if lines else None
     where = path if line is None else f"{path}:{line}"
@@ -328,13 +327,13 @@ def _failure(path: str, error: BaseException) -> ProblemError:
 
 
 def _argument(value: Value, spec: TensorSpec, strides: Mapping[str, tuple[int, ...]]) -> Value:
-    """The argument with the strides of the case; inouts are copied, since the reference may work on them in place."""
+    """The argument with the strides of the case; inouts are copied, since the reference may change them in place."""
     if isinstance(value, list):
-        return [_laid_out(t, spec, strides.get(f"{spec.name}[{index}]")) for index, t in enumerate(value)]
-    return _laid_out(value, spec, strides.get(spec.name))
+        return [_with_strides(t, spec, strides.get(f"{spec.name}[{index}]")) for index, t in enumerate(value)]
+    return _with_strides(value, spec, strides.get(spec.name))
 
 
-def _laid_out(tensor: torch.Tensor, spec: TensorSpec, strides: tuple[int, ...] | None) -> torch.Tensor:
+def _with_strides(tensor: torch.Tensor, spec: TensorSpec, strides: tuple[int, ...] | None) -> torch.Tensor:
     if strides is None:
         return tensor if spec.role == "input" else tensor.clone()
     held = carrier(tensor)
@@ -342,12 +341,12 @@ def _laid_out(tensor: torch.Tensor, spec: TensorSpec, strides: tuple[int, ...] |
 
 
 def _versions(arguments: Mapping[str, Value]) -> dict[str, list[int]]:
-    """How often each tensor has been written to in place, as torch counts it."""
+    """How often each tensor has been changed in place, as torch counts it."""
     return {n: [t._version for t in (v if isinstance(v, list) else [v])] for n, v in arguments.items()}
 
 
 def _is_double(tensors: Mapping[str, Value]) -> bool:
-    """Whether this is the run for the truth: there are floats or complex numbers, and all have 64 bits a part."""
+    """Whether there are floats or complex numbers, and all of them have 64 bits per part, as for the truth."""
     flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
     floats = [t.dtype for t in flat if wide(t.dtype) in DOUBLE]
     return bool(floats) and all(dtype in DOUBLE for dtype in floats)

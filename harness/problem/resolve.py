@@ -1,6 +1,6 @@
-"""The numbers of one case: its shapes, dtypes, fills, scalars, C symbol, least cost and tolerance; trusted, no torch.
+"""Computes the shapes, dtypes, fills, scalars, C symbol, least cost and tolerance of a case. Trusted; imports no torch.
 
-`Problem.resolve` calls it, at load for every case, so that a bad one fails before anything is graded.
+Called by `Problem.resolve`. Loading a problem resolves all cases, so that a bad one fails before anything is graded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one
 
 @dataclass(frozen=True)
 class ResolvedTensor:
-    """One tensor with its size: `name` is `x`, or `params[3]` for a member of the list `list_name`."""
+    """One tensor of a case; `name` is like `x`, or `params[3]` for a member of the list `list_name`."""
 
     name: str
     role: Role
@@ -43,7 +43,7 @@ class ResolvedTensor:
 
     @property
     def span(self) -> int:
-        """How many elements its memory holds from its first element to its last one, gaps included."""
+        """The number of elements in memory from the first to the last, including gaps."""
         if self.strides is None or not self.elements:
             return self.elements
         return _span(zip(self.shape, self.strides, strict=True))
@@ -51,7 +51,7 @@ class ResolvedTensor:
 
 @dataclass(frozen=True)
 class ResolvedScalar:
-    """One number passed by value: an `int` for int64, a `float` for float64."""
+    """A number that is passed by value: an `int` for int64, a `float` for float64."""
 
     name: str
     dtype: str
@@ -73,21 +73,21 @@ class ResolvedCase:
     minimum_flops: int
     tolerance: Tolerance
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
-    """What `generate` gets by name besides the parameters."""
+    """The arguments of `generate` in addition to the parameters."""
     absent: Mapping[str, int] = field(default_factory=dict)
-    """The inputs that the case lacks, each with its place among the tensor arguments, where a list is one."""
+    """The absent inputs, with their indices among the tensor arguments, where a list counts as one."""
     weight: float | None = None
     """How much a benchmark counts in the score; None: 1."""
 
 
-def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> ResolvedCase:
-    """Resolve one case; `of` is the problem's own case that it was drawn from.
+def resolve_case(problem: ProblemSpec, case: Case, own: Case | None = None) -> ResolvedCase:
+    """Resolve one case; `own` is the problem's own case from which it was drawn.
 
     Raises:
         ProblemError: a parameter is missing, unknown or of the wrong kind; an expression has no value; a size is
         negative or absurdly large; no output has an element; a fill does not suit its tensor.
     """
-    of_case = case_key(problem, of or case)
+    of_case = case_key(problem, own or case)
     file = ProblemKey(of_case.file, case=of_case.path, parameters=case.params)
     _check_parameters(problem, case, of_case)
     _check_fills(problem, case, of_case)
@@ -107,8 +107,8 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
     if all(tensor.role == "input" or not tensor.elements for tensor in tensors):
         of_case.at("params").refuse("leaves every output without elements", "nothing would be tested: raise a size")
     scalars = tuple(_scalar(spec, file.at("scalars", number)) for number, spec in enumerate(problem.scalars))
-    sized = file.given({**_elements(tensors), **{elements_key(name): 0 for name in absent}})
-    minimum_bytes, minimum_flops = costs(problem, sized.given(_totals(tensors, {})))
+    sized = file.with_parameters({**_elements(tensors), **{elements_key(name): 0 for name in absent}})
+    minimum_bytes, minimum_flops = costs(problem, sized.with_parameters(_sum_values(tensors, {})))
     if (minimum_bytes < 1 and not problem.cost.of_data) or minimum_flops < 0:
         what = f"is {minimum_bytes} bytes and {minimum_flops} flops in {file.case}"
         file.at("cost").refuse(what, "state what a kernel must at least do")
@@ -133,23 +133,25 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
 
 
 def costs(problem: ProblemSpec, key: ProblemKey) -> tuple[int, int]:
-    """Bytes and operations of a case, by a key whose parameters include the sizes of its tensors."""
+    """The bytes and operations of a case; the key's parameters must include the sizes of its tensors."""
     return key.at("cost", "bytes").value(problem.cost.bytes), key.at("cost", "flops").value(problem.cost.flops)
 
 
 def costs_of_data(problem: ProblemSpec, case: ResolvedCase, totals: Mapping[str, int]) -> tuple[int, int]:
-    """Bytes and operations of a case with these sums of its generated inputs, by tensor or list.
+    """The bytes and operations of a case, if its generated inputs have these sums, by tensor or list.
 
     Raises:
-        ProblemError: they have no value.
+        ProblemError: the cost has no value.
     """
     file = ProblemKey(problem.directory / "problem.toml", parameters=case.params)
     absent = {elements_key(name): 0 for name in case.absent}
-    return costs(problem, file.given({**_elements(case.tensors), **absent, **_totals(case.tensors, totals)}))
+    return costs(
+        problem, file.with_parameters({**_elements(case.tensors), **absent, **_sum_values(case.tensors, totals)})
+    )
 
 
-def _totals(tensors: Iterable[ResolvedTensor], totals: Mapping[str, int]) -> dict[str, int]:
-    """The values of `sum_of(name)` in a cost; 0 where they are not known, as before anything is generated."""
+def _sum_values(tensors: Iterable[ResolvedTensor], totals: Mapping[str, int]) -> dict[str, int]:
+    """The values of `sum_of(name)` in a cost; 0 if they are not known, because nothing has been generated yet."""
     generated = [tensor for tensor in tensors if tensor.role != "output" and tensor.fill.kind == "generated"]
     names = {t.list_name or t.name for t in generated if DTYPES[t.dtype].family == "integer"}
     return {total_key(name): totals.get(name, 0) for name in names}
@@ -159,18 +161,18 @@ def _forms(problem: ProblemSpec, scalars: Iterable[ResolvedScalar], absent: Iter
     values: dict[str, Form] = {scalar.name: scalar.value for scalar in scalars}
     values |= {name: {"none": True} for name in absent}
 
-    def each(several: Iterable[Form]) -> tuple[Form, ...]:
+    def settle(several: Iterable[Form]) -> tuple[Form, ...]:
         return tuple(settled(form, file.parameters, values) for form in several)
 
-    of = forms(problem)
-    in_case = Forms(each(of.init), each(of.arguments), *each([of.result]))
+    declared = forms(problem)
+    in_case = Forms(settle(declared.init), settle(declared.arguments), *settle([declared.result]))
     if (nbytes := in_case.nbytes()) > MAX_BYTES:
         file.at("call").refuse(f"takes {nbytes:,} bytes in {file.case}, as JSON", f"its forms may take {MAX_BYTES:,}")
     return in_case
 
 
 def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
-    """The value of `elements(name)` in a cost: for a list, the elements of all members."""
+    """The values of `elements(name)` in a cost; for a list, the elements of all members."""
     counts: dict[str, int] = {}
     for tensor in tensors:
         key = elements_key(tensor.list_name or tensor.name)
@@ -204,19 +206,19 @@ def _check_fills(problem: ProblemSpec, case: Case, key: ProblemKey) -> None:
 
 
 def _tensors(spec: TensorSpec, case: Case, key: ProblemKey) -> list[ResolvedTensor]:
-    """One tensor, or the members of a list; `key` is the specification's."""
+    """Resolve one tensor, or the members of a list; `key` is that of the specification."""
     dtype = _dtype(spec, key)
     fill = case.fill.get(spec.name, spec.fill)
     if spec.role != "output":
         of_fill = replace(key, path=key.case).at("fill", spec.name) if spec.name in case.fill else key.at("fill")
-        fill = _bounded(fill, of_fill)
+        fill = _with_bounds(fill, of_fill)
         _check_fill(fill, dtype, spec.name, of_fill)
     if spec.count is None:
         return [_tensor(spec, dtype, fill, key)]
     count = key.at("count").value(spec.count)
     if not 1 <= count <= MAX_TENSORS:
         key.at("count").refuse(f"is {count} in {key.case}", f"a list has 1 to {MAX_TENSORS} tensors")
-    return [_tensor(spec, dtype, fill, key.given({"index": index})) for index in range(count)]
+    return [_tensor(spec, dtype, fill, key.with_parameters({"index": index})) for index in range(count)]
 
 
 def _tensor(spec: TensorSpec, dtype: str, fill: Fill, key: ProblemKey) -> ResolvedTensor:
@@ -253,10 +255,10 @@ def _shape(spec: TensorSpec, key: ProblemKey) -> tuple[int, ...]:
 
 
 def _strides(spec: TensorSpec, shape: tuple[int, ...], key: ProblemKey) -> tuple[int, ...] | None:
-    """The strides that a tensor declares. No two elements may share one place.
+    """The declared strides of a tensor. No two elements may be at the same place.
 
-    What is asked for is a little more: that a step along one dimension goes past all that the dimensions with smaller
-    strides span. What is between the elements then has a simple form, too (`harness.judge.correctness.layout`).
+    The check requires a little more: a step along one dimension must pass everything that the dimensions with smaller
+    strides span. Then the gaps between elements also have a simple form (`harness.judge.correctness.layout`).
     """
     if spec.strides is None:
         return None
@@ -274,7 +276,7 @@ def _strides(spec: TensorSpec, shape: tuple[int, ...], key: ProblemKey) -> tuple
 
 
 def _span(dimensions: Iterable[tuple[int, int]]) -> int:
-    """How many elements of memory a tensor with these sizes and strides reaches over."""
+    """The number of elements in memory from the first to the last, for these sizes and strides."""
     return 1 + sum((size - 1) * stride for size, stride in dimensions)
 
 
@@ -287,8 +289,8 @@ def _scalar(spec: ScalarSpec, key: ProblemKey) -> ResolvedScalar:
     return ResolvedScalar(spec.name, spec.dtype, real)
 
 
-def _bounded(fill: Fill, key: ProblemKey) -> Fill:
-    """A fill whose bounds are numbers."""
+def _with_bounds(fill: Fill, key: ProblemKey) -> Fill:
+    """The fill with numbers as bounds."""
 
     def value(name: str, bound: int | float | str) -> int | float:
         if not isinstance(bound, str):
@@ -305,7 +307,7 @@ def _bounded(fill: Fill, key: ProblemKey) -> Fill:
 
 
 def _check_fill(fill: Fill, dtype: str, tensor: str, key: ProblemKey) -> None:
-    """Refuse a fill whose values the dtype cannot hold."""
+    """Refuse a fill whose values the dtype cannot represent."""
     info = DTYPES[dtype]
     if fill.neg_inf and not info.infinities:
         key.at("neg_inf").refuse(f"asks for -inf, which {dtype} does not have (tensor `{tensor}`)", "remove it")

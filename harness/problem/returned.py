@@ -1,6 +1,6 @@
-"""Checks what a problem's `reference` and `generate` returned against the case. Trusted; imports torch.
+"""Checks the results of a problem's `reference` and `generate` against the case. Trusted; imports torch.
 
-The strides of a tensor do not matter, since its elements are copied to where the call finds them.
+The strides of a returned tensor do not matter, since its elements are copied.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DOUBLE = (torch.float64, torch.complex128)
 
 
 class ReturnedFlaw(Exception):
-    """What is wrong with the returned tensors, and what to do."""
+    """The returned tensors are wrong: what is wrong with them, and what to do."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(what)
@@ -32,8 +32,7 @@ def inputs(returned: object, case: ResolvedCase, device: torch.device) -> dict[s
     """The tensors that `generate` returned, by their names in the case: `x`, or `params[3]` for a member of a list.
 
     Raises:
-        ReturnedFlaw: a name, number, shape, dtype or device is wrong, or a tensor whose fill is "generated" is not
-        there.
+        ReturnedFlaw: a name, number, shape, dtype or device is wrong, or a tensor whose fill is "generated" is missing.
     """
     if not isinstance(returned, Mapping):
         raise ReturnedFlaw(f"returned {type(returned).__name__}", "return a dict from names to tensors")
@@ -59,9 +58,9 @@ def inputs(returned: object, case: ResolvedCase, device: torch.device) -> dict[s
 
 
 def outputs(returned: object, specs: Sequence[TensorSpec], case: ResolvedCase, *, double: bool) -> dict[str, Value]:
-    """The tensors that `reference` returned, by the names of its outputs and inouts.
+    """The tensors that `reference` returned, by the names of the outputs and inouts.
 
-    Floats are in float64 if the inputs were (`double`), and otherwise rounded to the output's own dtype.
+    Floats are float64 if the inputs were (`double`), otherwise they are rounded to the output's own dtype.
 
     Raises:
         ReturnedFlaw: a number, shape or dtype is wrong.
@@ -108,7 +107,7 @@ def _input(tensor: Tensor, spec: ResolvedTensor, device: torch.device) -> Tensor
         raise ReturnedFlaw(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}")
     if tensor.layout is not torch.strided:
         raise ReturnedFlaw(f"returned `{spec.name}` as a sparse tensor", "return a dense one")
-    return tensor.detach().resolve_conj().resolve_neg()  # which torch may have put off
+    return tensor.detach().resolve_conj().resolve_neg()  # torch may have deferred these operations
 
 
 def _output(tensor: Tensor, spec: ResolvedTensor, *, double: bool) -> Tensor:
@@ -122,5 +121,5 @@ def _output(tensor: Tensor, spec: ResolvedTensor, *, double: bool) -> Tensor:
         raise ReturnedFlaw(what, f"problem.toml says {spec.dtype}")
     if double and tensor.dtype not in DOUBLE:
         raise ReturnedFlaw(f"{what} for float64 inputs", "compute in the dtype of the inputs")
-    tensor = tensor.resolve_conj()  # which torch may have put off
+    tensor = tensor.resolve_conj()  # torch may have deferred it
     return tensor if double else tensor.to(getattr(torch, spec.dtype))

@@ -1,7 +1,6 @@
-"""Until when a problem takes submissions: its deadline, a grace period, and a time in which late ones are accepted; and
-from when until then its board is frozen.
+"""The schedule of a problem: its deadline, grace period and late period, and when its board is frozen.
 
-Everything that opens, closes or reports a problem asks here. Trusted; pure, no torch.
+All code that opens, closes or reports a problem uses this module. Trusted; pure, imports no torch.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _DAY = timedelta(days=1)
 
 
 def length(text: str) -> timedelta:
-    """A length of time as people write it: `30m`, `1h30m`, `2d`."""
+    """Parse a length of time, such as `30m`, `1h30m` or `2d`; raises ValueError."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise ValueError("a length of time is written in days, hours and minutes: 2d, 1h30m, 30m")
@@ -43,9 +42,9 @@ class Late(Spec):
 
 
 class Delay(NamedTuple):
-    """How late something was submitted: 0 days if on time, else the days begun since the deadline.
+    """How late something was submitted: 0 days if on time, otherwise the days begun since the deadline.
 
-    `factor` is what the mark is multiplied by; None if the problem was closed then, or takes nothing late.
+    The mark is multiplied by `factor`; None if the problem was closed, or accepts nothing late.
     """
 
     handed_in: datetime
@@ -60,9 +59,9 @@ class Delay(NamedTuple):
 
 
 class Schedule(Spec):
-    """Until when a problem takes submissions; always, if it has no deadline. All moments have time zones.
+    """When a problem accepts submissions; always, if it has no deadline. All moments have time zones.
 
-    These keys are rules of the competition, not part of the task: the problem's hash leaves them out.
+    These keys are rules of the competition, not part of the task, so the problem's hash excludes them.
     """
 
     deadline: Deadline | None = Field(default=None, description="the last moment to submit, with its time zone")
@@ -87,21 +86,21 @@ class Schedule(Spec):
         return self.deadline + self.late.days * _DAY
 
     def closed(self, now: datetime) -> bool:
-        """Whether nothing is accepted any more at `now`."""
+        """Whether nothing is accepted any more at the moment `now`."""
         return (closes := self.closes) is not None and now > closes
 
     @property
     def freezes(self) -> datetime | None:
-        """The last moment whose results the board shows before the problem is closed; None if it shows all."""
+        """The moment after which new results are not shown until the problem is closed; None if all are shown."""
         return None if self.deadline is None or self.freeze is None else self.deadline - length(self.freeze)
 
     def frozen(self, now: datetime) -> datetime | None:
-        """The moment from which on no result is shown at `now`; None if all are."""
+        """At the moment `now`: the moment after which no results are shown; None if all are shown."""
         freezes = self.freezes
         return freezes if freezes is not None and freezes < now and not self.closed(now) else None
 
     def delay(self, moment: datetime) -> Delay:
-        """How late it is at `moment`, which the answer has in the deadline's time zone."""
+        """How late a submission at `moment` is; the result has the moment in the deadline's time zone."""
         if self.deadline is None or (end := self.on_time_until) is None:
             return Delay(moment, 0, 1.0)
         moment = moment.astimezone(self.deadline.tzinfo)
@@ -114,7 +113,7 @@ class Schedule(Spec):
 
     @property
     def schedule(self) -> str:
-        """The schedule in words that are true at any time; empty without a deadline."""
+        """The schedule in words that do not depend on the current time; empty without a deadline."""
         if self.deadline is None:
             return ""
         grace = f" with {self.grace} of grace" if self.grace else ""
@@ -122,7 +121,7 @@ class Schedule(Spec):
         return f"until {shown(self.deadline)}{grace}" + (f"; {self._late}" if self.late else "") + frozen
 
     def schedule_at(self, now: datetime) -> str:
-        """The state at `now`, in words: on time, in grace or late, and until when, or closed; "" without a deadline."""
+        """The state at the moment `now` in words: on time, in grace, late (and until when), or closed; or ""."""
         if self.deadline is None or (end := self.on_time_until) is None or (closes := self.closes) is None:
             return ""
         if now > closes:
@@ -141,9 +140,9 @@ class Schedule(Spec):
 
 
 def shown(moment: datetime) -> str:
-    """A moment of a schedule, in its own time zone, followed by the offset from UTC unless it is zero.
+    """A moment of a schedule in its own time zone, followed by the offset from UTC unless it is zero.
 
-    Everything that shows such a moment to people uses this, so that all of it reads the same.
+    All texts for people use this form.
     """
     text = moment.isoformat(" ", "minutes")
     return f"{text[:16]} UTC{text[16:].removesuffix('+00:00')}"

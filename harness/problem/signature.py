@@ -1,7 +1,7 @@
-"""How submissions to a problem are called: Python as forms for the runner and as text for people, C as its functions.
+"""Describes how submissions to a problem are called: forms for Python, and declarations for CUDA and C++.
 
-`kernelmark start`, `problems new` and `problems show` write the C functions, as CUDA and C++ declare them, the lint
-compares a README with them, and the judge shows one after a crash. Trusted, no torch.
+`kernelmark start`, `problems new` and `problems show` write the declarations, the lint compares a README with them, and
+the judge shows one after a crash. Trusted; imports no torch.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         "complex128": "std::complex<double>",
     },
 }
-"""The types of elements by dtype, for each suffix of a file."""
+"""The C types of elements by dtype, for each suffix of a file."""
 
 
 def forms(problem: ProblemFile) -> Forms:
-    """The forms of a call, the default ones included; none in the style `writes`."""
+    """The forms of a call, including defaults; none in the style `writes`."""
     call = problem.call
     if call.style == "writes":
         return Forms()
-    given = [spec.name for spec in problem.tensors if spec.role != "output"]
-    arguments = call.arguments or (*given, *(spec.name for spec in problem.scalars))
+    inputs = [spec.name for spec in problem.tensors if spec.role != "output"]
+    arguments = call.arguments or (*inputs, *(spec.name for spec in problem.scalars))
     if call.style == "tree":
         arguments = (call.data,)
     if call.result is not None:
@@ -61,18 +61,18 @@ def forms(problem: ProblemFile) -> Forms:
 
 
 def dtype_parameters(problem: ProblemSpec) -> list[str]:
-    """The parameters that hold the dtype of a tensor, in order."""
+    """The parameters that are the dtype of a tensor, in order."""
     dtypes = {spec.dtype for spec in problem.tensors}
     return [name for name in problem.parameters if name in dtypes]
 
 
 def symbol(problem: ProblemSpec, case: Case) -> str:
-    """The C entry point: the entry's name, with the case's dtypes in the order of the parameters."""
+    """The C entry point: the entry's name, followed by the case's dtypes in the order of the parameters."""
     return "_".join([problem.entry, *(str(case.params[name]) for name in dtype_parameters(problem))])
 
 
 def symbols(problem: ProblemSpec, suffix: str) -> dict[str, dict[str, str]]:
-    """The functions of a file, by name: for each the dtypes that stand for parameters. Empty if no case runs it."""
+    """The functions of a file, by name, with the dtypes of their parameters; empty if no case runs on its devices."""
     devices = LANGUAGES[suffix].devices
     cases = [case for case in (*problem.tests, *problem.benchmarks) if set(case.devices).intersection(devices)]
     chosen = dtype_parameters(problem)
@@ -81,24 +81,24 @@ def symbols(problem: ProblemSpec, suffix: str) -> dict[str, dict[str, str]]:
 
 def sizes(problem: ProblemSpec) -> list[str]:
     """The parameters that are numbers, in the order of the call."""
-    given = {name: value for case in problem.tests for name, value in {**case.draw, **case.params}.items()}
-    return [name for name in problem.parameters if not isinstance(given[name], str)]
+    values = {name: value for case in problem.tests for name, value in {**case.draw, **case.params}.items()}
+    return [name for name in problem.parameters if not isinstance(values[name], str)]
 
 
 def pointer(spec: TensorSpec, types: Mapping[str, str]) -> str:
-    """The type of a tensor's elements, as a pointer to them: `const float*`."""
+    """The C type of a pointer to a tensor's elements: `const float*`."""
     return f"{'const ' if spec.role == 'input' else ''}{types.get(spec.dtype, spec.dtype)}*"
 
 
 def numbers(problem: ProblemSpec) -> list[str]:
-    """The arguments after the tensors: scalars, then parameters."""
+    """The C arguments after the tensors: scalars, then parameters."""
     kinds = {"int64": "int64_t", "float64": "double"}
     scalars = [f"{kinds[scalar.dtype]} {scalar.name}" for scalar in problem.scalars]
     return [*scalars, *(f"int64_t {name}" for name in sizes(problem))]
 
 
 def arguments(problem: ProblemSpec, types: Mapping[str, str]) -> list[str]:
-    """All arguments but the stream; `types` also has the C types of the parameters that hold dtypes."""
+    """All C arguments but the stream; `types` must also have the C types of the dtype parameters."""
     lists = {spec.name: "const* " for spec in problem.tensors if spec.count is not None}
     pointers = [f"{pointer(spec, types)} {lists.get(spec.name, '')}{spec.name}" for spec in problem.tensors]
     return [*pointers, *numbers(problem)]

@@ -1,7 +1,6 @@
-"""A problem as data: what `problem.toml` may say, as frozen models whose invariants hold once they exist.
+"""The keys of `problem.toml`, as immutable models. Trusted; imports no torch.
 
-`load` makes them, the judge reads them, the front end prints them. Trusted; no torch. The models here check single
-keys, `checks` what can_prebuild several, and `resolve` computes the numbers of one case.
+The models check single keys, `checks` checks several keys together, and `resolve` computes the numbers of a case.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _MIB = 1 << 20
 
 
 class TensorSpec(Spec):
-    """One tensor argument, or a list of them, in its place of the argument order."""
+    """One tensor argument, or a list of tensors; specifications are in the order of the arguments."""
 
     name: Name = Field(description="the argument's name in Python and C")
     role: Role = Field(description="input: read only; output: written; inout: read and written in place")
@@ -68,7 +67,7 @@ class TensorSpec(Spec):
 
 
 class ScalarSpec(Spec):
-    """One number passed by value, after the tensors."""
+    """One number that is passed by value, after the tensors."""
 
     name: Name = Field(description="the argument's name in Python and C")
     dtype: Literal["int64", "float64"] = Field(description="int64_t or double in C, int or float in Python")
@@ -86,7 +85,7 @@ class ScalarSpec(Spec):
 
 
 class Range(Spec):
-    """Whole numbers of which one is drawn for each grading."""
+    """A range of whole numbers, from which one is drawn for each grading."""
 
     low: Whole = Field(description="the least")
     high: Whole = Field(description="the greatest")
@@ -100,12 +99,12 @@ class Range(Spec):
 
     @property
     def values(self) -> range:
-        """All of the numbers, in order."""
+        """All numbers of the range, in order."""
         return range(-(-self.low // self.multiple_of) * self.multiple_of, self.high + 1, self.multiple_of)
 
 
 class Case(Spec):
-    """One set of parameters to run the kernel with, or the ranges to draw it from."""
+    """One set of parameters with which the kernel runs, or the ranges from which they are drawn."""
 
     name: CaseName = Field(description="unique within the problem")
     params: dict[str, Whole | str] = Field(
@@ -126,12 +125,12 @@ class Case(Spec):
     )
 
     def drawn(self, rng: random.Random) -> Case:
-        """The case with a value for each parameter to be drawn; itself if there is none."""
+        """The case with random values for its ranges; the case itself if it has none."""
         ranges = {name: drawn.values for name, drawn in self.draw.items()}
         return self._with({name: rng.randrange(r.start, r.stop, r.step) for name, r in ranges.items()})
 
     def extremes(self) -> Iterator[Case]:
-        """The case with the least and greatest values of its ranges, in every combination."""
+        """The case with all combinations of the least and greatest values of its ranges."""
         ends = [(drawn.values[0], drawn.values[-1]) for drawn in self.draw.values()]
         return (self._with(dict(zip(self.draw, chosen, strict=True))) for chosen in itertools.product(*ends))
 
@@ -147,12 +146,12 @@ class Cost(Spec):
 
     @property
     def of_data(self) -> bool:
-        """Whether it depends on what `generate` makes."""
+        """Whether it depends on the results of `generate`."""
         return "sum_of" in f"{self.bytes} {self.flops}"
 
 
 class BaselineSpec(Spec):
-    """A kernel in the problem's reference folder that computes something else: it is timed, and nothing is checked."""
+    """A kernel in the problem's reference folder that computes something else. It is timed, but not checked."""
 
     name: Name = Field(description="its file in reference/<slug>/, without the suffix")
     kind: Literal["dense"] = Field(description="dense: what the problem replaces, of the same sizes in a plain dtype")
@@ -162,7 +161,7 @@ class BaselineSpec(Spec):
 
 
 class CallSpec(Spec):
-    """How a Python submission is called; `harness.shared.call` says what a form is. C and C++ write their outputs."""
+    """How a Python submission is called; `harness.shared.call` explains forms. CUDA and C++ write their outputs."""
 
     style: Style = Field(
         default="writes",
@@ -246,7 +245,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def schema_document() -> str:
-    """The schema as the text of `problems/problem.schema.json`, by which editors complete and check the file."""
+    """The text of `problems/problem.schema.json`, by which editors complete and check a problem.toml."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -262,7 +261,9 @@ class PrivateFile(Spec):
 
 
 class Private(Spec):
-    """Where the last `cases` tests of a problem come from: `file`, and the last `final` of them its final file."""
+    """The private tests of a problem, which are its last `cases` tests: from `file`, and the last `final` of them from
+    `final_file`.
+    """
 
     file: Path
     final_file: Path
@@ -273,7 +274,7 @@ class Private(Spec):
 
 
 class ProblemSpec(ProblemFile):
-    """A problem as read from its folder; `Problem` is one whose keys agree with each other."""
+    """A problem as read from its folder; `Problem` also guarantees that its keys agree with each other."""
 
     slug: str
     directory: Path
@@ -283,14 +284,14 @@ class ProblemSpec(ProblemFile):
     )
     private: Private | None = None
     has_reference: bool = Field(default=True, exclude=True)
-    """False for what a baseline computes in the problem's place."""
+    """False for the problem of a baseline that computes something else."""
 
     @property
     def private_tests(self) -> tuple[Case, ...]:
-        """The tests that come from the private files, the final ones last."""
+        """The tests from the private files, the final ones last."""
         return self.tests[len(self.tests) - self.private.cases :] if self.private else ()
 
     @property
     def final_tests(self) -> tuple[Case, ...]:
-        """The private tests that count only since the problem is closed; none before that."""
+        """The private tests that count once the problem is closed; none before that."""
         return self.tests[len(self.tests) - self.private.final :] if self.private else ()

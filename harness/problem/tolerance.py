@@ -1,4 +1,4 @@
-"""How far from the truth an answer may be, as `problem.toml` says it. Trusted; no torch."""
+"""The keys of `problem.toml` that say how far from the truth an answer may be. Trusted; imports no torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUM_ULPS = 2.5
 
 
 class OutputTolerance(Spec):
-    """How far a single output may be from the truth, where it differs from the others."""
+    """How far one output may be from the truth, if that differs from the other outputs."""
 
     factor: Real = Field(default=4.0, gt=0, description="times the error of the reference in the problem's own dtype")
     off_by: Whole | None = Field(
@@ -34,8 +34,8 @@ class OutputTolerance(Spec):
         return self
 
 
-def _scale(given: Scale | OutputTolerance) -> Scale:
-    return "row" if isinstance(given, OutputTolerance) else given
+def _scale(value: Scale | OutputTolerance) -> Scale:
+    return "row" if isinstance(value, OutputTolerance) else value
 
 
 class Tolerance(OutputTolerance):
@@ -69,16 +69,16 @@ class Tolerance(OutputTolerance):
 
     @property
     def rms_of(self) -> Scale:
-        """Whose RMS scales the largest error."""
+        """By whose RMS the largest error is scaled."""
         return _scale(self.scale)
 
     @property
     def outputs(self) -> dict[str, OutputTolerance]:
-        """The tables of outputs, by name; a list has one for all of its members."""
+        """The tables of single outputs, by name; a list has one for all of its members."""
         return self.__pydantic_extra__ | ({"scale": self.scale} if isinstance(self.scale, OutputTolerance) else {})
 
     def of_output(self, name: str) -> Tolerance:
-        """The tolerance of an output `q`, or of a list's member `q[3]`."""
+        """The tolerance of an output like `q`, or of a list's member like `q[3]`."""
         own = self.outputs.get(name.partition("[")[0])
         if own is None:
             return self
@@ -89,11 +89,11 @@ class Tolerance(OutputTolerance):
     def of_a_sum(self, terms: int) -> Tolerance:
         """The tolerance for a case whose longest sum has this many terms.
 
-        The error of one running sum is a random walk, whose length grows with the root of its terms. Simulated over
-        float32 sums of 256 to 131,072 random terms of one sign, its standard deviation is 0.10 to 0.12 ulps times that
-        root, and 0.13 to 0.17 where both signs cancel. A quarter of `_SUM_ULPS` (`budget.RMS_SHARE`) is about four to
-        six times as much, so that such a sum is accepted in nearly every draw, even if a case has only one. Nearly
-        equal terms are not a random walk: 131,072 of them between 1 and 1.001 all rounded the same way, by 10 ulps
-        times the root, and their plain sum is refused.
+        The error of a running sum is a random walk, which grows with the square root of the number of terms. In
+        simulated float32 sums of 256 to 131,072 random terms of one sign, its standard deviation was 0.10 to 0.12 ulps
+        times that root, and 0.13 to 0.17 if both signs cancel. A quarter of `_SUM_ULPS` (`budget.RMS_SHARE`) is about
+        four to six times as much, so such a sum is accepted in nearly every draw, even if a case has only one. Nearly
+        equal terms are not a random walk: 131,072 terms between 1 and 1.001 all rounded the same way, by 10 ulps times
+        the root, and their plain sum is refused.
         """
         return self.model_copy(update={"accumulation_ulps": max(self.accumulation_ulps, _SUM_ULPS * terms**0.5)})
