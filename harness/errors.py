@@ -1,11 +1,10 @@
-"""The exception tree: whose fault a failure is, how the command line ends, and what to do about an unknown name.
+"""The exceptions of kernelmark, with their exit statuses, and remedies for unknown names.
 
-Only two families exist, and they never mix. A `UsageError` is something that the person at the keyboard (or the
-organizer who wrote the problem) can fix. A `HarnessError` is ours: it is reported or retried, never ranked, and never
-blamed on the participant. What a *submission* does wrong is not an exception at all but a value, a
-`harness.verdict.Outcome`.
+There are two families. A `UsageError` is something that the user (or the organizer who wrote the problem) can fix. A
+`HarnessError` is a failure of the harness or the machine: it is reported or retried, and never blamed on a participant.
+What a *submission* does wrong is not an exception but a `harness.verdict.Outcome`.
 
-Standard library only: the runner's sandbox contains this file.
+This uses only the standard library, since the runner's sandbox contains it.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ _VERB = re.compile(
     "(are|branched|cannot|changed|comes|could|defines|differs|does|ended|excludes|exists|fails|goes|handed|has|have|"
     r"holds|is|keeps|must|names|needs|raised|returned|runs|says|takes|times|uses|waits|was|were|with)\b"
 )
-"""The beginnings of what continues a sentence about its subject."""
+"""Matches a text that continues a sentence after its subject."""
 
 
 class KernelmarkError(Exception):
-    """Base of every exception that kernelmark raises on purpose; `str()` is one line, safe for a terminal."""
+    """The base of all exceptions that kernelmark raises on purpose; `str()` is one line, safe for a terminal."""
 
     exit_code: ClassVar[int]
 
 
 class UsageError(KernelmarkError):
-    """Bad input: `where` it is, `what` is wrong and the `remedy`, shown as one line by `said`."""
+    """An error of the user: `where` it is, `what` is wrong, and the `remedy`, shown as one line by `said`."""
 
     exit_code = 2
 
@@ -40,7 +39,7 @@ class UsageError(KernelmarkError):
         super().__init__(" ".join(line.split()))
 
     def __reduce__(self) -> tuple[type[UsageError], tuple[str, str, str]]:
-        """Lets other programs' processes hand it on: by default a copy is made from the line alone."""
+        """Support copying between processes of other programs; by default only the message would be copied."""
         return type(self), (self.where, self.what, self.remedy)
 
 
@@ -57,7 +56,7 @@ class SettingsError(UsageError):
 
 
 class HarnessError(KernelmarkError):
-    """Our fault, or the machine's: `what` happened and the `remedy`, shown as one line."""
+    """A failure of the harness or the machine: `what` happened, and the `remedy`, shown as one line."""
 
     exit_code = 7
 
@@ -75,7 +74,7 @@ class DeviceError(HarnessError):
 
 
 class JobTimeoutError(HarnessError):
-    """A fleet's job did not end within its own timeout, which says nothing about the submission."""
+    """A job of a fleet did not end within the job's timeout, which says nothing about the submission."""
 
 
 class LedgerError(HarnessError):
@@ -83,12 +82,12 @@ class LedgerError(HarnessError):
 
 
 def said(subject: str, what: str) -> str:
-    """One sentence: "x.py is empty" if `what` begins with a verb, else "x.py: no such problem"."""
+    """Make one sentence: "x.py is empty" if `what` begins with a verb, otherwise "x.py: no such problem"."""
     return f"{subject} {what}" if _VERB.match(what) else f"{subject}: {what}"
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A remedy for an unknown word: the nearest known one; if none is near, `otherwise`, by default the first ten."""
+    """A remedy for an unknown word: the nearest known word; if none is near, `otherwise`, by default the first ten."""
     names = list(known)
     if close := difflib.get_close_matches(word, names, n=1):
         return f"did you mean `{close[0]}`?"

@@ -1,4 +1,4 @@
-"""The names that verdicts, settings and commands share. Standard library only, so that all may import it."""
+"""The names that verdicts, settings and commands share. Uses only the standard library, so that all may import it."""
 
 from typing import Literal
 

@@ -32,5 +32,5 @@ class MarksRule(BaseModel):
 
     @property
     def most(self) -> float:
-        """What a kernel can have."""
-        return self.tests + sum(each.points for each in self.speedup)
+        """The most points that a kernel can get."""
+        return self.tests + sum(step.points for step in self.speedup)

@@ -1,7 +1,7 @@
-"""A submission: a source file, the other files that it uses, who wrote it, and the hash that identifies it.
+"""A submission: a source file, the extra files that it uses, its author, and the hash that identifies it.
 
-The front end reads it, the judge passes its bytes to the runner. Trusted code over untrusted bytes: nothing here
-interprets the source.
+The front end reads it, and the judge passes its bytes to the runner. Trusted code that reads untrusted bytes: nothing
+here interprets the source.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from harness.files.identity import length_prefixed_sha256
 from harness.languages import LANGUAGES, known
 from harness.languages.extra_files import malformed, refused
 
-MAX_SOURCE_BYTES = 1 << 20  # all files of a submission together
-MAX_BESIDE = 32  # files in addition to its own
+MAX_SOURCE_BYTES = 1 << 20  # of all files of a submission together
+MAX_BESIDE = 32  # extra files
 _TOO_LARGE = f"is larger than {MAX_SOURCE_BYTES:,} bytes"
 _REMEDY = "submit source, not data"
 
 
-def _known(suffix: str) -> str:
+def _known_language(suffix: str) -> str:
     if suffix not in LANGUAGES:
         raise ValueError(f"unknown language {suffix[:40]!r}")
     return suffix
 
 
-LanguageName = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(LANGUAGES)})]
+LanguageName = Annotated[str, AfterValidator(_known_language), Field(json_schema_extra={"enum": list(LANGUAGES)})]
 """The suffix of a language in `harness.languages`: `py`, `cu`, `cpp`."""
 
 
@@ -43,8 +43,8 @@ def _well_formed(name: str) -> str:
 
 
 BesideName = Annotated[str, AfterValidator(_well_formed)]
-"""The name of a file other than a submission's own. Only `Submission.of` refuses names that a sandbox's modules have:
-they differ between versions of Python, and what was recorded must stay readable."""
+"""The name of an extra file. Only `Submission.of` refuses names of modules in the sandbox: these differ between
+versions of Python, and recorded submissions must stay readable."""
 AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -60,7 +60,7 @@ def language_of(path: PurePath) -> str:
 
 
 class Submission(BaseModel):
-    """One kernel as submitted; the same files from two authors have the same `sha256`, whatever the first is called."""
+    """A submitted kernel. The same files by two authors have the same `sha256`, whatever the name of the first file."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,7 +69,7 @@ class Submission(BaseModel):
     language: LanguageName
     source: bytes
     beside: tuple[tuple[BesideName, bytes], ...] = ()
-    """Name and content of the files that the source includes or imports, ordered by name."""
+    """The names and contents of the extra files, which the source includes or imports, ordered by name."""
 
     @property
     def sha256(self) -> str:
@@ -78,7 +78,7 @@ class Submission(BaseModel):
 
     @property
     def stem(self) -> str:
-        """The name without suffixes; a baseline is known by it."""
+        """The name without suffixes, by which baselines are identified."""
         return self.name.partition(".")[0]
 
     @property
@@ -88,20 +88,21 @@ class Submission(BaseModel):
 
     @property
     def files(self) -> tuple[tuple[str, bytes], ...]:
-        """Name and content of every file, its own first."""
+        """The names and contents of all files, its own first."""
         return (self.name, self.source), *self.beside
 
     @classmethod
     def read(cls, path: Path, author: str, beside: Sequence[Path] = ()) -> Submission:
-        """Read a file whose suffix names its language, and the other files that it uses.
+        """Read a file, whose suffix names its language, and its extra files (`beside`).
 
         Raises:
-            SubmissionError: one does not exist, is empty or not UTF-8 text, or has a name that it may not have; they
-            are larger than 1 MiB together or more than 32; or the author's name cannot be part of a path.
+            SubmissionError: a file does not exist, is empty or not UTF-8 text, or has a name that is not allowed; there
+                are more than 32 extra files, or more than 1 MiB together; or the author's name cannot be part of a
+                path.
         """
-        for given in (path, *beside):
-            if not isinstance(given, Path):
-                raise SubmissionError("path", f"is of type {type(given).__name__}", "give a pathlib.Path")
+        for file in (path, *beside):
+            if not isinstance(file, Path):
+                raise SubmissionError("path", f"is of type {type(file).__name__}", "give a pathlib.Path")
         if os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir, it takes a name of any length
             raise SubmissionError(str(path), "is a folder, not a kernel", f"name the file in it ({known()})")
         language = language_of(path)
@@ -126,22 +127,22 @@ class Submission(BaseModel):
         name: str = "",
         beside: Mapping[str, bytes | str] | None = None,
     ) -> Submission:
-        """Make a submission from source that is already in memory; `beside` has the other files by name.
+        """Make a submission from source in memory; `beside` contains the extra files by name.
 
         Raises:
-            SubmissionError: as for `read`; or an argument is of another type.
+            SubmissionError: as for `read`, or an argument has a wrong type.
         """
         if not isinstance(language, str) or language not in LANGUAGES:
             what = f"unknown language {str(language)[:40]!r}"
             raise SubmissionError("submission", what, "use " + known("'{}'"))
-        for what, given, types in (("source", source, str | bytes), ("author", author, str), ("name", name, str)):
-            if not isinstance(given, types):
+        for what, value, types in (("source", source, str | bytes), ("author", author, str), ("name", name, str)):
+            if not isinstance(value, types):
                 raise SubmissionError(
-                    f"submission.{language}", f"its {what} is of type {type(given).__name__}", "give a str"
+                    f"submission.{language}", f"its {what} is of type {type(value).__name__}", "give a str"
                 )
         # A file name need not be valid text; a verdict must be.
         name = name.encode("utf-8", "backslashreplace").decode() or f"submission.{language}"
-        raw, others = _encoded(name, source), _others(name, language, beside or {})
+        raw, others = _encoded(name, source), _checked_files(name, language, beside or {})
         if len(raw) + sum(len(content) for _, content in others) > MAX_SOURCE_BYTES:
             raise SubmissionError(name, f"with the files beside it {_TOO_LARGE}" if others else _TOO_LARGE, _REMEDY)
         if not AUTHOR.fullmatch(author):
@@ -164,7 +165,7 @@ def _content(path: Path) -> bytes:
 
 def _encoded(name: str, content: bytes | str) -> bytes:
     """The bytes of one file, which must be text."""
-    # A lone surrogate, as in a model's broken output, becomes bytes that are refused below.
+    # A lone surrogate, as in broken output of a language model, becomes bytes that are refused below.
     raw = content.encode(errors="surrogatepass") if isinstance(content, str) else content
     try:
         text = raw.decode("utf-8")
@@ -175,8 +176,8 @@ def _encoded(name: str, content: bytes | str) -> bytes:
     return raw
 
 
-def _others(own: str, language: str, beside: Mapping[str, bytes | str]) -> tuple[tuple[str, bytes], ...]:
-    """The submission's other files, checked and in the order of their names."""
+def _checked_files(own: str, language: str, beside: Mapping[str, bytes | str]) -> tuple[tuple[str, bytes], ...]:
+    """The submission's extra files, checked and ordered by name."""
     if len(beside) > MAX_BESIDE:
         raise SubmissionError(own, f"has {len(beside)} files beside it", f"use at most {MAX_BESIDE}")
     suffixes = LANGUAGES[language].extra_files

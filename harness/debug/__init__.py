@@ -1,8 +1,8 @@
-"""Runs one test of a problem in this very process, for the author of a submission: prints and `breakpoint()` work.
+"""Runs one test of a problem in this process, for the author of a submission, so that `print` and `breakpoint()` work.
 
-Nothing isolates the submission here, and nothing is timed or recorded. The judge's own code makes the inputs and checks
-the outputs, and the runner's own code makes the call. `kernelmark debug` starts it as a program, `python -m
-harness.debug`, with a request; torch is not imported for that.
+The submission is not isolated here, and nothing is timed or recorded. The judge's code makes the inputs and checks the
+outputs, and the runner's code makes the call. `kernelmark debug` starts it as a program, `python -m harness.debug`,
+with a request; this module imports no torch.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from harness.shared.foreign import ForeignForm
 
 
 class DebugRequest(BaseModel):
-    """One call to make: which test, with which sizes, and with which inputs, if they are to be those of a dump."""
+    """One call to make: the test, its sizes, and the seed of its inputs."""
 
     model_config = ConfigDict(frozen=True)
 
     problem: Path
-    """Its directory."""
+    """The problem's directory."""
     files: tuple[Path, ...]
-    """The submission's own, then the others."""
+    """The submission's own file, then its extra files."""
     device: DeviceKind
     test: str
     params: dict[str, int | str]
     seed: int | None = None
-    """Of the inputs; by default random."""
+    """The seed of the inputs, such as that of a dump; by default random."""
     sandbox: tuple[SandboxName, Options] | None = None
-    """Where a foreign reference runs; ours runs in the program itself."""
+    """Where a foreign reference runs; other references run in this process."""
     checkouts: Mapping[ForeignForm, Path] = {}
     schedule: Schedule = Schedule()
     interactive: bool = False

@@ -1,7 +1,7 @@
-"""`python -m harness.debug REQUEST RESULT STACK`: runs one test in this terminal.
+"""`python -m harness.debug REQUEST RESULT STACK` runs one test in this terminal.
 
-REQUEST is a `DebugRequest` as JSON. A result is a JSON document, written to the descriptor RESULT; if a signal ends the
-process, Python's stack goes to the descriptor STACK. The exit status is that of the result's outcome. There is no
+REQUEST is a `DebugRequest` as JSON. The result is written as JSON to the descriptor RESULT. If a signal ends the
+process, Python's stack is written to the descriptor STACK. The exit status is that of the result's outcome. There is no
 result if the submission cannot be built (3) or raises (4).
 """
 
@@ -53,7 +53,7 @@ from harness.wire import commands, replies
 Tensors = dict[str, torch.Tensor]
 
 IN_MODULE = "kernelmark_test"
-"""The name in a Python submission's module that holds the `DebuggedCall`, for `breakpoint()`, from the call on."""
+"""The name of the `DebuggedCall` in a Python submission's module, for `breakpoint()`; it is set before the call."""
 
 
 def main() -> int:
@@ -76,12 +76,12 @@ def main() -> int:
 def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
     device = open_device(request.device)
     path, *others = map(real, request.files)
-    home = tempfile.TemporaryDirectory()  # as long as the process: it contains what is compiled
+    home = tempfile.TemporaryDirectory()  # it contains compiled code, so it must live as long as the process
     try:
-        kernel = _kernel(path, others, graded, device, home.name)
-        here = _Here(graded, RunnerServer(device, kernel))
-        result = Correctness().run(cast(Session, here), graded, graded.name)
-        here.server.obey(commands.Release(), ())
+        kernel = _built_kernel(path, others, graded, device, home.name)
+        session = _LocalSession(graded, RunnerServer(device, kernel))
+        result = Correctness().run(cast(Session, session), graded, graded.name)
+        session.server.obey(commands.Release(), ())
     except CompileError as error:
         print(error.log or error.message, file=sys.stderr)
         return Outcome.COMPILE_ERROR.exit_code
@@ -92,7 +92,7 @@ def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
         if _quit_debugger(error):
             return Outcome.RUNTIME_ERROR.exit_code
         own = _from_own_file(error.__traceback__, path)
-        if isinstance(error, SyntaxError) and own is error.__traceback__:  # nothing of the file has run
+        if isinstance(error, SyntaxError) and own is error.__traceback__:  # no code of the file has run
             failed = describe(error, building=True)
             print(f"compile error: {failed.message}\n{failed.traceback}", end="", file=sys.stderr)
             return Outcome.COMPILE_ERROR.exit_code
@@ -105,7 +105,7 @@ def _run(request: DebugRequest, graded: GradedCase, descriptor: int) -> int:
     if request.interactive:
         right = result.outcome is Outcome.ACCEPTED
         print("right" if right else f"{result.outcome.value.replace('_', ' ')} {result.message}")
-        names = dict(vars(here.call))
+        names = dict(vars(session.call))
         code.interact(f"names: {', '.join(names)} (tensors by name); Ctrl-D ends", local=names, exitmsg="")
     return result.outcome.exit_code
 
@@ -115,17 +115,17 @@ class DebuggedCall:
     """The tensors of the call, by name."""
 
     inputs: Tensors = field(default_factory=dict)
-    """Copies: as the call gets them, an `inout` included."""
+    """Copies of the inputs and of the initial values of `inout` tensors."""
     outputs: Tensors = field(default_factory=dict)
-    """As the call left them; empty before it."""
+    """The outputs after the call; empty before it."""
     expected: Tensors = field(default_factory=dict)
-    """What the reference gives for them, in float64, where an output is not of integers."""
+    """The results of the reference, in float64 except for integers."""
 
 
-class _Here:
-    """Stands for a session with a runner: its commands are carried out in this process, however long they take.
+class _LocalSession:
+    """Replaces a session with a runner: commands are executed in this process, without time limits.
 
-    What the submission raises passes through, and keeps the tensors for a debugger.
+    Exceptions of the submission are not caught, and the tensors are kept for a debugger.
     """
 
     def __init__(self, case: GradedCase, server: RunnerServer) -> None:
@@ -140,12 +140,12 @@ class _Here:
         doing: str,
         descriptors: Sequence[int] = (),
     ) -> replies.Reply:
-        """Carry out a command as a runner does; a call is announced first, and its tensors are copied."""
+        """Execute a command like a runner; for a call, also copy its tensors, for a debugger."""
         if not isinstance(command, commands.Call):
             return self.server.obey(command, descriptors)
         tensors = self._tensors()
-        given = {slot.tensor.name for slot in self._case.layout.slots if slot.tensor.role != "output"}
-        self.call.inputs = {name: copied(tensor) for name, tensor in tensors.items() if name in given}
+        read = {slot.tensor.name for slot in self._case.layout.slots if slot.tensor.role != "output"}
+        self.call.inputs = {name: copied(tensor) for name, tensor in tensors.items() if name in read}
         stacked = {name: tensor[None] for name, tensor in self.call.inputs.items()}
         self.call.expected = {name: truth[0] for name, truth in self._case.truth(stacked, 1).truth.items()}
         if (module := sys.modules.get("submission")) is not None:
@@ -157,27 +157,29 @@ class _Here:
             self.call.outputs = {name: copied(tensor) for name, tensor in tensors.items() if name in written}
 
     def _tensors(self) -> Tensors:
-        """The tensors that the kernel is about to get."""
+        """The tensors of the next call, by name."""
         [arguments] = self.server.bound.arguments
-        given = (argument for argument in arguments if argument is not None)
-        flat = [tensor for argument in given for tensor in (argument if isinstance(argument, list) else [argument])]
+        present = (argument for argument in arguments if argument is not None)
+        flat = [tensor for argument in present for tensor in (argument if isinstance(argument, list) else [argument])]
         return dict(zip((slot.tensor.name for slot in self._case.layout.slots), flat, strict=True))
 
 
-class _OtherFiles(MetaPathFinder):
-    """Finds the modules that belong to a submission."""
+class _ExtraFilesFinder(MetaPathFinder):
+    """Imports a submission's extra files from where they are."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = {path.stem: path for path in paths}
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
-        """The module, if it is one of them."""
+        """The spec of a module if it is one of the extra files."""
         at = self._paths.get(fullname)
         return importlib.util.spec_from_file_location(fullname, at) if at is not None else None
 
 
-def _kernel(path: Path, others: Sequence[Path], graded: GradedCase, device: RunnerDevice, home: str) -> BuiltKernel:
-    """The submission, built: Python is imported from where it is, so that an editor's breakpoints fit."""
+def _built_kernel(
+    path: Path, others: Sequence[Path], graded: GradedCase, device: RunnerDevice, home: str
+) -> BuiltKernel:
+    """Build the submission. Python is imported from its own path, so that an editor's breakpoints work."""
     submission = Submission.read(path, "me", others)
     request = BuildRequest.of(graded.problem, submission, [graded.resolved], graded.device, line_info=True)
     compiled = LANGUAGES[submission.language].compiler is not None
@@ -186,7 +188,7 @@ def _kernel(path: Path, others: Sequence[Path], graded: GradedCase, device: Runn
     for name, content in request.extra_files.items():
         add_extra_file(name, content)
     if not compiled:
-        sys.meta_path.insert(0, _OtherFiles(others))
+        sys.meta_path.insert(0, _ExtraFilesFinder(others))
         return import_python(path, request.build, device)
     with path.open("rb") as source:
         put_source(request.build, source.fileno())
@@ -194,14 +196,14 @@ def _kernel(path: Path, others: Sequence[Path], graded: GradedCase, device: Runn
 
 
 def _quit_debugger(error: BaseException | None) -> bool:
-    """Whether the user typed `q`; Triton's interpreter wraps that in an exception of its own."""
+    """Whether the user quit the debugger; Triton's interpreter wraps that exception in its own."""
     return isinstance(error, bdb.BdbQuit) or (
         error is not None and _quit_debugger(error.__cause__ or error.__context__)
     )
 
 
 def _from_own_file(trace: TracebackType | None, path: Path) -> TracebackType | None:
-    """The traceback from the submission's first line on; all of it if it has none."""
+    """The traceback from the submission's first frame on; the whole traceback if it has none."""
     own = trace
     while own is not None and own.tb_frame.f_code.co_filename != str(path):
         own = own.tb_next

@@ -1,1 +1,1 @@
-"""Files that others made: how they are opened, and the hash that identifies what they hold."""
+"""Opens files that others made, keeps caches, and computes the hashes that identify contents."""

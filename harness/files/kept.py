@@ -1,7 +1,7 @@
-"""A folder of files that save time when something is done again: of a limited size, least recently used ones go first.
+"""A cache of files in a folder of limited size; the least recently used files are removed first.
 
-Several processes may use it at once. Whatever is wrong with it, such as a full disk, costs time and nothing else.
-Trusted: the folder belongs to the judge's user, and no sandbox contains it.
+Several processes may use it at the same time. An error, such as a full disk, only costs time. Trusted: the folder
+belongs to the judge's user, and no sandbox contains it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
-    """Where this user's kept files are: `kernelmark` in `$XDG_CACHE_HOME`, by default `~/.cache`."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
+    """The folder of this user's caches: `kernelmark` in `$XDG_CACHE_HOME`, by default `~/.cache`."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        return (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "kernelmark"
-    except RuntimeError:  # this user has no home: nothing is kept
+        return (Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache") / "kernelmark"
+    except RuntimeError:  # this user has no home, so nothing is cached
         return Path("/nonexistent/kernelmark")
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Contents by key, which is a name made of hexadecimal digits."""
+    """A cache of contents by key; keys are names of hexadecimal digits."""
 
     folder: Path
     most_bytes: int
 
     def get(self, key: str) -> bytes | None:
-        """What was put under this key, if it is still there and whole; it counts as used now."""
+        """The content for this key, if it is in the cache and not damaged; it counts as used now."""
         with contextlib.suppress(OSError):
             path = self.folder / key
             digest, content = (whole := path.read_bytes())[:_DIGEST_BYTES], whole[_DIGEST_BYTES:]
@@ -44,7 +44,7 @@ class Kept:
         return None
 
     def put(self, key: str, content: bytes) -> None:
-        """Keep this, and remove what is then too much."""
+        """Store the content for a key, and remove the least recently used files beyond the limit."""
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".", delete=False) as file:
@@ -69,7 +69,7 @@ class Kept:
         found = []
         with contextlib.suppress(OSError):
             for path in self.folder.iterdir():
-                with contextlib.suppress(OSError):  # another process has just removed it
+                with contextlib.suppress(OSError):  # another process may have removed it
                     found.append((path, path.lstat()))
         return sorted(found, key=lambda file: file[1].st_mtime_ns)
 

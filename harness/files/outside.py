@@ -1,9 +1,9 @@
 """Opens files that others made (submissions, archived sources, problems, settings). Trusted; the files are not.
 
-A name may lead to a pipe, on which opening waits for ever, to a device that never ends, or by a link to another's file.
-So what is opened here is a regular file, and nothing waits. Everything that is read from outside is opened here, and
-the caller says how much at most. A refusal is an `OSError` whose `strerror` says why, as that of any other file
-that cannot be read, since only the caller can say what the file was for.
+A path may be a pipe, on which opening waits forever, a device that never ends, or a link to another user's file. So
+this module opens only regular files, without waiting. All files from outside are opened here, and the caller limits
+their size. A refused file raises an `OSError` whose `strerror` says why, like any other unreadable file, since only the
+caller knows what the file was for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TEXT_BYTES = 4 << 20  # more than people write into one file: settings, a proble
 
 
 def _flag(name: str) -> int:
-    return getattr(os, name, 0)  # Windows has others, and no terminal or pipe among its files
+    return getattr(os, name, 0)  # Windows lacks some flags, and has no terminals or pipes among its files
 
 
 _FLAGS = os.O_RDONLY | _flag("O_NONBLOCK") | _flag("O_NOCTTY") | _flag("O_CLOEXEC") | _flag("O_BINARY")
@@ -33,7 +33,7 @@ _KINDS = (
 
 
 class RefusedFile(OSError):
-    """Something that is not opened; `strerror` says what it is."""
+    """A file that is not opened; `strerror` says why."""
 
     def __init__(self, path: Path, why: str, number: int = errno.EINVAL) -> None:
         super().__init__(number, why, str(path))
@@ -44,10 +44,13 @@ class TooLarge(RefusedFile):
 
 
 def opened(path: Path, *, follow: bool = False, buffering: int = -1) -> BinaryIO:
-    """A regular file, to be read. A link is refused, unless `follow` says that the caller's own user may have made it.
+    """Open a regular file for reading.
+
+    `follow`: whether a symbolic link is followed, because the caller's own user may have made it; otherwise it is
+    refused.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: it cannot be opened, or is not a regular file.
     """
     try:
         descriptor = os.open(path, _FLAGS if follow else _FLAGS | _NO_LINK)
@@ -65,7 +68,7 @@ def opened(path: Path, *, follow: bool = False, buffering: int = -1) -> BinaryIO
         if stat.S_ISDIR(mode):
             raise RefusedFile(path, os.strerror(errno.EISDIR), errno.EISDIR)
         if not stat.S_ISREG(mode):
-            kind = next((kind for is_one, kind in _KINDS if is_one(mode)), "something else")
+            kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "something else")
             raise RefusedFile(path, f"it is {kind}, not a regular file")
         return os.fdopen(descriptor, "rb", buffering)
     except BaseException:
@@ -74,34 +77,34 @@ def opened(path: Path, *, follow: bool = False, buffering: int = -1) -> BinaryIO
 
 
 def read(path: Path, limit: int, *, follow: bool = False) -> bytes:
-    """The whole content of a regular file of at most `limit` bytes; links as for `opened`.
+    """The whole content of a regular file of at most `limit` bytes; `follow` is as for `opened`.
 
     Raises:
-        TooLarge: it has more.
-        OSError: it cannot be read, or is no regular file.
+        TooLarge: it is larger.
+        OSError: it cannot be read, or is not a regular file.
     """
     with opened(path, follow=follow) as file:
-        content = file.read(limit + 1) or b""  # None: a file of the kernel's that has nothing now
+        content = file.read(limit + 1) or b""  # None: a file of the kernel that has no content now
     if len(content) > limit:
         raise TooLarge(path, f"it is larger than {limit:,} bytes")
     return content
 
 
 def text(path: Path, *, errors: str = "strict") -> str:
-    """What a person wrote: a regular file of at most `TEXT_BYTES` in UTF-8, which a link may lead to.
+    """The text of a regular file of at most `TEXT_BYTES` in UTF-8; symbolic links are followed.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is larger.
+        OSError: it cannot be read, is not a regular file, or is larger.
         UnicodeDecodeError: it is not UTF-8, and `errors` is "strict".
     """
     return read(path, TEXT_BYTES, follow=True).decode("utf-8", errors).replace("\r\n", "\n")
 
 
 def walked(root: Path, *, most: int, deepest: int) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Every folder from `root` down to `deepest` levels below it, with the names of its folders and of all else in it.
+    """Yield all folders from `root` to `deepest` levels below it, with the names of their folders and other entries.
 
-    Links are not followed, and count as all else. What cannot be listed is left out. The caller may remove names of
-    folders, into which it does not want to look.
+    Links are not followed, and count as other entries. Folders that cannot be listed are skipped. The caller may remove
+    names from the list of folders, to skip these.
 
     Raises:
         TooLarge: there are more than `most` files and folders.
@@ -123,7 +126,9 @@ def walked(root: Path, *, most: int, deepest: int) -> Iterator[tuple[Path, list[
 
 
 def _listed(folder: Path, most: int) -> Iterator[tuple[str, bool]]:
-    """Name and kind of at most `most` + 1 entries: one more than are allowed shows that there are too many."""
+    """The names of at most `most` + 1 entries (one more, so that the caller sees that they are too many), and whether
+    they are folders.
+    """
     try:
         with os.scandir(folder) as entries:
             for _, entry in zip(range(most + 1), entries, strict=False):
@@ -133,7 +138,5 @@ def _listed(folder: Path, most: int) -> Iterator[tuple[str, bool]]:
 
 
 def real(path: Path) -> Path:
-    """The absolute path with its links resolved, as far as they do not lead in a circle, which `Path.resolve` raises
-    for in some versions of Python.
-    """
+    """The absolute path with resolved links; unlike `Path.resolve` in some versions of Python, it accepts circles."""
     return Path(os.path.realpath(path))

@@ -1,5 +1,5 @@
 """The sandboxed process that runs a reference of another project once, and describes its tensors.
 
-`kernelmark import` starts one for each problem, by path. Untrusted once it has the reference:
-`kernelmark.interop.importing.answer` checks what it answers.
+`kernelmark import` starts one for each problem, by path. It is untrusted once it has the reference, so
+`kernelmark.interop.importing.answer` checks its answer.
 """

@@ -1,6 +1,6 @@
-"""Entry point inside the sandbox: one question, one answer.
+"""Entry point inside the sandbox: reads one request and writes one answer, both as JSON.
 
-Both are JSON, in descriptors that come with the first packet. Called as `python -I -B -u <here> SOCKET`.
+Their descriptors come with the first packet. Called as `python -I -B -u PATH SOCKET`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(address: str) -> None:
     asker.close()
     request = json.loads(os.pread(question, os.fstat(question).st_size, 0))
     os.close(question)
-    nowhere = os.open(os.devnull, os.O_WRONLY)  # no one reads what a reference prints, and a full pipe would block it
+    nowhere = os.open(os.devnull, os.O_WRONLY)  # nobody reads what a reference prints, and a full pipe would block it
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     with os.fdopen(answer, "w", encoding="utf-8", errors="backslashreplace") as file:
@@ -29,23 +29,23 @@ def main(address: str) -> None:
 
 
 def look(request: dict[str, Any]) -> dict[str, Any]:
-    """The sizes of every case, and the host memory that it took to find them; or {"refused": why}."""
+    """The sizes of all cases, and the host memory that was needed to find them; or {"refused": why}."""
     from harness.importer import gpu_mode, kernelbench
-    from harness.importer.loaded import Files, in_one_line
-    from harness.importer.values import Refusal
+    from harness.importer.loaded import ReferenceFiles, in_one_line
+    from harness.importer.values import ImportRefused
 
-    # A process boundary: whatever untrusted code raises, SystemExit too, ends here as a line of text.
+    # A process boundary: any exception of untrusted code, even SystemExit, becomes a line of text.
     try:
         form = gpu_mode if request["form"] == "gpu-mode" else kernelbench
-        return {**form.look(request, Files(request["files"])), "host_bytes": _most_host_bytes()}
-    except Refusal as refusal:
+        return {**form.look(request, ReferenceFiles(request["files"])), "host_bytes": _most_host_bytes()}
+    except ImportRefused as refusal:
         return {"refused": str(refusal)}
     except BaseException as error:  # noqa: BLE001
         return {"refused": in_one_line(error)}
 
 
 def _most_host_bytes() -> int:
-    """The most memory that this process has held; `getrusage` would count what its parent held when it was forked."""
+    """The peak memory of this process; `getrusage` would include that of its parent when it was forked."""
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:"))
 

@@ -1,4 +1,4 @@
-"""Draws a problem's inputs where tensors hold values: whether seeds change them, and how large seeds may be."""
+"""Draws a problem's inputs to find out whether seeds change them, and how large seeds may be. Untrusted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 
 from harness.importer.values import same_bits, tensors_in
 
-_BITS = (62, 48, 31)  # the last is what numpy.random.seed takes
-_LIKELY = 0.9  # of as many distinct values as a small seed gives
+_BITS = (62, 48, 31)  # numpy.random.seed accepts the last
+_LIKELY = 0.9  # the least share of the distinct values that a small seed gives
 _COUNTED = 1 << 20
 Draw = Callable[[int], Any]
 
@@ -33,15 +33,15 @@ def _filled_memory() -> Iterator[None]:
 @_filled_memory()
 def fixed(draw: Draw) -> bool:
     """Whether two seeds give the same tensors."""
-    one, other = tensors_in(draw(1)), tensors_in(draw(2))
-    return len(one) == len(other) and all(map(same_bits, one, other))
+    first, second = tensors_in(draw(1)), tensors_in(draw(2))
+    return len(first) == len(second) and all(map(same_bits, first, second))
 
 
 @_filled_memory()
 def seed_bits(draw: Draw) -> int | None:
-    """How many bits a seed may have: with a large one there must be as many distinct and finite values as with a small.
+    """How many bits a seed may have, so that there are as many distinct and finite values as with a small seed.
 
-    Authors add to their seeds, and use them as values. None if only small seeds will do.
+    Authors add numbers to their seeds, and use them as values. None if only small seeds work.
     """
     usual = [_values(tensor) for tensor in tensors_in(draw(1234))]
     for bits in _BITS:
@@ -55,9 +55,9 @@ def seed_bits(draw: Draw) -> int | None:
 
 
 def _values(tensor: torch.Tensor) -> tuple[int, int]:
-    """How many distinct values it has, of the first ones, and how many that are finite."""
+    """The numbers of distinct and of finite values among the first elements."""
     flat = tensor.detach().reshape(-1)[:_COUNTED]
-    if flat.dtype.itemsize == 1:  # of which torch can count few dtypes
+    if flat.dtype.itemsize == 1:  # torch supports `unique` for few such dtypes
         flat = flat.view(torch.uint8)
     real = torch.view_as_real(flat) if flat.is_complex() else flat
     return len(torch.unique(flat)), int(real.isfinite().sum())

@@ -1,5 +1,6 @@
-"""Runs code that was written for a GPU on a machine without one: on the CPU, or on the meta device, which knows shapes
-and dtypes but has no values; and on one device after the other, until one can run it.
+"""Runs code that was written for a GPU on the CPU, or on the meta device, which has shapes and dtypes but no values.
+
+Untrusted, like all of the importer.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import torch
 from torch.distributions import Distribution
 from torch.overrides import TorchFunctionMode
 
-from harness.importer.values import Refusal
+from harness.importer.values import ImportRefused
 
 _TO_A_DEVICE = (torch.Tensor.cuda, torch.Tensor.cpu)
 _IGNORED = ("synchronize", "empty_cache", "manual_seed", "manual_seed_all", "set_device")
@@ -20,14 +21,14 @@ _Generator = torch.Generator
 
 
 class _CpuGenerator(torch.Generator):
-    """A generator on the CPU, whatever device it is asked for."""
+    """A generator on the CPU, whatever device is requested."""
 
     def __new__(cls, device: Any = None) -> _CpuGenerator:
         return _Generator.__new__(cls, "cpu")  # type: ignore[call-arg]  # not in torch's annotations
 
 
-class _Mapped(TorchFunctionMode):
-    """Replaces every device that a call names by one."""
+class _OnDevice(TorchFunctionMode):
+    """Replaces all devices in calls by one device."""
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -42,7 +43,7 @@ class _Mapped(TorchFunctionMode):
         if named.get("device") is not None:
             named["device"] = self._device
         if self._device.type == "meta":
-            named.pop("generator", None)  # it draws nothing there, and takes no generator
+            named.pop("generator", None)  # the meta device draws nothing, and accepts no generator
         if func is torch.Tensor.to:
             args = (args[0], *(self._device if _is_device(value) else value for value in args[1:]))
         return func(*args, **named)
@@ -54,15 +55,15 @@ def _is_device(value: object) -> bool:
 
 @contextlib.contextmanager
 def elsewhere(device: str) -> Iterator[None]:
-    """Inside, every tensor is on this device, "cpu" or "meta", also where code names a GPU."""
+    """Put all tensors on this device, "cpu" or "meta", even if the code names a GPU."""
     saved = {name: getattr(torch.cuda, name) for name in _IGNORED}
-    before, torch.Generator = torch.Generator, _CpuGenerator  # type: ignore[misc]  # put back below
-    # Without values there is nothing to check a distribution's arguments by.
+    before, torch.Generator = torch.Generator, _CpuGenerator  # type: ignore[misc]  # restored below
+    # Without values, a distribution's arguments cannot be checked.
     checked, Distribution._validate_args = Distribution._validate_args, device != "meta"
     for name in _IGNORED:
         setattr(torch.cuda, name, lambda *_: None)
     try:
-        with torch.device(device), _Mapped(device):
+        with torch.device(device), _OnDevice(device):
             yield
     finally:
         Distribution._validate_args = checked
@@ -72,18 +73,18 @@ def elsewhere(device: str) -> Iterator[None]:
 
 
 def on_first(devices: Iterable[str], look: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
-    """The answer from the first device where looking does not fail.
+    """The answer of `look` for the first device on which it does not fail.
 
     Raises:
-        Refusal: the problem cannot be stated, whatever the device.
+        ImportRefused: the problem cannot be described on any device.
         Exception: it failed on the last device.
     """
     *first, last = devices
     for device in first:
         try:
             return look(device)
-        except Refusal:
+        except ImportRefused:
             raise
-        except Exception:  # noqa: BLE001  # whatever untrusted code raises: the last device decides
+        except Exception:  # noqa: BLE001  # untrusted code may raise anything; the last device decides
             continue
     return look(last)

@@ -1,8 +1,8 @@
-"""Finds the tensors of a problem's data that are no inputs: room for the result, which the call fills.
+"""Finds the tensors in a problem's data that are not inputs but memory for the result, which the call fills. Untrusted.
 
-A tensor is one if it has the shape of a result in every case (or both have one element), and the result does not depend
-on what it holds. That is tried where tensors have values, in the smallest case, by filling it with something else. A
-reference that cannot run there, as one that needs a newer GPU, is watched on the meta device instead.
+Such a tensor has the shape of a result in every case (or both have one element), and the result does not depend on its
+content. This is tested in the smallest case, by filling the tensor with other values. If the reference cannot run here,
+for example because it needs a newer GPU, its operations are watched on the meta device instead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OVERWRITE = (torch.ops.aten.copy_, torch.ops.aten.fill_, torch.ops.aten.zero_)
 def filled(
     arguments: Sequence[dict[str, Any]], cases: Sequence[Tree], loaded: Mapping[str, LoadedReference]
 ) -> dict[str, str]:
-    """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why this is unknown."""
+    """For each tensor that could be memory for the result, by its id: "yes", "no", or why this is unknown."""
     candidates = _candidates(cases)
     if not candidates:
         return {}
@@ -39,8 +39,8 @@ def filled(
         with limited(), real.here() as module:
             data = generated(module, least, 1)
             expected = _result(module, data)
-            return {name: _tried(module, data, name, expected) for name in candidates}
-    except BaseException as error:  # noqa: BLE001  # a process boundary: whatever untrusted code raises
+            return {name: _is_filled(module, data, name, expected) for name in candidates}
+    except BaseException as error:  # noqa: BLE001  # a process boundary: untrusted code may raise anything
         watched = dict.fromkeys(candidates, in_one_line(error)[:160])
     for name in candidates:
         with contextlib.suppress(Exception), loaded["meta"].here() as module:
@@ -50,7 +50,7 @@ def filled(
 
 
 def smallest(cases: Sequence[Tree]) -> int:
-    """Which case has the smallest data."""
+    """The index of the case with the smallest data."""
 
     def elements(number: int) -> int:
         return sum(math.prod(facts["shape"]) for facts in tensor_facts(cases[number]["data"]))
@@ -59,30 +59,30 @@ def smallest(cases: Sequence[Tree]) -> int:
 
 
 def _candidates(cases: Sequence[Tree]) -> list[str]:
-    """The tensors of the data that have the shape of a result in every case; none if the ids differ between cases."""
+    """The tensors in the data that have the shape of a result in every case; none if the ids differ between cases."""
     data, results = (
         [{facts["id"]: facts for facts in tensor_facts(case[key])} for case in cases] for key in ("data", "result")
     )
-    if any([[*one], [*other]] != [[*data[0]], [*results[0]]] for one, other in zip(data, results, strict=True)):
+    if any([[*inputs], [*made]] != [[*data[0]], [*results[0]]] for inputs, made in zip(data, results, strict=True)):
         return []
     return [
         name
         for name, facts in data[0].items()
         if "count" not in facts
         and any(
-            all(_alike(given[name], made[result]) for given, made in zip(data, results, strict=True))
+            all(_same_shape(inputs[name], made[result]) for inputs, made in zip(data, results, strict=True))
             for result in results[0]
         )
     ]
 
 
-def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two tensors have one shape; one element may have any: a sum [] is often put into room of [1]."""
-    shapes = one["shape"], other["shape"]
+def _same_shape(tensor: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Whether two tensors have the same shape, or one element each: a sum [] is often stored in a tensor [1]."""
+    shapes = tensor["shape"], result["shape"]
     return shapes[0] == shapes[1] or all(math.prod(shape) == 1 for shape in shapes)
 
 
-def _tried(module: Any, data: Any, name: str, expected: list[torch.Tensor]) -> str:
+def _is_filled(module: Any, data: Any, name: str, expected: list[torch.Tensor]) -> str:
     for value in _FILLS:
         other = copy.deepcopy(data)
         describer = Describer()
@@ -92,7 +92,7 @@ def _tried(module: Any, data: Any, name: str, expected: list[torch.Tensor]) -> s
             got = _result(module, other)
         except TimeoutError:
             raise
-        except Exception:  # noqa: BLE001  # it does not bear that value, so it reads it
+        except Exception:  # noqa: BLE001  # it fails with this value, so it reads the tensor
             return "no"
         if len(expected) != len(got) or not all(map(same_bits, expected, got)):
             return "no"
@@ -108,7 +108,7 @@ def _result(module: Any, data: Any) -> list[torch.Tensor]:
 
 @contextlib.contextmanager
 def limited() -> Iterator[None]:
-    """Raise TimeoutError inside after a while."""
+    """Raise TimeoutError in the block if it takes too long."""
 
     def late(*_: object) -> None:
         raise TimeoutError(f"it takes more than {_LIMIT_S} s there")
@@ -122,19 +122,19 @@ def limited() -> Iterator[None]:
 
 
 def _overwritten(module: ModuleType, data: Any, name: str) -> bool:
-    """Whether the reference reads nothing of the tensor with this id, nor returns what it was given in it."""
+    """Whether the reference neither reads the tensor with this id, nor returns its initial content."""
     describer = Describer()
     describer.describe(data)
     tensor = describer.tensors[name]
-    with _Watch(tensor) as watch:
+    with _StorageWatch(tensor) as watch:
         result = module.ref_kernel(data)
     storage = tensor.untyped_storage()._cdata
     returned = any(made.untyped_storage()._cdata == storage for made in tensors_in(result))
     return not watch.read and (watch.written >= tensor.numel() or not returned)
 
 
-class _Watch(TorchDispatchMode):
-    """Sees every operation on the tensor and on its views, which share its storage."""
+class _StorageWatch(TorchDispatchMode):
+    """Watches all operations on a tensor and on its views, which share its storage."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
@@ -151,7 +151,7 @@ class _Watch(TorchDispatchMode):
             for tensor in self._own(value):
                 if alias is not None and alias.is_write and func.overloadpacket in _OVERWRITE:
                     self.written += tensor.numel()
-                elif alias is None or alias.is_write:  # else it becomes a view
+                elif alias is None or alias.is_write:  # otherwise the operation makes a view
                     self.read = True
         call: Callable[..., Any] = func
         return call(*args, **(kwargs or {}))

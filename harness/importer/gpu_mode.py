@@ -1,4 +1,4 @@
-"""Looks at a problem of gpu-mode: `generate_input(**arguments)`, `ref_kernel(data)` and `check_implementation`."""
+"""Examines a problem of gpu-mode: `generate_input(**arguments)`, `ref_kernel(data)`, `check_implementation`."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any
 from harness.importer.drawn import fixed, seed_bits
 from harness.importer.elsewhere import on_first
 from harness.importer.filled import filled, limited, smallest
-from harness.importer.loaded import Files, LoadedReference, generated
+from harness.importer.loaded import LoadedReference, ReferenceFiles, generated
 from harness.importer.numbered import check_result, folded
-from harness.importer.values import Describer, Refusal, Tree, structure
+from harness.importer.values import Describer, ImportRefused, Tree, structure
 
 
-def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
-    """The sizes of every case, and which tensors of the data are there to be filled.
+def look(request: dict[str, Any], files: ReferenceFiles) -> dict[str, Any]:
+    """The sizes of all cases, and the tensors in the data that are memory for the result.
 
     Raises:
-        Refusal: it is not such a problem, or cannot be stated.
+        ImportRefused: it is not such a problem, or cannot be described.
         Exception: it failed on the last device.
     """
     loaded = {device: LoadedReference(device, files) for device in request["devices"]}
-    _refuse_unlike(loaded[request["devices"][0]], request["cases"])
+    _check_structures(loaded[request["devices"][0]], request["cases"])
     cases: list[dict[str, Any]] = []
     for arguments in request["cases"]:
         cases.append(_case(loaded, arguments, seeds=1 if cases else 2))
-        _alike([cases[0]["data"], cases[-1]["data"]])
-    for case, data in zip(cases, _alike([case["data"] for case in cases]), strict=True):
+        _same_structures([cases[0]["data"], cases[-1]["data"]])
+    for case, data in zip(cases, _same_structures([case["data"] for case in cases]), strict=True):
         check_result(case["result"], case["data"], data)
         case["data"] = data
     module = next(found.module for found in loaded.values() if found.module is not None)
@@ -43,7 +43,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
 
 
 def _drawn(loaded: dict[str, LoadedReference], arguments: dict[str, Any]) -> dict[str, Any]:
-    """How seeds change the inputs of a case; nothing is known where they cannot be drawn here."""
+    """How seeds change the inputs of a case; empty if they cannot be drawn here."""
     *_, real = loaded.values()
     with contextlib.suppress(Exception), limited(), real.here() as module:
 
@@ -54,29 +54,29 @@ def _drawn(loaded: dict[str, LoadedReference], arguments: dict[str, Any]) -> dic
     return {}
 
 
-def _refuse_unlike(loaded: LoadedReference, cases: list[dict[str, Any]]) -> None:
-    """Refuse data that have another structure in other cases, before a reference runs, which may take long."""
+def _check_structures(loaded: LoadedReference, cases: list[dict[str, Any]]) -> None:
+    """Refuse data with different structures in different cases, before the reference runs, which may take long."""
     seen: list[Tree] = []
     with contextlib.suppress(Exception), loaded.here() as module:
         for arguments in cases if loaded.device == "meta" else []:
             seen.append(Describer().describe(generated(module, arguments, 1)))
-    _alike(seen)
+    _same_structures(seen)
 
 
-def _alike(seen: Sequence[Tree]) -> Sequence[Tree]:
-    """The descriptions of the data of several cases, with the same structure in all: as they are, or folded.
+def _same_structures(seen: Sequence[Tree]) -> Sequence[Tree]:
+    """The descriptions of the data of several cases, unchanged or folded, so that all have the same structure.
 
     Raises:
-        Refusal: they have another structure in other cases.
+        ImportRefused: their structures differ.
     """
     for trees in (seen, folded(seen)):
         if all(structure(tree) == structure(trees[0]) for tree in trees[1:]):
             return trees
-    raise Refusal("its data has another structure in other cases")
+    raise ImportRefused("its data has another structure in other cases")
 
 
 def _case(loaded: dict[str, LoadedReference], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:
-    """The sizes of one case, on the first device where they can be found."""
+    """The sizes of one case, from the first device on which they can be found."""
     *_, last = loaded
     return on_first(loaded, lambda device: loaded[device].sizes(arguments, seeds if device == last else 2))
 

@@ -1,4 +1,4 @@
-"""Looks at a problem of KernelBench: `Model`, `get_inputs()` and `get_init_inputs()`."""
+"""Examines a problem of KernelBench: `Model`, `get_inputs()` and `get_init_inputs()`. Untrusted."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.importer.drawn import fixed
 from harness.importer.elsewhere import elsewhere, on_first
-from harness.importer.loaded import Files, defined
-from harness.importer.values import Describer, Refusal, tensor_facts
+from harness.importer.loaded import ReferenceFiles, defined
+from harness.importer.values import Describer, ImportRefused, tensor_facts
 
-_DRAWN_ELEMENTS = 1 << 26  # drawn twice in a few seconds
+_DRAWN_ELEMENTS = 1 << 26  # drawing them twice takes a few seconds
 
 
-def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
-    """The sizes of its inputs and results, the same in every case; tries one device after the other.
+def look(request: dict[str, Any], files: ReferenceFiles) -> dict[str, Any]:
+    """The sizes of inputs and results, which are the same in every case; tries one device after the other.
 
     Raises:
-        Refusal: it is not such a problem, or cannot be stated.
+        ImportRefused: it is not such a problem, or cannot be described.
         Exception: it failed on the last device.
     """
     answer = on_first(request["devices"], lambda device: _on(device, files, len(request["cases"])))
-    with contextlib.suppress(Exception):  # sizes are known, and a grading will tell the rest
+    with contextlib.suppress(Exception):  # the sizes are known, and a grading will find the rest
         if sum(math.prod(facts["shape"]) for facts in tensor_facts(answer["cases"][0]["data"])) <= _DRAWN_ELEMENTS:
             return {**answer, "fixed": fixed(lambda seed: _drawn(files, seed))}
     return answer
 
 
-def _drawn(files: Files, seed: int) -> list[Any]:
+def _drawn(files: ReferenceFiles, seed: int) -> list[Any]:
     with elsewhere("cpu"), torch.no_grad():
         module = files.load()
         torch.manual_seed(seed)
         return _listed(module.get_inputs(), "get_inputs")
 
 
-def _on(device: str, files: Files, cases: int) -> dict[str, Any]:
+def _on(device: str, files: ReferenceFiles, cases: int) -> dict[str, Any]:
     with elsewhere(device), torch.no_grad():
         module = files.load()
         model_class, inputs, init = (defined(module, name) for name in ("Model", "get_inputs", "get_init_inputs"))
@@ -57,7 +57,7 @@ def _on(device: str, files: Files, cases: int) -> dict[str, Any]:
         del returned, arguments, describer
         torch.manual_seed(2)
         if data != Describer().describe(tuple(_listed(inputs(), "get_inputs"))):
-            raise Refusal("the sizes or numbers of its inputs are random")
+            raise ImportRefused("the sizes or numbers of its inputs are random")
         weights = [*model.parameters(), *model.buffers()] if isinstance(model, torch.nn.Module) else []
         return {
             "init": described,
@@ -69,12 +69,12 @@ def _on(device: str, files: Files, cases: int) -> dict[str, Any]:
 
 def _listed(value: Any, function: str) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise Refusal(f"{function}() returns a {type(value).__name__}, not a list")
+        raise ImportRefused(f"{function}() returns a {type(value).__name__}, not a list")
     return list(value)
 
 
 class _Repeatable(TorchDispatchMode):
-    """Refuses operators that draw random numbers, as dropout does in training: two right kernels would disagree."""
+    """Refuses operators that draw random numbers, such as dropout in training: two right kernels would disagree."""
 
     def __torch_dispatch__(
         self,
@@ -84,5 +84,5 @@ class _Repeatable(TorchDispatchMode):
         named: Mapping[str, Any] | None = None,
     ) -> Any:
         if torch.Tag.nondeterministic_seeded in operator.tags:
-            raise Refusal(f"its result is random: forward() calls {operator.name()}")
+            raise ImportRefused(f"its result is random: forward() calls {operator.name()}")
         return operator(*arguments, **(named or {}))

@@ -1,4 +1,4 @@
-"""Imports the files of a foreign problem; of gpu-mode's also what their functions were seen to give on one device."""
+"""Imports the files of a foreign problem; for gpu-mode, also calls its functions on one device. Untrusted."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 import torch
 
 from harness.importer.elsewhere import elsewhere
-from harness.importer.values import Describer, Refusal, Tree, leaves
+from harness.importer.values import Describer, ImportRefused, Tree, leaves
 
 _FUNCTIONS = ("generate_input", "ref_kernel", "check_implementation")
 
 
-class Files:
-    """The files, written to a folder from which they can be imported; the first one is the reference."""
+class ReferenceFiles:
+    """The files of a problem, written to a folder from which they can be imported; the first one is the reference."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         folder = Path(tempfile.mkdtemp())
@@ -32,49 +32,49 @@ class Files:
         sys.path.insert(0, str(folder))
 
     def load(self) -> ModuleType:
-        """Import the reference afresh, and with it whatever files of the problem it imports.
+        """Import the reference again, and with it the files of the problem that it imports.
 
         Raises:
-            Refusal: a module that it imports is not installed here.
+            ImportRefused: a module that it imports is not installed here.
         """
         for name in self._modules:
             sys.modules.pop(name, None)
         try:
             return importlib.import_module(self._modules[0])
         except ModuleNotFoundError as error:
-            raise Refusal(f"it imports {error.name!r}, which is not installed here") from None
+            raise ImportRefused(f"it imports {error.name!r}, which is not installed here") from None
 
 
 def defined(module: ModuleType, name: str) -> Any:
-    """The function or class that the module defines by a name.
+    """The function or class that the module defines under a name.
 
     Raises:
-        Refusal: it does not.
+        ImportRefused: there is none.
     """
     if not callable(found := getattr(module, name, None)):
-        raise Refusal(f"it defines no {name}()")
+        raise ImportRefused(f"it defines no {name}()")
     return found
 
 
 def in_one_line(error: BaseException) -> str:
-    """An exception in one line."""
+    """Describe an exception in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:400] if text else type(error).__name__
 
 
 class LoadedReference:
-    """Imported when it is first used, while the device takes the place of any other."""
+    """A reference that is imported on first use, and runs on one device whatever device it names."""
 
-    def __init__(self, device: str, files: Files) -> None:
+    def __init__(self, device: str, files: ReferenceFiles) -> None:
         self.device, self._files = device, files
         self.module: ModuleType | None = None
 
     @contextlib.contextmanager
     def here(self) -> Iterator[ModuleType]:
-        """The module, whose functions may be called inside.
+        """Yield the module, whose functions may be called in this block.
 
         Raises:
-            Refusal: it lacks one of them.
+            ImportRefused: it lacks one of the required functions.
         """
         with contextlib.nullcontext() if self.device == "cuda" else elsewhere(self.device), torch.no_grad():
             if self.module is None:
@@ -88,19 +88,19 @@ class LoadedReference:
         """The description of a case's data and result.
 
         Args:
-            arguments: of `generate_input`, without the seed.
-            seeds: with how many the data are generated. Where tensors hold values that takes long.
+            arguments: the arguments of `generate_input` without the seed.
+            seeds: the number of seeds with which the data are generated, which takes long if tensors have values.
         """
         describer = Describer()
         with self.here() as module:
             data = generated(module, arguments, 1)
             described = describer.describe(data)
             if other := next((inside for kind, inside in leaves(described) if kind == "other"), None):
-                raise Refusal(f"its data holds a {other}, for which the format has no form")
+                raise ImportRefused(f"its data holds a {other}, for which the format has no form")
             for seed in range(2, seeds + 1):
                 if Describer().describe(generated(module, arguments, seed)) != described:
-                    raise Refusal("the sizes or numbers of its inputs depend on the seed")
-        if self.device == "cpu":  # sizes need no values, and are found faster without any
+                    raise ImportRefused("the sizes or numbers of its inputs depend on the seed")
+        if self.device == "cpu":  # sizes are found faster without values
             with contextlib.suppress(Exception):
                 result = _result_without_values(module, data, describer.tensors.values())
                 return {"data": described, "result": result}
@@ -109,7 +109,7 @@ class LoadedReference:
 
 
 def _result_without_values(module: ModuleType, data: Any, tensors: Iterable[torch.Tensor]) -> Tree:
-    """The description of what the reference gives for the same data on the meta device."""
+    """The description of the reference's result for the same data on the meta device."""
     describer = Describer()
     with elsewhere("meta"), torch.no_grad():
         moved = copy.deepcopy(data, {id(tensor): tensor.to("meta") for tensor in tensors})
@@ -118,18 +118,18 @@ def _result_without_values(module: ModuleType, data: Any, tensors: Iterable[torc
 
 
 def generated(module: ModuleType, arguments: dict[str, Any], seed: int) -> Any:
-    """The data that `generate_input` makes.
+    """Call `generate_input`.
 
     Raises:
-        Refusal: it takes other arguments than the cases give.
+        ImportRefused: it does not take the arguments of the cases.
     """
     parameters = inspect.signature(module.generate_input).parameters
     if "seed" not in parameters:
-        raise Refusal("generate_input() takes no seed, so its inputs are always the same")
+        raise ImportRefused("generate_input() takes no seed, so its inputs are always the same")
     if unknown := next((name for name in arguments if name not in parameters), None):
-        raise Refusal(f"its cases give {unknown!r}, which generate_input() does not take")
+        raise ImportRefused(f"its cases give {unknown!r}, which generate_input() does not take")
     required = [name for name, p in parameters.items() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     if missing := next((name for name in required if name != "seed" and name not in arguments), None):
-        raise Refusal(f"generate_input() needs {missing!r}, which its cases do not give")
+        raise ImportRefused(f"generate_input() needs {missing!r}, which its cases do not give")
     torch.manual_seed(seed)
     return module.generate_input(**arguments, seed=seed)

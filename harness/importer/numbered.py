@@ -1,4 +1,4 @@
-"""Folds entries of dicts that differ in a number, so that data with more of them in some cases has one structure.
+"""Folds entries of dicts that differ only in a number, so that data with more of them in some cases has one structure.
 
 case 1: {"w0": tensor, "w1": tensor}    becomes    {"w{index}": 2 tensors}
 case 2: {"w0": tensor}                  becomes    {"w{index}": 1 tensor}
@@ -11,31 +11,33 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.importer.values import Refusal, Tree, tensor_facts
+from harness.importer.values import ImportRefused, Tree, tensor_facts
 from harness.shared.call import INDEX
 
 _NUMBER = re.compile(r"(?<![0-9])(?:0|[1-9][0-9]{0,4})(?![0-9])")
 
 
 def folded(trees: Sequence[Tree]) -> list[Tree]:
-    """The descriptions of the data of all cases, with every entry folded whose number of members differs between them.
+    """The descriptions of the data of all cases, with entries folded if their number differs between cases.
 
-    The members of such an entry are tensors that are alike in dtype, shape and strides, each in this place only, and
-    numbered from 0 without a gap, in every case. Its id is that of the first member.
+    In every case, the members of a folded entry are tensors with the same dtype, shape and strides, which occur only
+    there and are numbered from 0 without gaps. The id of the entry is that of its first member.
     """
     return _folded(trees, [Counter(facts["id"] for facts in tensor_facts(tree)) for tree in trees])
 
 
 def check_result(result: Tree, data: Tree, folded_data: Tree) -> None:
-    """Refuse a result that holds a member of a folded entry of its data.
+    """Check that the result does not contain a member of a folded entry of the data.
 
     Raises:
-        Refusal: it does.
+        ImportRefused: it does.
     """
     single = {facts["id"] for facts in tensor_facts(folded_data) if "count" not in facts}
     members = {facts["id"] for facts in tensor_facts(data)} - single
     if any(facts["id"] in members for facts in tensor_facts(result)):
-        raise Refusal("its result holds a tensor of its data that is numbered, whose number differs between cases")
+        raise ImportRefused(
+            "its result holds a tensor of its data that is numbered, whose number differs between cases"
+        )
 
 
 def _folded(trees: Sequence[Tree], counts: Sequence[Mapping[str, int]]) -> list[Tree]:
@@ -56,19 +58,19 @@ def _folded(trees: Sequence[Tree], counts: Sequence[Mapping[str, int]]) -> list[
 
 def _with_templates(tables: Sequence[Tree], counts: Sequence[Mapping[str, int]]) -> Sequence[Tree]:
     if any(INDEX in key for table in tables for key in table):
-        return tables  # what such a key means would not be known
+        return tables  # such a key would be ambiguous
     most = max((len(_NUMBER.findall(key)) for table in tables for key in table), default=0)
     for place in range(most):
         groups = [_groups(table, place) for table in tables]
         for template in groups[0]:
             keys = [group.get(template, {}) for group in groups]
-            if len({len(own) for own in keys}) > 1 and all(map(_one_list, tables, keys, counts)):
+            if len({len(own) for own in keys}) > 1 and all(map(_is_list, tables, keys, counts)):
                 tables = [_with_template(table, template, own) for table, own in zip(tables, keys, strict=True)]
     return tables
 
 
 def _groups(table: Tree, place: int) -> dict[str, dict[int, str]]:
-    """The keys by what they have in common when the number at one place is left out, and then by that number."""
+    """Group the keys by their text without the number at one place, and then by that number."""
     groups: dict[str, dict[int, str]] = {}
     for key in table:
         numbers = [*_NUMBER.finditer(key)]
@@ -78,8 +80,8 @@ def _groups(table: Tree, place: int) -> dict[str, dict[int, str]]:
     return groups
 
 
-def _one_list(table: Tree, keys: Mapping[int, str], counts: Mapping[str, int]) -> bool:
-    """Whether the values of these keys are tensors that are alike, each in this place only, numbered without a gap."""
+def _is_list(table: Tree, keys: Mapping[int, str], counts: Mapping[str, int]) -> bool:
+    """Whether the values of these keys are similar tensors that occur only there, numbered without gaps."""
     members = [table[key].get("tensor") for key in keys.values()]
     if sorted(keys) != [*range(len(keys))] or None in members:
         return False
@@ -88,7 +90,7 @@ def _one_list(table: Tree, keys: Mapping[int, str], counts: Mapping[str, int]) -
 
 
 def _with_template(table: Tree, template: str, keys: Mapping[int, str]) -> Tree:
-    """The table with one entry in the place of the first of several."""
+    """The table with several entries replaced by one, at the place of the first."""
     entry = {"tensor": {**table[keys[0]]["tensor"], "count": len(keys)}}
     replaced, made = {*keys.values()}, Tree()
     for key, value in table.items():

@@ -1,4 +1,4 @@
-"""Describes Python values as JSON: what they are made of, and the shape and dtype of each tensor in them.
+"""Describes Python values as JSON: their structure, and the shape and dtype of each tensor in them. Untrusted.
 
     {"tensor": {"id": "data/0", "dtype": "float32", "shape": [2, 3], "strides": [3, 1]}}
     {"number": 3}, {"text": "mean"}, {"dtype": "float16"}, {"none": true}
@@ -6,7 +6,7 @@
     {"dict": {"w{index}": {"tensor": {…, "count": 8}}}}    w0 to w7, if `harness.importer.numbered` folded them
     {"other": "KVCache"}    anything else, by the name of its type
 
-A tensor's id is the first place where it was met: the same tensor in two places has one id.
+The id of a tensor is the first place where it occurs, so the same tensor in two places has one id.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ Tree = dict[str, Any]
 """A description."""
 
 
-class Refusal(Exception):
+class ImportRefused(Exception):
     """The problem cannot be imported; the text says why."""
 
 
 class Describer:
-    """Describes the data of a call, then its result, so that a tensor that is returned keeps its id."""
+    """Describes the data of a call, then its result, so that a returned tensor keeps its id."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
-        """By id. Holding them keeps their addresses from being used again."""
+        """The tensors by id. References to them keep Python from reusing their addresses."""
         self._ids: dict[int, str] = {}
         self._left = _VALUES
 
     def describe(self, value: Any, place: str = "data", depth: int = 0) -> Tree:
-        """The description of a value.
+        """Describe a value.
 
         Raises:
-            Refusal: it is too deep or too large.
+            ImportRefused: it is nested too deeply or too large.
         """
         self._left -= 1
         if self._left < 0 or depth > _DEPTH:
-            raise Refusal(f"its data has more than {_VALUES:,} values, or is nested more than {_DEPTH} deep")
+            raise ImportRefused(f"its data has more than {_VALUES:,} values, or is nested more than {_DEPTH} deep")
         if isinstance(value, torch.Tensor):
             return self._tensor(value, place)
         if value is None:
@@ -75,7 +75,7 @@ class Describer:
 
 
 def _members(value: Any) -> tuple[str, Mapping[Any, Any]]:
-    """The kind of a value that holds others, and these; "other" for a value of which nothing is known."""
+    """The kind of a container, and its members; "other" for a value of an unknown type."""
     if type(value) is list:
         return "list", dict(enumerate(value))
     if type(value) in (tuple, torch.Size) or type(value).__module__ == "torch.return_types":
@@ -96,15 +96,15 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     return [*describer.tensors.values()]
 
 
-def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two tensors have the same shape, dtype and content."""
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if first.shape != second.shape or first.dtype != second.dtype:
         return False
-    return torch.equal(*(tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, other)))
+    return torch.equal(*(tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (first, second)))
 
 
 def leaves(tree: Tree) -> Iterator[tuple[str, Any]]:
-    """The kinds and contents of the values in a description that hold no others, in order."""
+    """The kinds and contents of the values in a description that are not containers, in order."""
     [(kind, inside)] = tree.items()
     if kind in ("list", "tuple", "dict", "fields"):
         for member in inside if isinstance(inside, list) else inside.values():
@@ -119,7 +119,7 @@ def tensor_facts(tree: Tree) -> list[dict[str, Any]]:
 
 
 def structure(tree: Tree) -> Any:
-    """A description without what may differ between cases: sizes, dtypes and numbers."""
+    """A description without the properties that may differ between cases: sizes, dtypes and numbers."""
     [(kind, inside)] = tree.items()
     if kind in ("list", "tuple"):
         return kind, [structure(member) for member in inside]

@@ -1,6 +1,6 @@
-"""The languages that a submission may be written in, one module each.
+"""The languages in which a submission may be written, with one module for each.
 
-Judge, runner and board read this table; nothing heavy is imported. A new language is a module and a line here.
+Judge, runner and board use this table, which imports nothing large. A new language needs a module and a line here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from harness.languages import cpp, cuda, python
 from harness.languages.language import Language
 
 LANGUAGES: Mapping[str, Language] = {module.LANGUAGE.suffix: module.LANGUAGE for module in (python, cuda, cpp)}
-"""Keyed by file suffix, without the dot."""
+"""By suffix of the file, without the dot."""
 
 
 def known(form: str = ".{}") -> str:

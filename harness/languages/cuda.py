@@ -1,12 +1,11 @@
-"""CUDA C++, compiled by nvcc without torch's headers: `nvcc -shared` on a plain file takes about a second."""
+"""CUDA C++, compiled by `nvcc -shared` without torch's headers, which takes about a second."""
 
 from harness.languages.extra_files import HEADERS
 from harness.languages.language import Compiler, Language
 
-# In one translation unit with the submission, so that errors still name submission.cu and its lines. The library links
-# its own static CUDA runtime, whose last launch error can only be read from inside. The linker redirects the
-# submission's calls of cudaMalloc and cudaFree here, so that its memory can have the addresses that a launcher gives
-# it.
+# This code includes the submission, so that errors still name submission.cu and its lines. The library links its own
+# static CUDA runtime, whose last launch error can be read only in the library. The linker redirects the submission's
+# calls of cudaMalloc and cudaFree to this code, so that its memory has the same addresses in a launcher.
 _UNIT = """#include "submission.cu"
 #include <atomic>
 #include <cstddef>

@@ -1,7 +1,7 @@
-"""Which extra files a submission may have: headers that it includes, and Python modules that it imports.
+"""The rules for a submission's extra files: headers that it includes, and Python modules that it imports.
 
-They are put into the submission's own folder in the sandbox, so a module with the name of an installed package would be
-imported in its place, by PyTorch as well. That would harm only the submission: the rule exists to say so in a message.
+They are put into the submission's folder in the sandbox, so a module with the name of an installed package would be
+imported instead of the package, even by PyTorch. That would harm only the submission; the rule gives a clear message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TAKEN = {
     "submission.py": "is the name of the submission's own file",
     "cuda_runtime.h": "is CUDA's own header, which nvcc looks for in the submission's folder first",
 }
-# What the sandbox's packages import: PyTorch, Triton and NumPy with what they need, CUDA's bindings, and the runner.
+# Modules that are imported in the sandbox: PyTorch, Triton, NumPy and their dependencies, CUDA's bindings, the runner.
 _PACKAGES = frozenset(
     """
     __main__ _distutils_hack cuda filelock fsspec functorch harness isympy jinja2 kernelmark markupsafe mpmath networkx
@@ -28,7 +28,7 @@ _PACKAGES = frozenset(
 
 
 def malformed(name: object) -> str:
-    """Why no extra file can have this name, or "" if one can. The runner checks it, too."""
+    """Why an extra file cannot have this name, or "" if it can. The runner checks this, too."""
     if not isinstance(name, str) or not (_HEADER.fullmatch(name) or _MODULE.fullmatch(name)):
         return "is not a plain name of a header or a Python module"
     return _TAKEN.get(name, "")

@@ -8,32 +8,31 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Compiler:
-    """How a source is compiled to a shared library, in the sandbox and in the source's folder."""
+    """How a source is compiled to a shared library, in the source's folder in the sandbox."""
 
     program: str
-    """Found on the sandbox's PATH."""
+    """The compiler, which is found by the sandbox's PATH."""
     arguments: tuple[str, ...]
-    """`{architecture}` is replaced by what the judge names: `sm_90`, or `native`."""
+    """Its arguments; `{architecture}` is replaced by the judge's value, such as `sm_90`."""
     unit: str | None = None
-    """What is compiled, if not the source alone: it includes the source as `submission.<suffix>`."""
+    """The code that is compiled, if not only the source; it includes the source as `submission.<suffix>`."""
     line_info: tuple[str, ...] = ()
-    """More arguments for tools that show source lines; they must not change the code."""
+    """Additional arguments for tools that show source lines; they must not change the code."""
     takes_stream: bool = False
-    """Whether entry points take a CUDA stream as the last argument, and the unit has functions that report its errors.
-    """
+    """Whether entry points take a CUDA stream as the last argument, and `unit` has functions that report errors."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """One language. Without a compiler the source is imported into the runner's interpreter."""
+    """A language of submissions. Without a compiler, the source is imported into the runner's interpreter."""
 
     suffix: str
     devices: tuple[Literal["cpu", "cuda"], ...]
-    """Where it runs. Elsewhere it is refused; on a CPU only after compiling, so that compile errors are seen."""
+    """The devices on which it runs. Other devices refuse it, a CPU only after compiling, so that errors are shown."""
     lexer: str
-    """Its Pygments lexer, for the site."""
+    """The Pygments lexer, for the site."""
     extra_files: tuple[str, ...]
-    """The suffixes of the extra files that a submission in it may include or import."""
+    """The suffixes of extra files that a submission may include or import."""
     words: Literal["python", "c"]
-    """Which syntax of comments, strings and keywords it has, for `kernelmark similar`."""
+    """The syntax of comments, strings and keywords, for `kernelmark similar`."""
     compiler: Compiler | None = None

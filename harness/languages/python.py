@@ -1,4 +1,4 @@
-"""Python: PyTorch and Triton, which runs in its interpreter where there is no GPU."""
+"""Python, for PyTorch and Triton, which runs in its interpreter if there is no GPU."""
 
 from harness.languages.extra_files import MODULES
 from harness.languages.language import Language

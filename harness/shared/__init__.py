@@ -1,4 +1,4 @@
-"""Modules for both sides of the trust line: the judge imports them, and every sandbox contains a copy.
+"""Modules for both the judge, which imports them, and the sandboxes, which contain copies.
 
-Standard library only, but for `carrier`, which needs torch.
+They use only the standard library, except `carrier`, which needs torch.
 """

@@ -1,7 +1,7 @@
-"""How a Python function is called, as data: which values make up its arguments, and which its result.
+"""Describes as data how a Python function is called: the values of its arguments and of its result.
 
-A form is plain data, as TOML and JSON have it. `problem.toml` states it, the wire carries it, and the runner makes the
-arguments of a call from it; the same on both sides of the trust line, without torch and without pydantic.
+A form is plain data that TOML and JSON can represent. `problem.toml` contains it, the protocol sends it, and the runner
+makes the arguments of a call from it. Judge and runner use this module, which imports neither torch nor pydantic.
 
     "x"                             the tensor, the list of tensors or the scalar of that name
     3, 0.5, true                    the number itself
@@ -29,17 +29,17 @@ Form = Any
 """A form as above: str, int, float, bool, list, or dict with one key."""
 Style = Literal["writes", "returns", "module", "tree"]
 STYLES = get_args(Style)
-MAX_BYTES = 32 * 1024  # of the forms of a call, which are sent in one frame
-MAX_ABSENT = 128  # tensors that one call lacks, listed in the same frame
+MAX_BYTES = 32 * 1024  # for the forms of a call, which are sent in one frame
+MAX_ABSENT = 128  # absent tensors of a call, which are listed in the same frame
 INDEX = "{index}"
-"""In a key of a dict, the number of a member of the list that the key's value names."""
+"""In a key of a dict, it represents the index of a member of the list that the key's value names."""
 _DEPTH = 16
 _VALUES = 10_000
 _WHOLE = 1 << 63
 
 
 class FormError(ValueError):
-    """A form, or a value that should have it, is wrong; the text says where."""
+    """A form is not valid, or a value does not have its form; the text says where."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Forms:
     result: Form = field(default_factory=lambda: {"none": True})
 
     def nbytes(self) -> int:
-        """The size of all of them as JSON."""
+        """The size of all forms as JSON."""
         return len(json.dumps(astuple(self), ensure_ascii=False).encode())
 
 
@@ -66,28 +66,28 @@ def parameters(form: Form) -> Iterator[str]:
 
 
 def numbered(form: Form) -> Iterator[tuple[str, str]]:
-    """The keys of dicts that contain `{index}`, each with the name of the list that it stands for, in order."""
+    """The keys of dicts that contain `{index}`, with the names of their lists, in order."""
     return ((value[0], value[1]) for kind, value in _leaves(form) if kind == "numbered")
 
 
 def check(form: Form) -> None:
-    """Refuse what is not a form.
+    """Check a form.
 
     Raises:
-        FormError: with the place.
+        FormError: it is not valid; the message names the place.
     """
     for number, (kind, value) in enumerate(_leaves(form)):
         if number == _VALUES:
             raise FormError(f"has more than {_VALUES:,} values")
         if kind == "numbered":
             key, _, table, place = value
-            others = {_at(other, 0): other for other in table if other != key}
-            for entry in _named(others, key):
+            others = {_with_index(other, 0): other for other in table if other != key}
+            for entry in _matching_keys(others, key):
                 raise FormError(f"{place} and the key {others[entry]!r} both name the entry {entry!r}")
 
 
 def settled(form: Form, params: Mapping[str, int | float | str], values: Mapping[str, Form] = {}) -> Form:
-    """The form with each `param`, and each name that has a value in one case, replaced by this value."""
+    """The form with parameters, and names that have a value in a case, replaced by their values."""
     kind, value = _kind(form)
     match kind:
         case "name":
@@ -126,7 +126,7 @@ def made(form: Form, named: Mapping[str, Any], dtype: Callable[[str], Any]) -> A
 
 
 def written(form: Form) -> str:
-    """The form as Python would write its value: `(x, {'w': w}, 3)`; a parameter by its name."""
+    """The form as Python code, such as `(x, {'w': w}, 3)`, with parameters as names."""
     kind, value = _kind(form)
     match kind:
         case "list":
@@ -147,7 +147,7 @@ def written(form: Form) -> str:
 
 
 def places(form: Form, at: str) -> Iterator[tuple[str, str]]:
-    """The names and parameters in a form, and the Python that takes each from a value `at` of that form."""
+    """The names and parameters in a form, and the Python expressions that take them from a value `at` of that form."""
     kind, inner = _kind(form)
     if kind in ("name", "param"):
         yield inner, at
@@ -161,7 +161,7 @@ def places(form: Form, at: str) -> Iterator[tuple[str, str]]:
 
 
 def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
-    """The values of the names in a form, taken from a value of that form. Members without a name are not looked at.
+    """Take the values of a form's names from a value of that form. Members without a name are ignored.
 
     Raises:
         FormError: the value does not have the form.
@@ -192,40 +192,40 @@ def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
 def _entries(
     table: Mapping[str, Form], named: Mapping[str, Any], dtype: Callable[[str], Any]
 ) -> Iterator[tuple[str, Any]]:
-    """The entries of a dict. Neighbours with `{index}` come member by member, as a loop over the members makes them."""
+    """The entries of a dict. Adjacent keys with `{index}` are expanded member by member, as a loop would make them."""
     for of_lists, group in groupby(table.items(), lambda entry: INDEX in entry[0]):
         if not of_lists:
             yield from ((key, made(member, named, dtype)) for key, member in group)
             continue
         lists = [(key, named[name]) for key, name in group]
         for index in range(max(len(members) for _, members in lists)):
-            yield from ((_at(key, index), members[index]) for key, members in lists if index < len(members))
+            yield from ((_with_index(key, index), members[index]) for key, members in lists if index < len(members))
 
 
 def _members(value: Any, key: str, place: str) -> list[Any]:
     """The values of all keys of a dict that a key with `{index}` represents, in order."""
     keys = [entry for entry in value if isinstance(entry, str)] if isinstance(value, dict) else []
-    wanted = [_at(key, index) for index in range(max(len(_named(keys, key)), 1))]
+    wanted = [_with_index(key, index) for index in range(max(len(_matching_keys(keys, key)), 1))]
     if missing := next((entry for entry in wanted if entry not in keys), None):
         raise FormError(f"{place} lacks {missing!r}")
     return [value[entry] for entry in wanted]
 
 
 def _subscript(key: str, at: str) -> str:
-    """The Python that takes the value under a key of a form's dict from the dict `at`; a list if it has `{index}`."""
+    """The Python expression for the value of a key in the dict `at`; a list if the key has `{index}`."""
     if INDEX not in key:
         return f"{at}[{key!r}]"
     return f"[{at}[{_f_string(key)}] for index in range(len({at})) if {_f_string(key)} in {at}]"
 
 
-def _named(keys: Iterable[str], numbered_key: str) -> list[str]:
-    """The keys that a key with `{index}` becomes for some member."""
+def _matching_keys(keys: Iterable[str], numbered_key: str) -> list[str]:
+    """The keys that match a key with `{index}` for some index."""
     before, *after = map(re.escape, numbered_key.split(INDEX))
     pattern = re.compile(f"{before}(?P<index>0|[1-9][0-9]*){'(?P=index)'.join(after)}")
     return [key for key in keys if pattern.fullmatch(key)]
 
 
-def _at(key: str, index: int) -> str:
+def _with_index(key: str, index: int) -> str:
     return key.replace(INDEX, str(index))
 
 
@@ -242,7 +242,7 @@ def _written_entry(key: str, form: Form) -> str:
 
 
 def _kind(form: Form) -> tuple[str, Any]:
-    """What a form is, and what it holds: for a table, its one key and the value."""
+    """The kind of a form, and its content; for a table, its only key and the value."""
     if isinstance(form, dict):
         [(kind, value)] = form.items()
         return kind, value

@@ -1,7 +1,7 @@
-"""Views tensors in types whose elements torch can copy and index on every device; for both sides of the trust line.
+"""Views tensors in dtypes whose elements torch can copy and index on every device. Judge and runner use it.
 
-On a GPU a copy of float4 that is more than a copy of memory ends in an assertion of the device, and torch cannot index
-some other types there. Elements of such types are copied and picked as integers of the same size, their carriers.
+On a GPU a strided copy of float4 fails with an assertion on the device, and torch cannot index some other dtypes there.
+Elements of such dtypes are copied and indexed as integers of the same size, their carriers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _CARRIERS = {
 
 
 def carrier(tensor: Tensor) -> Tensor:
-    """A view of the same memory in a type that torch copies and indexes on every device."""
+    """A view of the same memory in a dtype that torch can copy and index on every device."""
     return tensor.view(_CARRIERS[tensor.dtype]) if tensor.dtype in _CARRIERS else tensor
 
 
 def assign(tensor: Tensor, values: Tensor) -> None:
-    """Copy elements of the same type into a tensor of any strides."""
+    """Copy values of the same dtype into a tensor of any strides."""
     carrier(tensor).copy_(carrier(values))

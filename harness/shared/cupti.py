@@ -1,7 +1,7 @@
-"""Finds NVIDIA's CUPTI, which reports what the driver does, and calls it through ctypes: nothing is compiled.
+"""Loads NVIDIA's CUPTI, which reports what the driver does, by ctypes, so that nothing must be compiled.
 
-The runner asks it for the code images that the driver loads, the launcher for the times of a graph's nodes. Needs only
-the standard library.
+The runner uses it to get the code images that the driver loads, the launcher to get the times of a graph's nodes. Uses
+only the standard library.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Cupti:
         raise DeviceError("CUPTI (libcupti.so) is not installed", "install PyTorch for CUDA, or the CUDA toolkit")
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call one of its functions.
+        """Call a function of CUPTI.
 
         Raises:
             DeviceError: it returned something other than CUPTI_SUCCESS.
@@ -38,7 +38,7 @@ class Cupti:
 
 
 def _places() -> Iterator[Path]:
-    """The copy in PyTorch's own packages first, since it has the version that PyTorch was built with."""
+    """Where CUPTI may be; first in PyTorch's own packages, since it is the version with which PyTorch was built."""
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         yield from sorted(Path(folder).glob("*/lib/libcupti.so.*"))

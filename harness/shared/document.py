@@ -1,10 +1,10 @@
 """Reads JSON and TOML that others wrote: settings, problems, messages, profiles. Trusted; the text is not.
 
-The values are nested at most `DEPTH` deep, so that recursive code does not run out of stack, and the numbers of JSON
-are finite and short enough for arithmetic. Verdicts and other documents that pydantic parses are not read here:
-pydantic has such bounds of its own.
+Values are nested at most `DEPTH` levels deep, so that recursive code does not run out of stack, and the numbers of JSON
+are finite and short enough for arithmetic. Verdicts and other documents are parsed by pydantic, which has such limits
+of its own.
 
-Standard library only: the runner's sandbox contains this file.
+This uses only the standard library, since the runner's sandbox contains it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import tomllib
 from typing import Any
 
 DEPTH = 100
-DIGITS = 20  # of an integer: all of 64 bits have fewer
+DIGITS = 20  # of an integer, which is enough for 64 bits
 
 
 class DocumentError(ValueError):
-    """The text is not a document of that kind; `str()` says why, and `line` where, if that is known."""
+    """The text is not a valid document; `str()` says why, and `line` where, if that is known."""
 
     def __init__(self, what: str, line: int | None = None) -> None:
         super().__init__(what)
@@ -28,11 +28,11 @@ class DocumentError(ValueError):
 
 
 def parse_json(raw: bytes | str) -> Any:
-    """A JSON document without constants that are not JSON (NaN) and without duplicate fields.
+    """Parse a JSON document, without constants that are not JSON (NaN), and without duplicate fields.
 
     Raises:
-        DocumentError: it is not such a document, or exceeds a bound. No other exception leaves this function, whatever
-            the bytes.
+        DocumentError: it is not such a document, or exceeds a limit. This function raises nothing else, whatever the
+            bytes.
     """
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
@@ -49,17 +49,17 @@ def parse_json(raw: bytes | str) -> Any:
         raise DocumentError(_DEEP_JSON) from None
     except json.JSONDecodeError as error:
         raise DocumentError(f"not JSON ({error.msg} at column {error.colno})", error.lineno) from None
-    if text.count("{") + text.count("[") > DEPTH and _is_deep(found):  # most have fewer, and need no second look
+    if text.count("{") + text.count("[") > DEPTH and _is_deep(found):  # most documents have fewer brackets
         raise DocumentError(_DEEP_JSON)
     return found
 
 
 def parse_toml(raw: bytes) -> dict[str, Any]:
-    """A TOML document, with line ends of any kind.
+    """Parse a TOML document with any line ends.
 
     Raises:
-        DocumentError: it is not such a document, or exceeds a bound. No other exception leaves this function, whatever
-            the bytes.
+        DocumentError: it is not such a document, or exceeds a limit. This function raises nothing else, whatever the
+            bytes.
     """
     try:
         found = tomllib.loads(raw.decode("utf-8").replace("\r\n", "\n"))
@@ -71,7 +71,7 @@ def parse_toml(raw: bytes) -> dict[str, Any]:
         raise DocumentError(f"is not TOML: {error}", int(position[1]) if position else None) from None
     except RecursionError:
         raise DocumentError(_DEEP_TOML) from None
-    except ValueError:  # an integer of 5,000 digits
+    except ValueError:  # for example an integer of 5,000 digits
         raise DocumentError("is not TOML: a number has too many digits") from None
     if _is_deep(found):
         raise DocumentError(_DEEP_TOML)

@@ -1,7 +1,6 @@
-"""The formats in which other projects write problems, and their names for a reference and a submission.
+"""The formats in which other projects write problems, and the names that their files define. Judge and runner use it.
 
-Both sides of the trust line read it. A new format is a name and a line here, its functions in `harness.runner.foreign`,
-and its importer.
+A new format needs a name and a line here, functions in `harness.runner.foreign`, and an importer.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ ForeignForm = Literal["gpu-mode", "kernelbench"]
 
 @dataclass(frozen=True)
 class ForeignConventions:
-    """The names that files in this format define."""
+    """The names that files of a format define."""
 
     entry: str
-    """The reference, called in the same style as a submission."""
+    """The reference, which is called in the same style as a submission."""
     submission: str
-    """The name of a submission's function or class."""
+    """The function or class of a submission."""
     decides: bool
-    """Whether there is also a function that decides whether an answer is right."""
+    """Whether the format has a function that decides whether an answer is right."""
     setting: str
-    """The setting that names a checkout of that project."""
+    """The setting for the path of a checkout of the project."""
 
 
 FORMS: Mapping[ForeignForm, ForeignConventions] = {

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from harness.importer.drawn import fixed, seed_bits
 from harness.importer.kernelbench import look
-from harness.importer.loaded import Files
+from harness.importer.loaded import ReferenceFiles
 from harness.importer.numbered import check_result, folded
-from harness.importer.values import Describer, Refusal, structure
+from harness.importer.values import Describer, ImportRefused, structure
 from harness.runner.foreign import put
 
 X = torch.zeros(3)
@@ -94,7 +94,7 @@ def test_a_member_that_is_returned_is_refused() -> None:
     trees = [describer.describe(value) for describer, value in zip(describers, data, strict=True)]
     for describer, given, tree, folded_tree in zip(describers, data, trees, folded(trees), strict=True):
         check_result(describer.describe([given["fixed"], X + 1], "result"), tree, folded_tree)
-        with pytest.raises(Refusal, match="its result holds a tensor of its data that is numbered"):
+        with pytest.raises(ImportRefused, match="its result holds a tensor of its data that is numbered"):
             check_result(describer.describe(given["layer.0.0.w"], "result"), tree, folded_tree)
 
 
@@ -114,7 +114,7 @@ def get_init_inputs():
 
 
 def looked(result: str, p: float) -> dict[str, Any]:
-    files = Files({"reference.py": SOURCE.format(result=result, p=p)})
+    files = ReferenceFiles({"reference.py": SOURCE.format(result=result, p=p)})
     return look({"devices": ["meta", "cpu"], "cases": [{}]}, files)
 
 
@@ -127,7 +127,7 @@ def looked(result: str, p: float) -> dict[str, Any]:
     ],
 )
 def test_a_random_result_is_refused(result: str, operator: str) -> None:
-    with pytest.raises(Refusal, match=rf"its result is random: forward\(\) calls aten::{operator}"):
+    with pytest.raises(ImportRefused, match=rf"its result is random: forward\(\) calls aten::{operator}"):
         looked(result, 0.2)
 
 
