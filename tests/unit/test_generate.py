@@ -217,7 +217,7 @@ def test_the_truth_follows_from_the_copy(tmp_path: Path, batch: Batch) -> None:
     seen = {}
     for first, expected, got in batch.judge(case.truth, range(SETS)):
         for k in range(len(got["y"])):
-            x, offsets, y = (expected.given[name][k] for name in ("x", "offsets", "y"))
+            x, offsets, y = (expected.inputs[name][k] for name in ("x", "offsets", "y"))
             assert torch.equal(y, got["y"][k]), "an inout that no call has changed"
             sums = [x[a:b].double().sum() for a, b in itertools.pairwise(offsets.tolist())]
             assert torch.allclose(expected.truth["y"][k], y.double() + torch.stack(sums))
