@@ -6,7 +6,6 @@ shown and which final tests count: apart from that, the same ledgers give the sa
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import sqlite3
@@ -41,19 +40,11 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
         UsageError: `out` has pages that this command did not write.
         HarnessError: something cannot be written.
     """
-    collects = gc.isenabled()
-    gc.disable()
     try:
         with ExitStack() as opened:
-            site = _site(material, memory, opened)
-            gc.freeze()  # books live until the last page is written, and searching them for garbage takes long
-            gc.enable()
-            return write(out, memory, _pages(site))
+            return write(out, memory, _pages(_site(material, memory, opened)))
     except sqlite3.Error as error:  # once a build has opened an index, it does not make another
         raise HarnessError(f"the index of the ledgers cannot be read ({error})", "build the site again") from error
-    finally:
-        gc.unfreeze()
-        (gc.enable if collects else gc.disable)()
 
 
 def _site(material: SiteInputs, memory: Path, opened: ExitStack) -> Site:
