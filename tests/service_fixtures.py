@@ -20,7 +20,7 @@ from sqlalchemy import Connection, select
 
 from kernelmark.project.project import Project
 from kernelmark.server.accounts import accounts, tokens
-from kernelmark.server.accounts.names import Recorded
+from kernelmark.server.accounts.names import TakenNames
 from kernelmark.server.accounts.principal import SCOPES, Principal
 from kernelmark.server.app import create_app
 from kernelmark.server.clock import Clock
@@ -32,7 +32,7 @@ from kernelmark.service.accounts import Role
 
 START_NS = 1_790_000_000_000_000_000  # in September of 2026
 SECOND_NS = 1_000_000_000
-NO_NAMES = Recorded(frozenset(), frozenset())
+NO_NAMES = TakenNames(frozenset(), frozenset())
 PROBLEM = """\
 title = "Twice"
 entry = "twice"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sqlalchemy import Connection
 
 from kernelmark.project.project import Project
 from kernelmark.server.changes import Changes
@@ -11,10 +16,12 @@ from kernelmark.server.database.database import Database
 from kernelmark.server.queue.forecast import ForecastCache
 from kernelmark.server.queue.project_files import ProjectFiles
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Service:
-    """One server of one project. Routes find it as `request.app.state.service`."""
+    """One server of one project. Routes get it by a dependency."""
 
     project: Project
     database: Database
@@ -33,3 +40,16 @@ class Service:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", ProjectFiles(self.project, self.clock))
+
+    async def change(self, change: Callable[[Connection], T]) -> T:
+        """Make a change, and return its result once it is on the disk. It raises what the change raises."""
+        return await asyncio.wrap_future(self.database.write(change))
+
+    async def read(self, look: Callable[[Connection], T]) -> T:
+        """Read what was committed, in a thread."""
+
+        def looked() -> T:
+            with self.database.read() as connection:
+                return look(connection)
+
+        return await asyncio.to_thread(looked)

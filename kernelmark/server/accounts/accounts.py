@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
 from kernelmark.server.accounts import audit, names, tokens
-from kernelmark.server.accounts.names import Recorded, folded
+from kernelmark.server.accounts.names import TakenNames, folded
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database import tables
 from kernelmark.server.database.tables import accounts, memberships, submissions
 from kernelmark.service.accounts import Role
+from kernelmark.service.organizing import AccountChange
 from kernelmark.service.refusal import Refusal
-
-AccountState = Literal["active", "banned"]
 
 
 def owner_of(principal: Principal) -> str:
@@ -28,16 +27,16 @@ def make(
     name: str,
     role: Role,
     team: str | None,
-    among: Recorded,
+    taken: TakenNames,
     *,
-    given: bool = False,
+    by_organizer: bool = False,
 ) -> int:
     """Make an account, and return its id; arguments as in `names.refuse_account`.
 
     Raises:
         Refusal: the name cannot be had.
     """
-    names.refuse_account(connection, name, among, given=given)
+    names.refuse_account(connection, name, taken, by_organizer=by_organizer)
     row = accounts.insert().values(
         name=name, folded=folded(name), role=role, state="active", team=team, created_ns=now_ns
     )
@@ -58,29 +57,19 @@ def find(connection: Connection, name: str) -> Row[Any]:
 
 
 def change(
-    connection: Connection,
-    now_ns: int,
-    by: Principal,
-    name: str,
-    among: Recorded,
-    *,
-    role: Role | None = None,
-    state: AccountState | None = None,
-    team: str | None = None,
-    no_team: bool = False,
+    connection: Connection, now_ns: int, by: Principal, name: str, taken: TakenNames, order: AccountChange
 ) -> None:
-    """Change an account; None: that stays as it is. Tokens gain nothing by a new role, but lose what it does not have.
+    """Change an account. Tokens gain nothing by a new role, but lose what it does not have.
 
     Raises:
         Refusal: there is no such account, it is one's own, or the team's name cannot be had.
     """
     row = find(connection, name)
     _refuse_own(by, row)
-    if team is not None:
-        names.refuse_team(connection, team, among)
-    wanted = {"role": role, "state": state, "team": team}
-    new: dict[str, str | None] = {key: value for key, value in wanted.items() if value is not None}
-    if no_team:
+    if order.team is not None:
+        names.refuse_team(connection, order.team, taken)
+    new = order.model_dump(include={"role", "state", "team"}, exclude_none=True)
+    if order.no_team:
         new["team"] = None
     for key, value in new.items():
         old = getattr(row, key)
@@ -111,7 +100,7 @@ def _note_leaving(connection: Connection, now_ns: int, account: int, team: str) 
     connection.execute(memberships.insert().values(account=account, team=team, left_ns=now_ns))
 
 
-def link(connection: Connection, now_ns: int, by: Principal, name: str, author: str, among: Recorded) -> None:
+def link(connection: Connection, now_ns: int, by: Principal, name: str, author: str, taken: TakenNames) -> None:
     """Give an account the name of an author in a ledger, whose later runs are then the account's.
 
     Raises:
@@ -119,13 +108,13 @@ def link(connection: Connection, now_ns: int, by: Principal, name: str, author: 
     """
     row = find(connection, name)
     _refuse_own(by, row)
-    if author not in among.authors:
+    if author not in taken.authors:
         what = f"no ledger has an author {author[:80]!r}"
         raise Refusal(404, "no-such-author", "author", what, "give the name as `kernelmark runs` shows it")
     if connection.execute(select(submissions.c.run).where(submissions.c.account == row.id).limit(1)).first():
         what = f"{row.name} has submitted under its own name already"
         raise Refusal(409, "account-has-runs", "account", what, "link an account that has no runs")
-    names.refuse_account(connection, author, among, given=True)
+    names.refuse_account(connection, author, taken, by_organizer=True)
     audit.note(connection, now_ns, by, "accounts link", row.name, {"old": row.name, "new": author})
     connection.execute(update(accounts).where(accounts.c.id == row.id).values(name=author, folded=folded(author)))
     connection.execute(update(tables.pauses).where(tables.pauses.c.subject == row.name).values(subject=author))

@@ -6,21 +6,20 @@ organizers come from the server's own first link, or from an organizer, and from
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, Row, Select, select, update
 
 from kernelmark.server.accounts import accounts as people
 from kernelmark.server.accounts import audit, names, tokens
-from kernelmark.server.accounts.names import Recorded
+from kernelmark.server.accounts.names import TakenNames
 from kernelmark.server.accounts.principal import SCOPES, Principal
 from kernelmark.server.database import tables
-from kernelmark.service.accounts import Role
+from kernelmark.service.accounts import InvitationAcceptance, Role
+from kernelmark.service.organizing import InvitationOrder
 from kernelmark.service.refusal import Refusal
 
-DAYS = 14
-"""How long an invitation can be used unless somebody says otherwise."""
 _FIRST_DAYS = 1
 _FIRST = "the first organizer"  # the label of the server's own invitations
 
@@ -40,60 +39,36 @@ class Invited(BaseModel):
     """Whether the server made it, for the first organizer."""
 
 
-class Accepted(NamedTuple):
-    """What an invitation gave."""
-
-    account: int
-    name: str
-    role: Role
-    team: str | None
-    secret: str
-    """Of a new token."""
-
-
 def make(
-    connection: Connection,
-    now_ns: int,
-    by: Principal,
-    among: Recorded,
-    *,
-    role: Role = "participant",
-    name: str | None = None,
-    team: str | None = None,
-    account: str | None = None,
-    count: int = 1,
-    days: float = DAYS,
+    connection: Connection, now_ns: int, by: Principal, taken: TakenNames, order: InvitationOrder
 ) -> list[tuple[str, Invited]]:
     """Make invitations, and return their secrets with what they give.
 
-    Args:
-        name: the name of the account, which may be an author's in a ledger.
-        account: the name of an account that exists, for which the invitation makes a token; it keeps role and team.
-
     Raises:
-        Refusal: a name cannot be had, there is no such account, or what is asked for does not go together.
+        Refusal: a name cannot be had, there is no such account, or what is ordered does not go together.
     """
-    invited = Invited(role=role, name=name, team=team)
-    if (name is not None or account is not None) and count != 1:
-        raise Refusal(422, "one-account", "count", f"is {count}, for one account", "make one for each name")
-    if name is not None:
-        names.refuse_account(connection, name, among, given=True)
-    if team is not None:
-        names.refuse_team(connection, team, among)
-    if account is not None:
-        if name is not None or team is not None or role != "participant":
+    invited = Invited(role=order.role, name=order.name, team=order.team)
+    if (order.name is not None or order.account is not None) and order.count != 1:
+        raise Refusal(422, "one-account", "count", f"is {order.count}, for one account", "make one for each name")
+    if order.name is not None:
+        names.refuse_account(connection, order.name, taken, by_organizer=True)
+    if order.team is not None:
+        names.refuse_team(connection, order.team, taken)
+    if order.account is not None:
+        if invited != Invited():
             what = "exists already, with its name, role and team"
-            raise Refusal(422, "account-exists", f"account {account[:80]!r}", what, "give the account alone")
-        row = people.find(connection, account)
+            raise Refusal(422, "account-exists", f"account {order.account[:80]!r}", what, "give the account alone")
+        row = people.find(connection, order.account)
         invited = Invited(role=row.role, name=row.name, account=row.id)
     made = [
         tokens.make(
             connection, now_ns, "invitation",
-            details=invited.model_dump_json(), uses=1, parent=by.token, days=days, label=invited.name or "",
+            details=invited.model_dump_json(), uses=1, parent=by.token, days=order.days, label=invited.name or "",
         )
-        for _ in range(count)
+        for _ in range(order.count)
     ]  # fmt: skip
-    audit.note(connection, now_ns, by, "invitations make", invited.name or "", {**invited.model_dump(), "count": count})
+    details = {**invited.model_dump(), "count": order.count}
+    audit.note(connection, now_ns, by, "invitations make", invited.name or "", details)
     return [(secret, invited) for secret in made]
 
 
@@ -130,46 +105,40 @@ def first(connection: Connection, now_ns: int, *, lost: bool = False) -> str | N
     return tokens.make(connection, now_ns, "invitation", details=details, uses=1, days=_FIRST_DAYS, label=_FIRST)
 
 
-def accept(
-    connection: Connection, secret: str, name: str | None, now_ns: int, among: Recorded, label: str = ""
-) -> Accepted:
-    """Use an invitation up.
-
-    Args:
-        name: the name of the new account; None if the invitation has one.
-        label: of the token that it gives, such as the name of the machine.
+def accept(connection: Connection, now_ns: int, acceptance: InvitationAcceptance, taken: TakenNames) -> str:
+    """Use an invitation up, and return the secret of a new token of its account.
 
     Raises:
         Refusal: there is no such invitation, it was used or has ended, or the name cannot be had.
     """
-    row = usable(connection, secret, now_ns)
+    row = usable(connection, acceptance.secret, now_ns)
     invited = Invited.model_validate_json(row.details)
     connection.execute(update(tables.tokens).where(tables.tokens.c.id == row.id).values(uses_left=row.uses_left - 1))
-    wanted = invited.name or name
-    if wanted is None:
+    name = invited.name or acceptance.name
+    if name is None:
         raise Refusal(422, "name-needed", "name", "is missing", "choose a name for the new account")
-    if name is not None and names.folded(name) != names.folded(wanted):
+    if acceptance.name is not None and names.folded(acceptance.name) != names.folded(name):
         remedy = "leave the name out, or ask for another invitation"
-        raise Refusal(409, "other-name", "name", f"the invitation is for {wanted}", remedy)
-    account = invited.account or _account_of(connection, now_ns, invited, wanted, among)
+        raise Refusal(409, "other-name", "name", f"the invitation is for {name}", remedy)
+    account = invited.account or _account_of(connection, now_ns, invited, name, taken)
     found = connection.execute(select(tables.accounts).where(tables.accounts.c.id == account)).one()
     if found.state != "active":
         raise Refusal(403, "banned", "account", f"{found.name} is banned", "ask an organizer")
     scopes = SCOPES[found.role] & SCOPES[invited.role]
-    made = tokens.make(connection, now_ns, "client", account=found.id, scopes=scopes, label=label)
+    secret = tokens.make(connection, now_ns, "client", account=found.id, scopes=scopes, label=acceptance.label)
     audit.note(connection, now_ns, None, "invitations accept", found.name, {"invitation": row.id, "role": found.role})
-    return Accepted(found.id, found.name, found.role, found.team, made)
+    return secret
 
 
-def _account_of(connection: Connection, now_ns: int, invited: Invited, name: str, among: Recorded) -> int:
+def _account_of(connection: Connection, now_ns: int, invited: Invited, name: str, taken: TakenNames) -> int:
     """Make the account of an invitation; the first organizer's may be there already, and its token be lost."""
     if invited.first:
         same = tables.accounts.c.folded == names.folded(name)
         row = connection.execute(select(tables.accounts).where(same, tables.accounts.c.role == "organizer")).first()
         if row is not None:
             return int(row.id)
-    given = invited.first or invited.name is not None
-    return people.make(connection, now_ns, name, invited.role, invited.team, among, given=given)
+    chosen = invited.first or invited.name is not None
+    return people.make(connection, now_ns, name, invited.role, invited.team, taken, by_organizer=chosen)
 
 
 def usable(connection: Connection, secret: str, now_ns: int) -> Row[Any]:

@@ -1,4 +1,4 @@
-"""The names that people and teams may have. Accounts and invitations ask it.
+"""The names that accounts and teams may have. Accounts and invitations call it.
 
 Names are the same if they differ in case, `.`, `_` and `-` alone, so that nobody passes for somebody else.
 """
@@ -18,8 +18,8 @@ from kernelmark.service.refusal import Refusal
 _MARKS = str.maketrans("", "", "._-")
 
 
-class Recorded(NamedTuple):
-    """The names that a project has beside its accounts. Read outside of a change: ledgers may be long."""
+class TakenNames(NamedTuple):
+    """The names in a project besides those of accounts. Read them outside of a change: ledgers may be long."""
 
     authors: frozenset[str]
     """Of the ledgers, and the members of the teams in `kernelmark.toml`: only an organizer gives them to an account."""
@@ -27,7 +27,7 @@ class Recorded(NamedTuple):
     """Of those teams, and of the kernels in `reference/`: no account has one."""
 
 
-def recorded(project: Project) -> Recorded:
+def taken_names(project: Project) -> TakenNames:
     """The names of a project.
 
     Raises:
@@ -40,7 +40,7 @@ def recorded(project: Project) -> Recorded:
     for members in settings.teams.root.values():
         authors.update(members)
     kernels = {path.stem for path in settings.locate("reference").glob("*/*") if not path.name.startswith(("_", "."))}
-    return Recorded(frozenset(authors), frozenset(kernels | set(settings.teams.root)))
+    return TakenNames(frozenset(authors), frozenset(kernels | set(settings.teams.root)))
 
 
 def folded(name: str) -> str:
@@ -48,11 +48,11 @@ def folded(name: str) -> str:
     return name.casefold().translate(_MARKS)
 
 
-def refuse_account(connection: Connection, name: str, among: Recorded, *, given: bool = False) -> None:
+def refuse_account(connection: Connection, name: str, taken: TakenNames, *, by_organizer: bool = False) -> None:
     """Refuse a name that no new account can have.
 
     Args:
-        given: whether an organizer gives it, so that it may be the name of an author in a ledger.
+        by_organizer: whether an organizer chose it, so that it may be the name of an author in a ledger.
 
     Raises:
         Refusal: it is malformed, or somebody has it.
@@ -60,12 +60,12 @@ def refuse_account(connection: Connection, name: str, among: Recorded, *, given:
     _refuse_malformed("name", name)
     same = folded(name)
     if connection.execute(select(accounts.c.id).where(accounts.c.folded == same)).first():
-        raise _taken("name", name, "an account has it")
-    if same in map(folded, among.others) or same in map(folded, _teams(connection)):
-        raise _taken("name", name, "a team or a reference kernel has it")
-    if given:
+        raise _refusal_of_taken("name", name, "an account has it")
+    if same in map(folded, taken.others) or same in map(folded, _teams(connection)):
+        raise _refusal_of_taken("name", name, "a team or a reference kernel has it")
+    if by_organizer:
         return
-    if same in map(folded, among.authors):
+    if same in map(folded, taken.authors):
         raise Refusal(
             409,
             "name-taken",
@@ -75,7 +75,7 @@ def refuse_account(connection: Connection, name: str, among: Recorded, *, given:
         )
 
 
-def refuse_team(connection: Connection, name: str, among: Recorded) -> None:
+def refuse_team(connection: Connection, name: str, taken: TakenNames) -> None:
     """Refuse a name that no team can have.
 
     Raises:
@@ -84,10 +84,10 @@ def refuse_team(connection: Connection, name: str, among: Recorded) -> None:
     _refuse_malformed("team", name)
     same = folded(name)
     if connection.execute(select(accounts.c.id).where(accounts.c.folded == same)).first():
-        raise _taken("team", name, "an account has it")
-    others = {other for other in among.authors | among.others | _teams(connection) if other != name}
+        raise _refusal_of_taken("team", name, "an account has it")
+    others = {other for other in taken.authors | taken.others | _teams(connection) if other != name}
     if same in map(folded, others):
-        raise _taken("team", name, "an author, a reference kernel or another team has it")
+        raise _refusal_of_taken("team", name, "an author, a reference kernel or another team has it")
 
 
 def _teams(connection: Connection) -> frozenset[str]:
@@ -101,5 +101,5 @@ def _refuse_malformed(where: str, name: str) -> None:
         raise Refusal(422, "bad-name", where, f"{name[:80]!r} is not a valid name", remedy)
 
 
-def _taken(where: str, name: str, why: str) -> Refusal:
+def _refusal_of_taken(where: str, name: str, why: str) -> Refusal:
     return Refusal(409, "name-taken", where, f"{name!r} is taken: {why}", "choose another")

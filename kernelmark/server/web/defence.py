@@ -1,31 +1,24 @@
-"""Stands before every route: host, encoding, size and time of a body, who asks, headers of the answer, and the log.
+"""Checks every request before its route: host, token, and the body's size, time and encoding; and logs it.
 
-A request's body is read whole before a route sees it, so nothing is half-written, and who asks is known before it is
-read. Routes name the scope that they need with `require`, or take who asks, if anybody, with `visitor`.
+A request is authenticated before its body is read, and the body is read whole before a route sees it, so nothing is
+half-written.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import ipaddress
 import json
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection, Request
-from starlette.types import ASGIApp, Message, Receive, Send
-from starlette.types import Scope as Asked
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kernelmark.server.accounts import tokens
-from kernelmark.server.accounts.principal import Principal, Scope
+from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import Clock
 from kernelmark.server.service import Service
 from kernelmark.server.web import errors
@@ -56,46 +49,9 @@ _SECURITY = {
 _WRONG_TOKENS, _WRONG_INVITATIONS = 20, 300  # of an address within a minute; a class may share one
 _WRONG_S, _ADDRESSES = 60, 10_000  # addresses that are remembered
 _ACCEPT = f"{API}/invitations/accept"
-_BEARER = HTTPBearer(auto_error=False, description="A token that `kernelmark login` or an organizer has made.")
 
 access = logging.getLogger("kernelmark.access")
 """One line of JSON for each request; it has no token, header or query."""
-
-
-@functools.cache
-def require(scope: Scope) -> Callable[..., Awaitable[Principal]]:
-    """A dependency that gives who asks, if that one has this scope, and refuses everybody else."""
-
-    async def allowed(
-        request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
-    ) -> Principal:
-        principal = _asks(request)
-        if principal is None:
-            what = "names no token"
-            raise Refusal(401, "unauthenticated", "Authorization", what, "sign in with `kernelmark login`")
-        if not principal.has(scope):
-            raise Refusal(403, "scope", "the token", f"does not have the scope `{scope}`", "use a token that has it")
-        return principal
-
-    return allowed
-
-
-async def visitor(
-    request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
-) -> Principal | None:
-    """A dependency that gives who asks; None: somebody without a token."""
-    return _asks(request)
-
-
-def address_of(connection: HTTPConnection) -> str:
-    """The network address that a request came from; behind a proxy, as the proxy says."""
-    address: str = connection.scope["state"]["address"]
-    return address
-
-
-def _asks(request: Request) -> Principal | None:
-    principal: Principal | None = request.scope["state"]["principal"]
-    return principal
 
 
 class Defence:
@@ -110,7 +66,7 @@ class Defence:
         if service.url.startswith("https:"):
             self._headers["strict-transport-security"] = "max-age=31536000"
 
-    async def __call__(self, scope: Asked, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -130,11 +86,11 @@ class Defence:
             self._wrong_invitations.count(address)
         _log_access(scope, exchange.status, time.perf_counter_ns() - began)
 
-    async def _answered(self, refusal: Refusal, scope: Asked, receive: Receive, exchange: _Exchange) -> None:
+    async def _answered(self, refusal: Refusal, scope: Scope, receive: Receive, exchange: _Exchange) -> None:
         if not exchange.status:
             await errors.answer(refusal, {"Connection": "close"})(scope, receive, exchange.send)
 
-    async def _guarded(self, scope: Asked, receive: Receive, exchange: _Exchange, address: str) -> None:
+    async def _guarded(self, scope: Scope, receive: Receive, exchange: _Exchange, address: str) -> None:
         headers = Headers(scope=scope)
         if headers.get("host", "").lower() not in self._hosts:
             raise Refusal(421, "host", "Host", "is not this server's name", f"use {self._service.url}")
@@ -195,7 +151,7 @@ class Defence:
             if not message.get("more_body", False):
                 return bytes(body)
 
-    def _address(self, scope: Asked) -> str:
+    def _address(self, scope: Scope) -> str:
         peer = str((scope.get("client") or ("unknown",))[0])
         if self._service.proxy is None or peer != self._service.proxy:
             return peer
@@ -254,7 +210,7 @@ class _Exchange:
         await self._send(message)
 
 
-def _most(scope: Asked, headers: Headers, *, known: bool) -> int:
+def _most(scope: Scope, headers: Headers, *, known: bool) -> int:
     if not known:
         return STRANGER_BYTES
     return _MORE.get((scope["path"], _media_type(headers)), BODY_BYTES)
@@ -293,7 +249,7 @@ def _network(address: str) -> str:
     return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
 
 
-def _log_access(scope: Asked, status: int, took_ns: int) -> None:
+def _log_access(scope: Scope, status: int, took_ns: int) -> None:
     if not access.isEnabledFor(logging.INFO):
         return
     state = scope["state"]

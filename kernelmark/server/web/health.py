@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import select
 from starlette.responses import JSONResponse, Response
@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from kernelmark.server.database.tables import facts
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
+from kernelmark.server.web.dependencies import Recording, Serving
 
 router = APIRouter(prefix="/health", tags=["health"])
 FREE_BYTES = 2 << 30
@@ -36,10 +37,9 @@ async def live() -> Health:
 
 
 @router.get("/ready", responses={503: {"model": Health, "description": "It is not."}})
-async def ready(request: Request) -> Response:
+async def ready(service: Serving, recorder: Recording) -> Response:
     """Whether it can do its work; otherwise what is wrong. `kernelmark queue` tells organizers more."""
-    state = request.app.state
-    found = Health(problems=tuple(await asyncio.to_thread(problems, state.service, state.recorder)))
+    found = Health(problems=tuple(await asyncio.to_thread(problems, service, recorder)))
     return JSONResponse(found.model_dump(mode="json"), 503 if found.problems else 200, {"Cache-Control": "no-store"})
 
 

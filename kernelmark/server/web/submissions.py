@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from sqlalchemy import Connection, Row, or_, select
 from starlette.responses import Response
 
@@ -28,8 +28,7 @@ from kernelmark.server.queue.admission import admit
 from kernelmark.server.record.sources import stored_files
 from kernelmark.server.service import Service
 from kernelmark.server.web import health, received
-from kernelmark.server.web.asking import changed, seen
-from kernelmark.server.web.defence import require
+from kernelmark.server.web.dependencies import BatchSubmitter, Reader, Recording, Serving, Submitter
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import (
     ENDED,
@@ -50,8 +49,6 @@ _KEY = r"^[\x21-\x7e]{1,100}$"
 _LINES = "application/x-ndjson"
 router = APIRouter(tags=["submissions"])
 
-Submitting = Annotated[Principal, Depends(require("submit"))]
-Reading = Annotated[Principal, Depends(require("read"))]
 RunPath = Annotated[str, Path(pattern=RUN_ID)]
 DOCUMENTS = (SubmissionRequest, LineAnswer, Result)
 """What the routes take and answer beyond the models of their functions."""
@@ -83,7 +80,8 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 @router.post("/submissions", status_code=202, response_model=SubmissionStatus, responses=_ANSWERS, openapi_extra=_BODY)
 async def submit(
     request: Request,
-    principal: Submitting,
+    service: Serving,
+    principal: Submitter,
     idempotency_key: Annotated[str | None, Header(pattern=_KEY)] = None,
 ) -> Response:
     """Submit a kernel: as JSON, or as a form with `problem`, `file` and, for each file beside it, `with`.
@@ -91,7 +89,6 @@ async def submit(
     202: accepted, which means that it is on the disk. 200: it was there already, by its key or, within a day, by its
     source. With lines of JSON (`application/x-ndjson`), up to 256 are submitted at once; there is one answer a line.
     """
-    service: Service = request.app.state.service
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     key = idempotency_key or secrets.token_hex(16)
@@ -106,8 +103,8 @@ async def submit(
         raise Refusal(415, "media-type", "Content-Type", what, "see /openapi.json")
     if asked.batch is not None:
         _refuse_without_batch(principal)
-    run, created = await changed(service, _admission(service, principal, asked, key))
-    document = await seen(service, lambda connection: status.status(connection, service, run))
+    run, created = await service.change(_admission(service, principal, asked, key))
+    document = await service.read(lambda connection: status.status(connection, service, run))
     headers = {"Location": f"{service.url}/api/v1/submissions/{run}"}
     return _json(document.model_dump_json(), 202 if created else 200, headers)
 
@@ -134,13 +131,13 @@ async def _line_answers(
         if isinstance(one, Refusal):
             return one
         try:
-            return await changed(service, _admission(service, principal, one, f"{key}:{line}"))
+            return await service.change(_admission(service, principal, one, f"{key}:{line}"))
         except Refusal as refusal:
             return refusal
 
     made = await asyncio.gather(*(admitted(line, one) for line, one in asked))
     runs = [one[0] for one in made if not isinstance(one, Refusal)]
-    told = iter(await seen(service, lambda connection: status.statuses(connection, service, runs)))
+    told = iter(await service.read(lambda connection: status.statuses(connection, service, runs)))
     return [
         LineAnswer(line=line, status=one.status, refusal=one.document)
         if isinstance(one, Refusal)
@@ -151,14 +148,13 @@ async def _line_answers(
 
 @router.get("/submissions")
 async def own(
-    request: Request,
-    principal: Reading,
+    service: Serving,
+    principal: Reader,
     last: Annotated[int, Query(ge=1, le=500)] = 20,
     open: Annotated[bool, Query()] = False,  # noqa: A002 - as the address has it
     problem: Slug | None = None,
 ) -> Submissions:
     """The newest submissions of one's account, or team; on one problem, if it is named."""
-    service: Service = request.app.state.service
 
     def look(connection: Connection) -> Submissions:
         mine = select(submissions.c.run).where(_mine(principal)).order_by(submissions.c.received_ns.desc()).limit(last)
@@ -170,19 +166,18 @@ async def own(
             mine = mine.where(gradings.c.state.not_in(ENDED) | unseen)
         return Submissions(items=tuple(status.statuses(connection, service, connection.scalars(mine).all())))
 
-    return await seen(service, look)
+    return await service.read(look)
 
 
 @router.get("/submissions/{run}")
 async def follow(
-    request: Request,
-    principal: Reading,
+    service: Serving,
+    principal: Reader,
     run: RunPath,
     after: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     wait_s: Annotated[float, Query(ge=0, le=WAIT_S)] = 0,
 ) -> SubmissionStatus:
     """One submission; with `after`, as soon as its version is larger, or when the time is over."""
-    service: Service = request.app.state.service
 
     def look(connection: Connection) -> SubmissionStatus:
         _visible(connection, principal, run)
@@ -192,12 +187,12 @@ async def follow(
         while True:
             change = service.changes.subscribe(f"run:{run}")
             try:
-                document = await seen(service, look)
+                document = await service.read(look)
                 left_s = end - asyncio.get_running_loop().time()
                 if after is None or document.version > after or left_s <= 0 or service.changes.closed:
                     return document
                 if not await wait(change, left_s):
-                    return await seen(service, look)
+                    return await service.read(look)
             finally:
                 change.cancel()
 
@@ -205,24 +200,22 @@ async def follow(
 @router.get(
     "/submissions/{run}/verdict", response_class=Response, responses={200: {"content": {"application/json": {}}}}
 )
-async def verdict(request: Request, principal: Reading, run: RunPath) -> Response:
+async def verdict(service: Serving, principal: Reader, run: RunPath) -> Response:
     """The verdict, or the check, of a submission, exactly as the worker wrote it."""
-    service: Service = request.app.state.service
 
     def look(connection: Connection) -> Row[Any]:
         _visible(connection, principal, run)
         return connection.execute(select(gradings).where(gradings.c.run == run)).one()
 
-    row = await seen(service, look)
+    row = await service.read(look)
     if row.ended_ns is None or row.answer is None or not endings.is_shown(row, service.clock.now_ns()):
         raise Refusal(404, "no-verdict", f"run {run}", "has no verdict", "ask again when it has ended")
     return _json(row.answer, 200)
 
 
 @router.get("/submissions/{run}/source")
-async def source(request: Request, principal: Reading, run: RunPath) -> SourceDocument:
+async def source(service: Serving, principal: Reader, run: RunPath) -> SourceDocument:
     """The files of a submission. An organizer's or assistant's look at another's is noted."""
-    service: Service = request.app.state.service
 
     def look(connection: Connection) -> tuple[SourceDocument, bool]:
         row = _visible(connection, principal, run)
@@ -234,42 +227,39 @@ async def source(request: Request, principal: Reading, run: RunPath) -> SourceDo
         texts = (NamedText(name=name, content=raw.decode()) for name, raw in ((row.name, stored.source), *beside))
         return SourceDocument(language=stored.language, files=tuple(texts)), _owns(principal, row)
 
-    document, is_own = await seen(service, look)
+    document, is_own = await service.read(look)
     if not is_own:
         now_ns = service.clock.now_ns()
-        await changed(service, lambda connection: audit.note(connection, now_ns, principal, "source read", run))
+        await service.change(lambda connection: audit.note(connection, now_ns, principal, "source read", run))
     return document
 
 
 @router.delete("/submissions/{run}")
-async def cancel(request: Request, principal: Submitting, run: RunPath) -> SubmissionStatus:
+async def cancel(service: Serving, principal: Submitter, run: RunPath) -> SubmissionStatus:
     """Cancel a submission. Of one that was never tried nothing is charged; of another, what it took."""
-    service: Service = request.app.state.service
-    await changed(service, lambda connection: endings.cancel(connection, service, run, principal))
-    return await seen(service, lambda connection: status.status(connection, service, run))
+    await service.change(lambda connection: endings.cancel(connection, service, run, principal))
+    return await service.read(lambda connection: status.status(connection, service, run))
 
 
 @router.get("/queue")
-async def queue(request: Request, principal: Reading) -> QueueStatus:
+async def queue(service: Serving, recorder: Recording, principal: Reader) -> QueueStatus:
     """How much waits, and for which devices. Organizers are told what keeps the server from its work."""
-    service: Service = request.app.state.service
-    found = await seen(service, lambda connection: status.overview(connection, service))
+    found = await service.read(lambda connection: status.overview(connection, service))
     if not principal.has("organize"):
         return found
-    problems = await asyncio.to_thread(health.problems, service, request.app.state.recorder, with_paths=True)
+    problems = await asyncio.to_thread(health.problems, service, recorder, with_paths=True)
     return found.model_copy(update={"problems": tuple(problems)})
 
 
 @router.get("/results", response_class=Response, responses={200: {"content": {_LINES: {}}}})
 async def results(
-    request: Request,
-    principal: Annotated[Principal, Depends(require("batch"))],
+    service: Serving,
+    principal: BatchSubmitter,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     last: Annotated[int, Query(ge=1, le=1000)] = 256,
     wait_s: Annotated[float, Query(ge=0, le=WAIT_S)] = 0,
 ) -> Response:
     """Gradings of one's account that ended after a cursor, as lines of JSON; if there are none, the next that ends."""
-    service: Service = request.app.state.service
     columns = gradings.c
     wanted = (
         select(gradings, submissions.c.batch)
@@ -282,7 +272,7 @@ async def results(
         while True:
             change = service.changes.subscribe("queue")
             try:
-                found = await seen(service, lambda connection: connection.execute(wanted).all())
+                found = await service.read(lambda connection: connection.execute(wanted).all())
                 # None is passed over that is shown later.
                 rows = [*takewhile(lambda row: endings.is_shown(row, service.clock.now_ns()), found)]
                 left_s = end - asyncio.get_running_loop().time()

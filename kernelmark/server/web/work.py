@@ -6,18 +6,14 @@ Claims and heartbeats wait in the event loop. Nothing is given out before the re
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.changes import wait
 from kernelmark.server.queue import leases, workers
 from kernelmark.server.record.answers import take_answer
-from kernelmark.server.record.recorder import Recorder
-from kernelmark.server.service import Service
-from kernelmark.server.web.asking import changed, seen
-from kernelmark.server.web.defence import require
+from kernelmark.server.web.dependencies import Recording, Serving, WorkerPrincipal
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import (
     Acknowledged,
@@ -31,24 +27,22 @@ from kernelmark.service.work import (
 )
 
 router = APIRouter(prefix="/worker", tags=["workers"])
-Working = Annotated[Principal, Depends(require("work"))]
 
 
 @router.post("/hello")
-async def hello(request: Request, principal: Working, said: WorkerHello) -> WorkerWelcome:
+async def hello(service: Serving, principal: WorkerPrincipal, said: WorkerHello) -> WorkerWelcome:
     """The first message of a worker after each start, and again whenever something of it changes."""
-    service: Service = request.app.state.service
-    return await changed(service, lambda connection: workers.hello(connection, service, _name(principal), said))
+    return await service.change(lambda connection: workers.hello(connection, service, _name(principal), said))
 
 
 @router.post("/claim")
-async def claim(request: Request, principal: Working, asked: Claim) -> Leases:
+async def claim(
+    request: Request, service: Serving, recorder: Recording, principal: WorkerPrincipal, asked: Claim
+) -> Leases:
     """Ask for work; the answer comes once there is some, or when the time is over.
 
     All claims that wait wake at each new job, and most find that another worker has it. Only a read tells them.
     """
-    service: Service = request.app.state.service
-    recorder: Recorder = request.app.state.recorder
     if not recorder.ready.is_set():
         what = "is still comparing its database with the ledgers"
         raise Refusal(503, "starting", "the server", what, "claim again in a moment", retry_after_s=1)
@@ -62,8 +56,8 @@ async def claim(request: Request, principal: Working, asked: Claim) -> Leases:
                 # What it got would be lost until its next heartbeat, or begin while the server ends.
                 if service.changes.closed or await request.is_disconnected():
                     return Leases(leases=())
-                if not woken or await seen(service, lambda connection: leases.any_queued(connection, name)):
-                    got = await changed(service, lambda connection: leases.claim(connection, service, name, asked))
+                if not woken or await service.read(lambda connection: leases.any_queued(connection, name)):
+                    got = await service.change(lambda connection: leases.claim(connection, service, name, asked))
                     if got.leases:
                         return got
                 left_s = end - asyncio.get_running_loop().time()
@@ -75,26 +69,23 @@ async def claim(request: Request, principal: Working, asked: Claim) -> Leases:
 
 
 @router.post("/heartbeat")
-async def heartbeat(request: Request, principal: Working, beat: Heartbeat) -> HeartbeatResponse:
+async def heartbeat(service: Serving, principal: WorkerPrincipal, beat: Heartbeat) -> HeartbeatResponse:
     """Report what is held. The answer comes when a lease has ended, or when the time that it may take is over."""
-    service: Service = request.app.state.service
     name, held = _name(principal), [one.lease for one in beat.held]
     change = service.changes.subscribe(f"worker:{name}")
     try:
-        response = await changed(service, lambda connection: leases.heartbeat(connection, service, name, beat))
+        response = await service.change(lambda connection: leases.heartbeat(connection, service, name, beat))
         with service.changes.workers.one_of(name) as may_wait:
             if may_wait and not response.end and beat.wait_s and await wait(change, beat.wait_s):
-                response = await seen(service, lambda connection: leases.heartbeat_response(connection, name, held))
+                response = await service.read(lambda connection: leases.heartbeat_response(connection, name, held))
         return response
     finally:
         change.cancel()
 
 
 @router.post("/answer")
-async def answer(request: Request, principal: Working, given: Answer) -> Acknowledged:
+async def answer(service: Serving, recorder: Recording, principal: WorkerPrincipal, given: Answer) -> Acknowledged:
     """Answer a lease. Once it is acknowledged the worker may forget it; the same answer again is acknowledged again."""
-    service: Service = request.app.state.service
-    recorder: Recorder = request.app.state.recorder
     taken = await asyncio.to_thread(take_answer, service, recorder.due, _name(principal), given)
     return Acknowledged(run=await asyncio.wrap_future(taken))
 

@@ -8,21 +8,24 @@ import pytest
 from sqlalchemy import Connection, select
 
 from kernelmark.server.accounts import accounts, operating, tokens
-from kernelmark.server.accounts.names import Recorded
+from kernelmark.server.accounts.names import TakenNames
 from kernelmark.server.database import tables
 from kernelmark.server.service import Service
+from kernelmark.service.organizing import AccountChange
 from kernelmark.service.refusal import Refusal
 from tests.service_fixtures import NO_NAMES, START_NS, make_principal, make_token
 
 TEAMS = {"mate": "red", "other": "blue", "alone": None}
-LEDGER = Recorded(authors=frozenset({"Grace.Hopper"}), others=frozenset())
+LEDGER = TakenNames(authors=frozenset({"Grace.Hopper"}), others=frozenset())
 
 
 def test_an_organizer_changes_an_account_and_the_old_values_are_noted(service: Service) -> None:
     by = make_principal(service, "org", "organizer")
     make_principal(service, "ada", team="red")
     change = {"role": "assistant", "state": "banned", "team": "blue"}
-    service.database.write(lambda c: accounts.change(c, 5, by, "ADA", NO_NAMES, **change)).result()  # type: ignore[arg-type]
+    service.database.write(
+        lambda c: accounts.change(c, 5, by, "ADA", NO_NAMES, AccountChange.model_validate(change))
+    ).result()
     with service.database.read() as connection:
         row = accounts.find(connection, "ada")
         noted = connection.execute(select(tables.audit)).all()
@@ -37,7 +40,7 @@ def test_an_organizer_changes_an_account_and_the_old_values_are_noted(service: S
 def test_an_account_leaves_its_team(service: Service) -> None:
     by = make_principal(service, "org", "organizer")
     make_principal(service, "ada", team="red")
-    service.database.write(lambda c: accounts.change(c, 5, by, "ada", NO_NAMES, no_team=True)).result()
+    service.database.write(lambda c: accounts.change(c, 5, by, "ada", NO_NAMES, AccountChange(no_team=True))).result()
     assert accounts.owner_of(make_principal(service, "ada")) == "account:ada"
 
 
@@ -47,9 +50,9 @@ def test_a_team_has_a_name_of_its_own(team: str, service: Service) -> None:
     make_principal(service, "ada")
     make_principal(service, "bob", team="red")
     with pytest.raises(Refusal) as refused:
-        service.database.write(lambda c: accounts.change(c, 5, by, "ada", LEDGER, team=team)).result()
+        service.database.write(lambda c: accounts.change(c, 5, by, "ada", LEDGER, AccountChange(team=team))).result()
     assert refused.value.code in ("name-taken", "bad-name")
-    service.database.write(lambda c: accounts.change(c, 5, by, "ada", LEDGER, team="red")).result()
+    service.database.write(lambda c: accounts.change(c, 5, by, "ada", LEDGER, AccountChange(team="red"))).result()
 
 
 def test_an_organizer_does_not_change_their_own_account(service: Service) -> None:
@@ -58,7 +61,9 @@ def test_an_organizer_does_not_change_their_own_account(service: Service) -> Non
     for change in ({"role": "participant"}, {"state": "banned"}, {"team": "red"}):
         with pytest.raises(Refusal, match="your own account; ask another organizer"):
             service.database.write(
-                lambda c, change=change: accounts.change(c, 5, by, "org", NO_NAMES, **change)
+                lambda c, change=change: accounts.change(
+                    c, 5, by, "org", NO_NAMES, AccountChange.model_validate(change)
+                )
             ).result()
     with pytest.raises(Refusal, match="your own account"):
         service.database.write(lambda c: accounts.link(c, 5, by, "org", "Grace.Hopper", LEDGER)).result()
@@ -108,7 +113,9 @@ def test_an_account_with_runs_is_linked_to_nobody(service: Service) -> None:
 def test_a_banned_accounts_tokens_end_at_once_and_count_again_when_it_is_active(service: Service) -> None:
     by, secret = make_principal(service, "org", "organizer"), make_token(service, "ada")
     for state, counts in (("banned", False), ("active", True)):
-        service.database.write(lambda c, s=state: accounts.change(c, 5, by, "ada", NO_NAMES, state=s)).result()
+        service.database.write(
+            lambda c, s=state: accounts.change(c, 5, by, "ada", NO_NAMES, AccountChange(state=s))
+        ).result()
         with service.database.read() as connection:
             assert (tokens.authenticate(connection, secret, START_NS) is not None) == counts
 

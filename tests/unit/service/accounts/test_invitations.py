@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 from sqlalchemy import select, update
 
 from kernelmark.server.accounts import invitations, names, tokens
-from kernelmark.server.accounts.invitations import Accepted
-from kernelmark.server.accounts.names import Recorded
+from kernelmark.server.accounts.names import TakenNames
 from kernelmark.server.accounts.principal import OWN_SCOPES, SCOPES, Principal
 from kernelmark.server.database import tables
 from kernelmark.server.service import Service
+from kernelmark.service.accounts import InvitationAcceptance, Role
+from kernelmark.service.organizing import InvitationOrder
 from kernelmark.service.refusal import Refusal
 from leaderboard.record.ledger import JsonlLedger
 from tests.service_fixtures import FakeClock, make_principal, make_project, principal_of
 from tests.verdicts import accepted
 
-LEDGER = Recorded(authors=frozenset({"Grace.Hopper"}), others=frozenset({"eager", "Red_Team"}))
+LEDGER = TakenNames(authors=frozenset({"Grace.Hopper"}), others=frozenset({"eager", "Red_Team"}))
 
 
 def test_the_first_link_makes_an_organizer_and_then_there_is_none(service: Service) -> None:
@@ -69,7 +71,7 @@ def test_an_invitation_is_used_once(service: Service) -> None:
 def test_an_invitation_is_used_once_by_many_at_the_same_time(service: Service) -> None:
     link, now_ns = _invite(service), service.clock.now_ns()
     asked = [
-        service.database.write(lambda c, name=name: invitations.accept(c, link, name, now_ns, LEDGER))
+        service.database.write(lambda c, name=name: invitations.accept(c, now_ns, _acceptance(link, name), LEDGER))
         for name in ("ada", "bob", "eve")
     ]
     assert [getattr(one.exception(), "code", None) for one in asked] == [None, "invitation-used", "invitation-used"]
@@ -180,8 +182,8 @@ def test_the_names_of_a_project_are_those_of_its_ledgers_teams_and_kernels(servi
     (root / "reference/twice").mkdir(parents=True)
     (root / "reference/twice/compiled.py").touch()
     project = make_project(root.parent / "other", 'teams = { red = ["ada", "bob"] }')
-    assert names.recorded(service.project) == Recorded(frozenset({"linus"}), frozenset({"compiled"}))
-    assert names.recorded(project) == Recorded(frozenset({"ada", "bob"}), frozenset({"red"}))
+    assert names.taken_names(service.project) == TakenNames(frozenset({"linus"}), frozenset({"compiled"}))
+    assert names.taken_names(project) == TakenNames(frozenset({"ada", "bob"}), frozenset({"red"}))
 
 
 def test_what_invitations_did_is_audited_without_their_secrets(service: Service) -> None:
@@ -208,14 +210,28 @@ def _first(service: Service) -> str:
 
 
 def _invite(service: Service, **asked: object) -> str:
-    by, now_ns = _organizer(service), service.clock.now_ns()
-    made = service.database.write(lambda c: invitations.make(c, now_ns, by, LEDGER, **asked)).result()  # type: ignore[arg-type]
+    by, now_ns, order = _organizer(service), service.clock.now_ns(), InvitationOrder.model_validate(asked)
+    made = service.database.write(lambda c: invitations.make(c, now_ns, by, LEDGER, order)).result()
     return made[0][0]
 
 
+class Accepted(NamedTuple):
+    account: int | None
+    name: str
+    role: Role | None
+    team: str | None
+    secret: str
+
+
 def _accept(service: Service, link: str, name: str | None) -> Accepted:
-    now_ns = service.clock.now_ns()
-    return service.database.write(lambda c: invitations.accept(c, link, name, now_ns, LEDGER, "laptop")).result()
+    now_ns, acceptance = service.clock.now_ns(), _acceptance(link, name)
+    secret = service.database.write(lambda c: invitations.accept(c, now_ns, acceptance, LEDGER)).result()
+    account = principal_of(service, secret)
+    return Accepted(account.account_id, account.name, account.role, account.team, secret)
+
+
+def _acceptance(link: str, name: str | None) -> InvitationAcceptance:
+    return InvitationAcceptance(secret=link, name=name, label="laptop")
 
 
 def _refused(service: Service, link: str, name: str | None, code: str) -> None:

@@ -183,7 +183,7 @@ def test_invitations_for_a_class_are_listed_without_their_links(client: TestClie
 def test_strangers_do_not_have_ledgers_read(
     client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "recorded", lambda _: pytest.fail("read for a stranger"))
+    monkeypatch.setattr(names, "taken_names", lambda _: pytest.fail("read for a stranger"))
     guess = {"secret": "kmi_" + "A" * 43, "name": "eve"}
     assert _ask(client, None, "POST", "invitations/accept", guess).status_code == 404
 

@@ -7,16 +7,14 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Annotated
 
 import pytest
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from pydantic import BaseModel
 from starlette.testclient import TestClient
 from starlette.types import Message
 
 from kernelmark.server.accounts import invitations
-from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.app import create_app
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
@@ -26,10 +24,8 @@ from kernelmark.server.web.defence import (
     BODY_S,
     LINES_BYTES,
     STRANGER_BYTES,
-    address_of,
-    require,
-    visitor,
 )
+from kernelmark.server.web.dependencies import Organizer, Visitor
 from kernelmark.service.work import ANSWER_BYTES
 from tests.service_fixtures import FakeClock, make_token
 
@@ -57,16 +53,16 @@ def app_of(service: Service) -> FastAPI:
         return document.number
 
     @app.get(f"{API}/who")
-    async def who(principal: Annotated[Principal | None, Depends(visitor)]) -> str | None:
+    async def who(principal: Visitor) -> str | None:
         return principal and principal.name
 
     @app.get(f"{API}/organizers")
-    async def organizers(principal: Annotated[Principal, Depends(require("organize"))]) -> str:
+    async def organizers(principal: Organizer) -> str:
         return principal.name
 
     @app.get(f"{API}/address")
     async def address(request: Request) -> str:
-        return address_of(request)
+        return str(request.scope["state"]["address"])
 
     @app.get(f"{API}/broken")
     async def broken() -> None:
