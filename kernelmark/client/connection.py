@@ -11,7 +11,6 @@ import os
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
@@ -57,23 +56,6 @@ class Unreachable(HarnessError):
         """`passing`: whether the same request may be answered a moment later."""
         self.passing = passing
         super().__init__(what, remedy)
-
-
-@dataclass(frozen=True)
-class _Request:
-    method: str
-    path: str
-    parameters: Parameters | None = None
-    body: bytes | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    wait_s: float = 0
-
-    @classmethod
-    def with_body(
-        cls, method: str, path: str, document: BaseModel | None, headers: Mapping[str, str], wait_s: float
-    ) -> _Request:
-        body = b"" if document is None else document.model_dump_json(exclude_none=True).encode()
-        return cls(method, path, None, body, {"Content-Type": "application/json", **headers}, wait_s)
 
 
 class Connection:
@@ -139,7 +121,7 @@ class Connection:
             Unreachable: there was no answer for as long as its patience lasts, or it was none of the server's.
             HarnessError: the answer is not such a document.
         """
-        return self._document(self._repeated(_Request("GET", path, parameters, wait_s=wait_s)), answer)
+        return self._document(self._send("GET", path, parameters=parameters, wait_s=wait_s), answer)
 
     def get_bytes(self, path: str, *, parameters: Parameters | None = None) -> bytes:
         """Ask for something that is not parsed here: a verdict, a source, or lines of JSON.
@@ -147,7 +129,7 @@ class Connection:
         Raises:
             Refused, Unreachable: as for `get`.
         """
-        return self._repeated(_Request("GET", path, parameters))
+        return self._send("GET", path, parameters=parameters)
 
     def post(
         self,
@@ -168,8 +150,8 @@ class Connection:
             Refused, Unreachable, HarnessError: as for `get`. No answer to what is not repeatable may mean that it was
                 done.
         """
-        request = _Request.with_body("POST", path, document, headers or {}, wait_s)
-        return self._document(self._repeated(request) if repeatable else self._once(request), answer)
+        content = self._send("POST", path, document, headers=headers, wait_s=wait_s, repeatable=repeatable)
+        return self._document(content, answer)
 
     def put(self, path: str, document: BaseModel, answer: type[T]) -> T:
         """Send a document that replaces what is there.
@@ -177,7 +159,7 @@ class Connection:
         Raises:
             Refused, Unreachable, HarnessError: as for `get`.
         """
-        return self._document(self._repeated(_Request.with_body("PUT", path, document, {}, 0)), answer)
+        return self._document(self._send("PUT", path, document), answer)
 
     def patch(self, path: str, document: BaseModel, answer: type[T]) -> T:
         """Send changes of what is there.
@@ -185,7 +167,7 @@ class Connection:
         Raises:
             Refused, Unreachable, HarnessError: as for `get`.
         """
-        return self._document(self._repeated(_Request.with_body("PATCH", path, document, {}, 0)), answer)
+        return self._document(self._send("PATCH", path, document), answer)
 
     def delete(self, path: str) -> bytes:
         """Remove, cancel or revoke; returns the body of the answer, which may be empty.
@@ -193,29 +175,51 @@ class Connection:
         Raises:
             Refused, Unreachable: as for `get`.
         """
-        return self._repeated(_Request("DELETE", path))
+        return self._send("DELETE", path)
 
-    def _repeated(self, request: _Request) -> bytes:
-        """Make a request until it is answered, or the patience has ended."""
+    def _send(
+        self,
+        method: str,
+        path: str,
+        document: BaseModel | None = None,
+        *,
+        parameters: Parameters | None = None,
+        headers: Mapping[str, str] | None = None,
+        wait_s: float = 0,
+        repeatable: bool = True,
+    ) -> bytes:
+        """Send a request, if it is repeatable until it is answered or the patience has ended; return the body."""
+        more, body = dict(headers or {}), None
+        if method in ("POST", "PUT", "PATCH"):
+            more["Content-Type"] = "application/json"
+            body = b"" if document is None else document.model_dump_json(exclude_none=True).encode()
         until, pause_s = time.monotonic() + self._patience_s, _FIRST_PAUSE_S
         while True:
             try:
-                return self._once(request)
+                return self._send_once(method, path, parameters, body, more, wait_s)
             except Unreachable as error:
-                if not error.passing or time.monotonic() + pause_s > until:
+                if not (repeatable and error.passing) or time.monotonic() + pause_s > until:
                     raise
             time.sleep(pause_s * random.uniform(0.5, 1))  # so that many clients do not come back at once
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _once(self, request: _Request) -> bytes:
+    def _send_once(
+        self,
+        method: str,
+        path: str,
+        parameters: Parameters | None,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        wait_s: float,
+    ) -> bytes:
         try:
             with self._session.request(
-                request.method,
-                f"{self.origin}/api/v1/{request.path}",
-                params=None if request.parameters is None else dict(request.parameters),
-                data=request.body,
-                headers=dict(request.headers),
-                timeout=(_CONNECT_S, _READ_S + request.wait_s),
+                method,
+                f"{self.origin}/api/v1/{path}",
+                params=None if parameters is None else dict(parameters),
+                data=body,
+                headers=dict(headers),
+                timeout=(_CONNECT_S, _READ_S + wait_s),
                 verify=self._verify,
                 allow_redirects=False,
                 stream=True,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from kernelmark.client.connection import shown
-from kernelmark.client.servers import Server
+from kernelmark.client.servers import KnownServer
 from kernelmark.service.submissions import PoolStatus, QueueStatus, SubmissionStatus
 from kernelmark.text.terminal import Line, columns, counted, labelled
 from leaderboard.text.units import date, duration, local, minute
@@ -83,7 +83,7 @@ def queue(status: QueueStatus, mine: Sequence[SubmissionStatus]) -> Iterator[str
         yield labelled("yours", f"run {own.run}, {own.problem}, {own.mode}: {where}")
 
 
-def servers(known: dict[str, Server]) -> Iterator[str]:
+def servers(known: dict[str, KnownServer]) -> Iterator[str]:
     """A row for each server that the user is signed in to."""
     if not known:
         yield "you are signed in to no server; `kernelmark login ADDRESS` signs in"

@@ -1,25 +1,55 @@
-"""Reads what a server shows: one's own submissions, the queue, and recorded runs.
+"""Reads what a server shows: one's own submissions, recorded runs, problems and boards.
 
-`kernelmark runs`, `show`, `queue`, `watch` and `cancel` call it. Trusted; what is read is checked by its
-model, and its texts are made visible where they are printed.
+`kernelmark board`, `problems`, `runs`, `show`, `queue`, `watch`, `cancel` and `submit --to` call it. Trusted; what is
+read is checked by its model, and its texts are made visible where they are printed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
+from urllib.parse import quote
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import HarnessError, UsageError
 from harness.verdict import Check, Verdict
 from kernelmark.client.connection import Connection, Refused, shown
-from kernelmark.service.submissions import QueueStatus, Submissions, SubmissionStatus
+from kernelmark.service.submissions import Submissions, SubmissionStatus
+from kernelmark.text.terminal import visible
+from leaderboard.standings.ranking import Table
 
 _DIGITS = 16  # of a run's id
 _LOOKED_AT = 200  # submissions, for an id of which only the first digits are given
 
 C = TypeVar("C", bound=Check)
+
+
+class Boards(BaseModel):
+    """What `kernelmark board --format json` prints, and a server answers."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    items: tuple[Table, ...]
+
+
+def problem_text(connection: Connection, slug: str) -> list[str]:
+    """What a problem asks for, as lines without controls.
+
+    Raises:
+        Refused, Unreachable: as for `Connection.get`.
+    """
+    content = connection.get_bytes(f"problems/{quote(slug, safe='')}/text")
+    return [visible(line) for line in content.decode(errors="replace").splitlines()]
+
+
+def tables(connection: Connection, problem: str | None) -> list[Table]:
+    """The standings of a problem, or of all.
+
+    Raises:
+        Refused, Unreachable, HarnessError: as for `Connection.get`.
+    """
+    return [*connection.get(f"boards/{problem}" if problem else "boards", Boards).items]
 
 
 def own(
@@ -36,15 +66,6 @@ def own(
     if only_open:
         parameters["open"] = "true"
     return connection.get("submissions", Submissions, parameters=parameters).items
-
-
-def queue(connection: Connection) -> QueueStatus:
-    """The state of the whole queue.
-
-    Raises:
-        Refused, Unreachable, HarnessError: as for `Connection.get`.
-    """
-    return connection.get("queue", QueueStatus)
 
 
 def whole_run(connection: Connection, run: str) -> str:

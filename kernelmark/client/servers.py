@@ -21,7 +21,6 @@ from harness.errors import HarnessError, UsageError, nearest
 from harness.files import outside
 from harness.shared.document import DocumentError, parse_toml
 from kernelmark.client.connection import Connection, shown
-from kernelmark.service.accounts import InvitationAcceptance, Me, SignedIn
 from kernelmark.service.origin import origin_of
 
 FILE_NAME = "servers.toml"
@@ -29,7 +28,7 @@ _SECRET_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-class Server(BaseModel):
+class KnownServer(BaseModel):
     """A server that the user is signed in to."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")  # a later version may have written more
@@ -68,7 +67,7 @@ def folder(platform: str, environment: Mapping[str, str], home: str) -> PurePath
     return (given if given.is_absolute() else PurePosixPath(home, ".config")) / "kernelmark"
 
 
-def known() -> dict[str, Server]:
+def known() -> dict[str, KnownServer]:
     """The servers that the user is signed in to, by the names that the user calls them by.
 
     Raises:
@@ -78,7 +77,7 @@ def known() -> dict[str, Server]:
     try:
         _keep_private(path)
         table = parse_toml(outside.read(path, outside.TEXT_BYTES, follow=True))
-        return {name: Server.model_validate(entry) for name, entry in table.items()}
+        return {name: KnownServer.model_validate(entry) for name, entry in table.items()}
     except FileNotFoundError:
         return {}
     except (OSError, DocumentError, ValidationError) as error:
@@ -88,7 +87,7 @@ def known() -> dict[str, Server]:
         ) from None
 
 
-def find(given: str) -> tuple[str, Server]:
+def find(given: str) -> tuple[str, KnownServer]:
     """The name and the server of a name or an address.
 
     Raises:
@@ -107,7 +106,7 @@ def find(given: str) -> tuple[str, Server]:
     return found
 
 
-def at(origin: str, servers: Mapping[str, Server]) -> tuple[str, Server] | None:
+def at(origin: str, servers: Mapping[str, KnownServer]) -> tuple[str, KnownServer] | None:
     """The name and the server with exactly this origin; None if the user is not signed in to it.
 
     Raises:
@@ -158,39 +157,6 @@ def reading(given: str) -> Connection:
     return connection(given)
 
 
-def accept(connection: Connection, secret: str, name: str | None, label: str) -> SignedIn:
-    """Use an invitation up; returns a token and whose it is.
-
-    Args:
-        name: of the new account; None: the invitation has one.
-        label: what the token is called in lists.
-
-    Raises:
-        Refused: the invitation was used or has ended, or the name cannot be had.
-        Unreachable: there was no answer; the invitation may be used up.
-    """
-    sent = InvitationAcceptance(secret=secret, name=name, label=label)
-    return connection.post("invitations/accept", sent, SignedIn)
-
-
-def me(connection: Connection) -> Me:
-    """Whose the connection's token is.
-
-    Raises:
-        Refused, Unreachable: as for `Connection.get`.
-    """
-    return connection.get("me", Me)
-
-
-def revoke(connection: Connection) -> None:
-    """End the connection's own token on its server.
-
-    Raises:
-        Refused, Unreachable: as for `Connection.get`.
-    """
-    connection.delete("me/tokens/current")
-
-
 def refuse_unusable(name: str, origin: str) -> None:
     """Refuse what `keep` would refuse, before a token is made that could not be kept.
 
@@ -203,7 +169,7 @@ def refuse_unusable(name: str, origin: str) -> None:
     _write(servers)
 
 
-def keep(name: str, server: Server) -> None:
+def keep(name: str, server: KnownServer) -> None:
     """Add a server, or replace the one of this name. One may have several accounts on a server, by several names.
 
     Raises:
@@ -220,7 +186,7 @@ def forget(name: str) -> None:
     Raises:
         HarnessError: it cannot be written.
     """
-    _write({other: each for other, each in known().items() if other != name})
+    _write({other: server for other, server in known().items() if other != name})
 
 
 def name_for(origin: str) -> str:
@@ -258,7 +224,7 @@ def origin_of_link(link: str) -> tuple[str, str | None]:
     return origin_given(address.removesuffix("/join")), secret
 
 
-def _refuse_name(name: str, origin: str, servers: Mapping[str, Server]) -> None:
+def _refuse_name(name: str, origin: str, servers: Mapping[str, KnownServer]) -> None:
     if not _NAME.fullmatch(name):
         raise UsageError(f"--as {shown(name)}", "is not valid", "use up to 64 letters, digits, '_' and '-'")
     if name in servers and servers[name].origin != origin:
@@ -272,7 +238,7 @@ def _keep_private(path: Path) -> None:
         path.chmod(0o600)
 
 
-def _write(servers: Mapping[str, Server]) -> None:
+def _write(servers: Mapping[str, KnownServer]) -> None:
     """Replace the file at once, so that no reader sees half of it."""
     path = file()
     lines = [line for name, server in sorted(servers.items()) for line in _lines(name, server)]
@@ -286,7 +252,7 @@ def _write(servers: Mapping[str, Server]) -> None:
         raise HarnessError(f"{path} cannot be written ({error.strerror})") from None
 
 
-def _lines(name: str, server: Server) -> list[str]:
+def _lines(name: str, server: KnownServer) -> list[str]:
     """A table of TOML, of which a text of JSON is a text, too."""
     fields = {key: value for key, value in server if value is not None}
     texts = {key: value.isoformat() if isinstance(value, datetime) else str(value) for key, value in fields.items()}

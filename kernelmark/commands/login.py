@@ -42,6 +42,7 @@ def login(address: str | None, invite: str | None, name: str | None, short: str 
     from harness.submission import AUTHOR
     from kernelmark.client import servers
     from kernelmark.client.connection import Connection
+    from kernelmark.service.accounts import Me
 
     link = invite or address
     if link is None:
@@ -72,8 +73,8 @@ def login(address: str | None, invite: str | None, name: str | None, short: str 
     else:
         token = _token(origin)
         with Connection(origin, token, ca=ca, tolerant=True) as connection:
-            me = servers.me(connection)
-    servers.keep(called, servers.Server(origin=origin, token=token, account=me.name, ends=me.ends, ca=ca))
+            me = connection.get("me", Me)
+    servers.keep(called, servers.KnownServer(origin=origin, token=token, account=me.name, ends=me.ends, ca=ca))
     valid = f"the token is in {servers.file()}, and expires on {me.ends:%Y-%m-%d}"
     say(f"signed in to {called} as {visible(me.name)}; {valid}")
 
@@ -81,18 +82,19 @@ def login(address: str | None, invite: str | None, name: str | None, short: str 
 def _accepted(connection: Connection, secret: str, name: str | None) -> SignedIn:
     """Use the invitation; ask for a name if it needs one, and somebody is there to answer."""
     from kernelmark.client.connection import Refused
-    from kernelmark.client.servers import accept
+    from kernelmark.service.accounts import InvitationAcceptance, SignedIn
 
-    label = platform.node()[:128]
+    acceptance = InvitationAcceptance(secret=secret, name=name, label=platform.node()[:128])
     try:
-        return accept(connection, secret, name, label)
+        return connection.post("invitations/accept", acceptance, SignedIn)
     except Refused as error:
         if error.code != "name-needed":
             raise
         if not sys.stdin.isatty():
             raise UsageError("--name", "is missing", "choose a name: your results are recorded under it") from None
     typed = click.prompt("Name of your account; your results are recorded under it, for ever", err=True)
-    return accept(connection, secret, typed, label)
+    named = InvitationAcceptance(secret=secret, name=typed, label=acceptance.label)
+    return connection.post("invitations/accept", named, SignedIn)
 
 
 def _token(origin: str) -> str:
@@ -116,7 +118,7 @@ def logout(server: str) -> None:
     name, found = servers.find(server)
     try:
         with found.connection() as connection:
-            servers.revoke(connection)
+            connection.delete("me/tokens/current")
     except KernelmarkError as error:
         say(f"kernelmark: warning: the token is not revoked: {error}")
     servers.forget(name)
@@ -140,7 +142,7 @@ def list_servers(form: str) -> None:
 
     known = servers.known()
     documents: list[ServerDocument] = [
-        {"name": name, "origin": each.origin, "account": each.account, "ends": each.ends}
-        for name, each in known.items()
+        {"name": name, "origin": server.origin, "account": server.account, "ends": server.ends}
+        for name, server in known.items()
     ]
     print_as(form, "servers", documents, lines.servers(known))

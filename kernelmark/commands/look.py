@@ -26,12 +26,12 @@ def board(problem: str | None, write: bool, memory: bool, every: bool, server: s
     from kernelmark.text import standings
 
     if server is not None:
-        from kernelmark.client import boards, servers
+        from kernelmark.client import reading, servers
 
         if write:
             raise UsageError("--write", "is for the project here", "leave it or --from out")
         with servers.reading(server) as connection:
-            found = boards.tables(connection, problem)
+            found = reading.tables(connection, problem)
         print_as(form, "board", found, standings.board(found, memory=memory, folded=not every))
         return
     from kernelmark.record.publishing import publish_all

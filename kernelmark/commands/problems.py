@@ -82,12 +82,12 @@ def problems_show(problem: str, server: str | None, form: str) -> None:
     tolerance, cases, and the baselines' times that were recorded on this device.
     """
     if server is not None:
-        from kernelmark.client import boards, servers
+        from kernelmark.client import reading, servers
 
         if form == "json":
             raise UsageError("--format json", "is for the project here", "ask GET /api/v1/problems/PROBLEM")
         with servers.reading(server) as connection:
-            print_lines(boards.problem_text(connection, problem))
+            print_lines(reading.problem_text(connection, problem))
         return
     from kernelmark.authoring.sheet import sheet
     from kernelmark.project.problems import find_problem

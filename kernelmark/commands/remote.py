@@ -51,7 +51,7 @@ def server_options(command: F) -> F:
 
 
 @dataclass(frozen=True)
-class Server:
+class RemoteGrading:
     """The server on which a command grades, and how."""
 
     connection: Connection
@@ -60,7 +60,7 @@ class Server:
     wait: bool
 
 
-def server_of(given: dict[str, Any], *, here: bool) -> Server | None:
+def server_of(given: dict[str, Any], *, here: bool) -> RemoteGrading | None:
     """Take what `server_options` gave, and say on which server to grade; None: on this machine.
 
     Raises:
@@ -71,7 +71,7 @@ def server_of(given: dict[str, Any], *, here: bool) -> Server | None:
         raise UsageError("--to and --here", "cannot be given together", "give one of them")
     connection = None if here else _connection(to, given["problem"])
     if connection is not None:
-        return Server(connection, pool, again, not no_wait)
+        return RemoteGrading(connection, pool, again, not no_wait)
     for flag, value in (("--device-name", pool), ("--again", again), ("--no-wait", no_wait)):
         if value:
             raise UsageError(flag, "is for a server", "name one with --to, or leave it out")
@@ -103,7 +103,7 @@ def _projects_own(origin: str) -> Connection | None:
     raise UsageError(where, what, remedy)
 
 
-def grade(server: Server, given: dict[str, Any], mode: Mode, form: str, local: Mapping[str, object]) -> int:
+def grade(server: RemoteGrading, given: dict[str, Any], mode: Mode, form: str, local: Mapping[str, object]) -> int:
     """Send a submission, follow it to its end, and print what it was found to be; returns the exit status.
 
     Args:
@@ -133,7 +133,7 @@ def grade(server: Server, given: dict[str, Any], mode: Mode, form: str, local: M
     return NOT_AWAITED
 
 
-def _request(server: Server, given: dict[str, Any], mode: Mode) -> SubmissionRequest:
+def _request(server: RemoteGrading, given: dict[str, Any], mode: Mode) -> SubmissionRequest:
     from pydantic import ValidationError
 
     from harness.submission import Submission
@@ -220,12 +220,12 @@ def _table(connection: Connection, status: SubmissionStatus, result: Check) -> T
 
     if status.mode != "submit" or not isinstance(result, Verdict) or result.score is None:
         return None
-    from kernelmark.client import boards
+    from kernelmark.client import reading
     from leaderboard.record.fields import TableKey
 
     author, tables = result.submission.author, list["Table"]()
     with suppress(KernelmarkError):  # the result is there, and is shown without its place
-        tables = boards.tables(connection, status.problem)
+        tables = reading.tables(connection, status.problem)
     for table in tables:
         if table.key == TableKey.of(result) and any(
             row.run == result.run or row.belongs_to(author) for row in (*table.rows, *table.set_aside)
@@ -286,7 +286,8 @@ def queue(context: click.Context, server: str | None, form: str) -> None:
     if context.invoked_subcommand is not None:
         return
     from kernelmark.client import lines, reading
+    from kernelmark.service.submissions import QueueStatus
 
     with connected(server) as connection:
-        found, mine = reading.queue(connection), reading.own(connection, last=200, only_open=True)
+        found, mine = connection.get("queue", QueueStatus), reading.own(connection, last=200, only_open=True)
         print_as(form, "queue", found, lines.queue(found, mine))

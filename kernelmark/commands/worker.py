@@ -15,7 +15,7 @@ from kernelmark.commands.boundary import INTERRUPTED
 from kernelmark.commands.options import device_option, load_settings, sandbox_option
 
 if TYPE_CHECKING:
-    from kernelmark.worker.worker import Worker
+    from kernelmark.worker.worker import ServerWorker
 
 _TOKEN_BYTES = 1000
 
@@ -44,7 +44,7 @@ def worker(
     from kernelmark.grading.fleet.judges import Judges
     from kernelmark.project.problems import refuse_without_project
     from kernelmark.worker.checkout import Checkout
-    from kernelmark.worker.worker import Worker
+    from kernelmark.worker.worker import ServerWorker
 
     settings = load_settings(device=device, sandbox=sandbox)
     refuse_without_project(settings)
@@ -54,7 +54,7 @@ def worker(
     token = _token(token_file)
     checkout = Checkout(settings.root, device=device, sandbox=sandbox)
     judges = Judges(settings, fleet or "auto", slots=slots)
-    started = Worker(address, token, checkout, judges)
+    started = ServerWorker(address, token, checkout, judges)
     if token_file == "-":
         threading.Thread(target=_stop_with_stdin, args=(started,), daemon=True).start()
     try:
@@ -89,7 +89,7 @@ def _token(file: str | None) -> str:
     return token
 
 
-def _stop_with_stdin(worker: Worker) -> None:
+def _stop_with_stdin(worker: ServerWorker) -> None:
     while sys.stdin.buffer.read(1 << 16):
         pass
     worker.stop()

@@ -47,7 +47,7 @@ HELLO_FIRST = "hello-first"
 """The code of the refusal of anything else: the server does not know this start."""
 
 
-class Worker:
+class ServerWorker:
     """Grades for one server from `run` until `stop`."""
 
     def __init__(self, origin: str, token: str, checkout: Checkout, judges: Judges) -> None:

@@ -35,6 +35,8 @@ def fake() -> Iterator[Fake]:
 @pytest.fixture
 def signed_in(fake: Fake) -> Fake:
     """The fake server, by the name `bench`."""
-    known = servers.Server(origin=fake.origin, token=TOKEN, account="ada", ends=datetime.now(UTC) + timedelta(days=9))
+    known = servers.KnownServer(
+        origin=fake.origin, token=TOKEN, account="ada", ends=datetime.now(UTC) + timedelta(days=9)
+    )
     servers.keep("bench", known)
     return fake

@@ -18,6 +18,7 @@ from kernelmark.server.accounts import invitations
 from kernelmark.server.app import create_app
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
+from kernelmark.service.accounts import Me
 from tests.documents import items, valid
 from tests.service_fixtures import clock, service
 from tests.unit.conftest import Command
@@ -82,7 +83,7 @@ def test_from_signing_in_to_signing_out(bench: Command, live: Service) -> None:
     token = servers.known()["bench"].token
     assert bench("logout", "bench").err == "signed out of bench\n"
     with Connection(live.url, token) as left, pytest.raises(Refused) as refused:
-        servers.me(left)
+        left.get("me", Me)
     assert refused.value.status == 401
 
 

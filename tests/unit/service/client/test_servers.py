@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import UsageError
 from kernelmark.client import servers
-from kernelmark.client.servers import Server
+from kernelmark.client.servers import KnownServer
 from kernelmark.service.accounts import Me, SignedIn
 from kernelmark.service.origin import origin_of
 from kernelmark.service.refusal import Refusal
@@ -25,8 +25,8 @@ SIGNED_IN = SignedIn(token=TOKEN, me=ME)
 HOME = "/home/ada"
 
 
-def server(origin: str, token: str = TOKEN) -> Server:
-    return Server(origin=origin, token=token, account="ada", ends=ENDS)
+def server(origin: str, token: str = TOKEN) -> KnownServer:
+    return KnownServer(origin=origin, token=token, account="ada", ends=ENDS)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from harness.problem.load import identify
 from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.worker import worker as module
 from kernelmark.worker.checkout import Checkout
-from kernelmark.worker.worker import Worker
+from kernelmark.worker.worker import ServerWorker
 from tests.fake_server import Document, FakeServer, lease_of
 from tests.workers import FakeWorker
 
@@ -38,7 +38,7 @@ class Running:
     """A worker that runs in a thread; `wait` gives what its `run` raised."""
 
     def __init__(self, origin: str, root: Path, judges: FakeJudges) -> None:
-        self.worker = Worker(origin, "kmw_secret", Checkout(root, device="cpu", sandbox="bwrap"), judges)  # type: ignore[arg-type]
+        self.worker = ServerWorker(origin, "kmw_secret", Checkout(root, device="cpu", sandbox="bwrap"), judges)  # type: ignore[arg-type]
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
