@@ -133,7 +133,8 @@ def test_steps_and_cancellations_pass_between_server_and_judge(
 ) -> None:
     started(worker := FakeWorker(held))
     server.lease(given := lease(), other := lease("# other\n", 2))
-    first, second = worker.has(2)
+    requests = {request.run: request for request in worker.has(2)}  # threads hand them over in any order
+    first, second = requests[given["task"]["run"]], requests[other["task"]["run"]]
     worker.step(first, Progress(Stage.TEST, 3, 20, "n=1" * 100))
 
     def told() -> list[Document]:
