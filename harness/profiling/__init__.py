@@ -1,7 +1,7 @@
-"""A submission run to be looked at: under NVIDIA's tools, or for what its own process reports of its time and its code.
+"""Profiles and inspects a submission: with NVIDIA's tools, or by what its own process reports of its time and code.
 
-The tools run in the submission's sandbox, so that a submission can forge all that they say. It is read from hostile
-bytes and drawn for people, and decides nothing. `torch_profile`, `nsight`, `sanitizer` and `code` ask, and `watch`
-starts the sandboxes.
-`memory`, `stacks` and `flame_graph` read and draw it, with nothing but the standard library and `harness.wire.checks`.
+The tools run in the submission's sandbox, so a submission can forge everything they report. Their output is treated as
+hostile bytes, displayed for people, and never affects a verdict. `torch_profile`, `nsight`, `sanitizer`, `code` and
+`compilation` collect reports, in sandboxes that `watch` starts. `memory`, `stacks` and `flame_graph` parse and draw
+them, with nothing but the standard library and `harness.wire.checks`.
 """

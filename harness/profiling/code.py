@@ -1,4 +1,7 @@
-"""What a submission was compiled to, as reported by its own process. Trusted; what is read is bounded and printable."""
+"""Collects the code that a submission was compiled to, as its own process reports it.
+
+Trusted; the reports are not, so they are bounded and made printable.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,15 @@ _USED = re.compile(r"(?am)^ Function (.{1,200}):\n +REG:(\d{1,9}) STACK:(\d{1,9}
 
 @dataclass
 class CompiledCode:
-    """Texts by the name of a file: Triton's stages, PTX, SASS, what the kernels use, what torch.compile wrote."""
+    """Compiled code by file name: Triton's stages, PTX, SASS, the kernels' resources, and torch.compile's output."""
 
     files: dict[str, str] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
-    """What came and could not be read, one line each."""
+    """One line for each document that arrived but could not be read."""
 
     @property
     def resources(self) -> list[tuple[str, ...]]:
-        """What each kernel uses by cuobjdump, below a row of headings; empty if it printed nothing."""
+        """A table of the resources of each kernel, as cuobjdump prints them: first a row of headings; empty if none."""
         texts = (text for name, text in self.files.items() if name.endswith("resources.txt"))
         rows = islice((match.groups() for text in texts for match in _USED.finditer(text)), _RESOURCES)
         head = ("kernel", "registers", "stack (B)", "shared (B)", "local (B)")
@@ -39,7 +42,7 @@ class CompiledCode:
 
 
 def compiled_code(submission: Submission, case: GradedCase, provider: Provider) -> CompiledCode:
-    """Build the submission and call it once in a sandbox of its own, and collect what was compiled.
+    """Build the submission and call it once in its own sandbox, then collect the compiled code.
 
     Without a GPU, Triton's kernels are compiled for the architecture of the published boards, sm_90, and not launched.
 
@@ -62,7 +65,7 @@ def compiled_code(submission: Submission, case: GradedCase, provider: Provider) 
 
 
 def _with_sources(sass: str, sources: Mapping[str, Sequence[str]]) -> str:
-    """The disassembly with the submission's own lines where it names them."""
+    """Append the submission's source line to each line of the disassembly that refers to one."""
 
     def named(place: re.Match[str]) -> str:
         lines, number = sources.get(place[1], ()), int(place[2])
@@ -89,5 +92,5 @@ def _read(code: CompiledCode, name: str, content: bytes) -> None:
 
 
 def _file_name(text: str) -> str:
-    """A name that is safe in every file system: no folder, no leading dot."""
+    """Turn a text into a file name that is safe in every file system, without folders or a leading dot."""
     return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII).lstrip(".-")[:_NAME] or "unnamed"

@@ -1,7 +1,7 @@
-"""Whether the Triton kernels of a submission compile for a GPU, asked where there is none. Trusted.
+"""Tests on a machine without a GPU whether the Triton kernels of a submission compile for one. Trusted.
 
-Triton's interpreter accepts kernels that its compiler refuses. The submission's own process says what the compiler
-said, so that it is a claim: for people to look at, and it decides nothing.
+Triton's interpreter accepts kernels that its compiler refuses. The submission's own process reports what the compiler
+said, so the result is only a claim: it is shown to people and never affects a verdict.
 """
 
 from __future__ import annotations
@@ -22,31 +22,33 @@ from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire import commands, replies
 
-_LIMIT_S = 20.0  # of all calls: a kernel with very large blocks may compile for half a minute
-_LARGEST = 128 << 20  # bytes of a case: its tensors are drawn on the host, and PyTorch may compute with them
+_LIMIT_S = 20.0  # for all calls together: a kernel with very large blocks may compile for half a minute
+_LARGEST = 128 << 20  # bytes of a case: its tensors are generated on the host, and PyTorch may compute with them
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """What the compiler made of the kernels that the visible tests launch."""
+    """The compiler's result for the kernels that the visible tests and benchmarks launch."""
 
     architecture: str
     tried: int = 0
-    """In how many cases all were compiled."""
+    """The number of cases in which every kernel compiled."""
     cases: int = 0
-    """Of how many: benchmarks at a GPU's sizes, and tests."""
+    """The number of cases in total: benchmarks at a GPU's sizes, and tests."""
     refused: str = ""
-    """Why one was not, in a line."""
+    """The compiler's first error, in one line; empty if there was none."""
     unknown: str = ""
-    """Why no more is known, in a line; empty if all cases were tried, or one was refused."""
+    """Why some cases were not tried, in one line; empty if all were, or if the compiler refused a kernel."""
 
 
 def compilation(problem: Problem, submission: Submission, provider: Provider) -> Compilation | None:
-    """Build the submission in a sandbox of its own, and call it in visible cases; the calls may take some seconds,
-    the start and the build not counted, which have their own limits. Kernels are compiled for the architecture of the
-    published boards, and not launched.
+    """Build the submission in its own sandbox and call it on the visible cases.
 
-    None if no Triton kernel is launched.
+    Kernels are compiled for the architecture of the published boards, and not launched. All calls together have
+    `_LIMIT_S` seconds; the start and the build have limits of their own.
+
+    Returns:
+        None if the submission launches no Triton kernel.
 
     Raises:
         HarnessError: the sandbox or the device failed.
@@ -82,8 +84,9 @@ def compilation(problem: Problem, submission: Submission, provider: Provider) ->
 
 
 def _cases(problem: Problem) -> list[ResolvedCase]:
-    """What to call: for each combination of dtypes a benchmark at the sizes of a GPU, the widest dtypes first, since
-    there a kernel's blocks need most shared memory; then the other benchmarks and the tests, the smallest first.
+    """The cases to call: first one benchmark at a GPU's sizes for each combination of dtypes, the widest dtypes first,
+    because a kernel's blocks need the most shared memory there; then the other benchmarks and the tests, the smallest
+    first.
     """
     large = [c for c in visible_cases(problem, "cuda", tests=False) if Layout(c).bytes_per_set <= _LARGEST]
     smallest = {tuple(tensor.dtype for tensor in case.tensors): case for case in reversed(large)}

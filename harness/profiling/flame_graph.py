@@ -1,9 +1,9 @@
-"""A tree of frames as a flame graph: one SVG file that stands alone, without script, links or outside resources.
+"""Draws a tree of frames as a flame graph: one self-contained SVG file, without scripts, links or external resources.
 
-Its root is at the top and callees lie below their callers: the page is read downwards, and where stacks are deep, the
-outermost frames and the header are what is seen first. A box is as wide as its frame's value, and the browser shows the
-full name when the pointer rests on it. Trusted; the names are hostile, and are made printable, cut to their box and
-escaped by ElementTree. Equal trees give equal bytes.
+The root is at the top and callees are below their callers, so that the header and the outermost frames stay in view
+when stacks are deep. The width of a box is proportional to its frame's value, and the browser shows the full name in a
+tooltip. Trusted; the names are hostile, so they are made printable, cut to fit their box and escaped by ElementTree.
+Equal trees give equal bytes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PYTHON = re.compile(r"(?:.*/)?([^/]*\(\d+\):[ _](.+))")
 
 @dataclass(frozen=True)
 class _Place:
-    """A frame, how many frames lie above it, and the sum of the values to its left."""
+    """A frame, its depth, and the sum of the values to its left."""
 
     frame: Frame
     depth: int
@@ -95,7 +95,7 @@ def _note(drawn: int, frames: int) -> str:
 
 
 def _boxes(root: Frame, unit: str, max_bytes: int) -> tuple[list[Element], int, int]:
-    """The boxes that are drawn, in how many rows they lie, and how many frames the tree has."""
+    """The boxes to draw, the number of their rows, and the number of frames in the tree."""
     wide, frames = [], 0
     for place in _places(root):
         frames += 1
@@ -127,7 +127,7 @@ def _places(root: Frame) -> Iterator[_Place]:
 
 
 def _box(place: _Place, whole: int, unit: str) -> Element:
-    """One frame. An svg inside the svg clips what is in it, so that no character is wide enough to leave its box."""
+    """Draw one frame as a nested svg element, which clips its content, so that no wide character leaves the box."""
     frame, width = place.frame, _pixels(place.frame.value, whole)
     name = frame_name(frame.name)
     box = Element("svg", {"x": f"{_MARGIN + _pixels(place.left, whole):.1f}", "y": str(_HEADER + place.depth * _ROW)})
@@ -141,7 +141,7 @@ def _box(place: _Place, whole: int, unit: str) -> Element:
 
 
 def _label(name: str, letters: int) -> str:
-    """As much of a name as fits: of a function of Python first its folder goes, then its file."""
+    """Shorten a name to fit. A Python function first loses its folder, then its file."""
     python = _PYTHON.fullmatch(name)
     short = name
     for short in (name, *(python.groups() if python else ())):

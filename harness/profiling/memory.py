@@ -1,7 +1,7 @@
-"""Memory over the time of some calls, read from a Chrome trace, and torch's memory snapshot. Trusted; inputs are not.
+"""Reads memory use over time from a Chrome trace, and PyTorch's memory snapshot. Trusted; the inputs are not.
 
-torch's viewers read a snapshot as a pickle, and reading a pickle runs what it says. So the sandbox sends the snapshot
-as JSON, and the pickle is made here, of numbers, texts, lists and dictionaries alone.
+PyTorch's memory viewer reads a snapshot as a pickle, and loading a pickle can run code. So the sandbox sends the
+snapshot as JSON, and the pickle is made here from numbers, texts, lists and dictionaries only.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _DEVICES = {0: "CPU", 1: "GPU"}  # c10::DeviceType
 
 @dataclass(frozen=True)
 class Timeline:
-    """How much memory PyTorch held on one device, beyond what it held at the start."""
+    """The memory that PyTorch held on one device over time, relative to the start."""
 
     device: str
     """`CPU` or `GPU`."""
     points: tuple[tuple[float, int], ...]
-    """µs since the trace began, and bytes from then on."""
+    """Pairs of a time in µs since the first allocation and the bytes held from then on."""
 
     @property
     def peak_bytes(self) -> int:
@@ -33,7 +33,7 @@ class Timeline:
 
 
 def timelines(events: Sequence[Any]) -> list[Timeline]:
-    """One for each device on which a trace's events allocate or free something."""
+    """One timeline for each device on which the events of a trace allocate or free memory."""
     changes: dict[str, list[tuple[float, int]]] = {}
     for event in events:
         if isinstance(event, Mapping) and event.get("name") == "[memory]" and (change := _change(event)):
@@ -43,10 +43,10 @@ def timelines(events: Sequence[Any]) -> list[Timeline]:
 
 
 def _change(event: Mapping[str, Any]) -> tuple[str, float, int] | None:
-    given, at_us = event.get("args"), event.get("ts")
-    if not isinstance(given, Mapping) or at_us is None or type(at_us) not in (int, float) or not abs(at_us) < _MOST_US:
+    args, at_us = event.get("args"), event.get("ts")
+    if not isinstance(args, Mapping) or at_us is None or type(at_us) not in (int, float) or not abs(at_us) < _MOST_US:
         return None
-    device, nbytes = given.get("Device Type"), given.get("Bytes")
+    device, nbytes = args.get("Device Type"), args.get("Bytes")
     if type(device) is not int or device not in _DEVICES or type(nbytes) is not int or abs(nbytes) >= 1 << 50:
         return None
     return _DEVICES[device], float(at_us), nbytes
@@ -61,7 +61,7 @@ def _summed(changes: list[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
 
 
 def snapshot(content: bytes) -> bytes:
-    """The pickle that torch's memory viewer reads, from the same as JSON.
+    """Convert a memory snapshot from JSON to the pickle that PyTorch's memory viewer reads.
 
     Raises:
         WireError: it is not JSON, or not a snapshot.
@@ -74,7 +74,7 @@ def snapshot(content: bytes) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """The same of built-in types alone, with printable texts."""
+    """Copy a value with built-in types only, and make its texts printable."""
     if isinstance(value, Mapping):
         return {printable(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):

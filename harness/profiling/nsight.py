@@ -1,8 +1,7 @@
-"""Nsight Compute on one call: its report, its details as text and CSV, and what they say of each kernel. Trusted.
+"""Runs Nsight Compute on one call, and reads its report, its details (text and CSV) and each kernel's metrics. Trusted.
 
-`kernelmark profile` shows all of it, `kernelmark audit` a line.
-
-It runs in the submission's sandbox, which could forge all of it: what is read is bounded and printable.
+`kernelmark profile` shows all of it, `kernelmark audit` one line. The tool runs in the submission's sandbox, where all
+of its output could be forged, so the output is bounded and made printable.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _ONE_CALL = (
     "--target-processes", "application-only",
     "--clock-control", "none",
 )  # fmt: skip
-"""Of the call that the runner marks, with the clocks as they are."""
+"""Measure only the call that the runner marks, and leave the clocks alone."""
 _BUSY = 60.0  # % of its peak from which Nsight Compute calls a unit well used
 
 
@@ -60,7 +59,7 @@ class NsightMetric:
 
 @dataclass
 class KernelMetrics:
-    """What was counted during one launch."""
+    """The metrics of one kernel launch."""
 
     name: str
     metrics: list[NsightMetric] = field(default_factory=list)
@@ -72,7 +71,7 @@ class KernelMetrics:
 
     @property
     def duration_ns(self) -> float:
-        """How long it took; 0 if that is unknown."""
+        """The duration of the launch in ns; 0 if unknown."""
         found = next((metric for metric in self.metrics if metric.name == DURATION), None)
         return (_number(found) or 0.0) * _NS.get(found.unit, 0.0) if found else 0.0
 
@@ -102,19 +101,19 @@ def _number(metric: NsightMetric) -> float | None:
 
 @dataclass
 class NsightProfile:
-    """The report and what was read of it."""
+    """The report of Nsight Compute, and the metrics read from it."""
 
     version: str
     report: bytes
     details: str
     table: str
-    """CSV, a line a metric."""
+    """CSV, one line for each metric."""
     kernels: list[KernelMetrics]
-    """In the order of their launches."""
+    """In launch order."""
 
 
 def watcher() -> Watcher:
-    """Nsight Compute, around one call.
+    """The command that runs Nsight Compute around one call.
 
     Raises:
         UsageError: it is not installed.
@@ -128,20 +127,20 @@ def watcher() -> Watcher:
 
 
 class NothingMeasured(Exception):
-    """Why there is no report, in one line."""
+    """Nsight Compute wrote no report; the message says why, in one line."""
 
 
 def profile(submission: Submission, case: GradedCase, provider: Provider) -> NsightProfile:
-    """Measure one call of this case, in a sandbox of its own.
+    """Measure one call of this case in its own sandbox.
 
     Raises:
-        NothingMeasured: the tool, or the submission, did not get that far.
+        NothingMeasured: the tool or the submission failed before there was a report.
         UsageError: Nsight Compute is not installed.
         HarnessError: the sandbox or the device failed.
     """
     try:
         watched = watch(case.problem, submission, watcher(), [case.resolved], provider=provider, device=case.device)
-    except SandboxError as error:  # the tool does not let the runner start
+    except SandboxError as error:  # the tool did not start the runner
         raise NothingMeasured(str(error)) from None
     return read(watched)
 
@@ -154,7 +153,7 @@ def audit(
     device: DeviceKind,
     on_case: Callable[[str], None] = lambda _: None,
 ) -> ToolReport:
-    """What it measured of one call of the largest visible benchmark, in a line: the longest kernels first.
+    """Measure one call of the largest visible benchmark, and report its longest kernels in one line.
 
     Raises:
         UsageError: Nsight Compute is not installed.
@@ -180,10 +179,10 @@ def _in_short(kernel: KernelMetrics) -> str:
 
 
 def read(watched: Watched) -> NsightProfile:
-    """What was measured.
+    """Read the documents that Nsight Compute wrote.
 
     Raises:
-        NothingMeasured: nothing was.
+        NothingMeasured: there is no report.
     """
     printed = watched.text("tool output")
     if _NO_COUNTERS in printed or "tool report" not in watched.documents:

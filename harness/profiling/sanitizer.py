@@ -1,7 +1,7 @@
-"""compute-sanitizer around a submission, and where NVIDIA's tools are. Trusted.
+"""Runs compute-sanitizer on a submission, and finds NVIDIA's tools. Trusted.
 
-What they print comes from the sandbox, where a submission could forge it: a report is for an
-organizer to look into, and decides nothing.
+The tools' output comes from the sandbox, where a submission could forge it: a report is for an organizer to look into,
+and never affects a verdict.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _REPORT = re.compile(
 
 @dataclass(frozen=True)
 class ToolReport:
-    """What a tool reports, in one line."""
+    """The outcome of a tool, with one line of text."""
 
     state: State
     text: str
     printed: str = field(default="", compare=False)
-    """All that it printed, printable, if it ran."""
+    """The tool's whole output, made printable; empty if it did not run."""
 
 
 def checks() -> dict[str, Watcher]:
@@ -67,7 +67,7 @@ def audit(
     device: DeviceKind,
     on_case: Callable[[str], None] = lambda _: None,
 ) -> ToolReport:
-    """Let compute-sanitizer watch the visible tests. If it, or the submission, fails here, the report says so.
+    """Run the visible tests under compute-sanitizer. If it or the submission fails, the report says so.
 
     Raises:
         HarnessError: the device failed.
@@ -75,7 +75,7 @@ def audit(
     cases = visible_cases(problem, device, tests=True)
     try:
         watched = watch(problem, submission, watcher, cases, provider=provider, device=device, on_case=on_case)
-    except SandboxError as error:  # the tool does not let the runner start
+    except SandboxError as error:  # the tool did not start the runner
         return ToolReport("failed", str(error))
     printed = watched.text("tool output")
     report = sanitized(printed)
@@ -101,7 +101,7 @@ def program(name: str, package: str) -> Path:
 
 
 def sanitized(printed: str) -> ToolReport:
-    """What compute-sanitizer found."""
+    """Read compute-sanitizer's result from its output."""
     summary = _SUMMARY.search(printed)
     if summary is None:
         return ToolReport("failed", last_words(printed))
@@ -112,12 +112,12 @@ def sanitized(printed: str) -> ToolReport:
 
 
 def faults(printed: str) -> list[str]:
-    """Each fault that compute-sanitizer printed, with its place in the source where that is known."""
+    """The faults that compute-sanitizer printed, with their place in the source where it is known."""
     reports = _REPORT.finditer(printed)
     return [printable(" ".join(part for part in report.groups() if part)[:200]) for report in reports]
 
 
 def last_words(printed: str) -> str:
-    """The last three lines that a tool printed, in one."""
+    """The last three lines that a tool printed, joined into one."""
     lines = [line.strip("= ") for line in printed.splitlines() if line.strip("= ")]
     return printable(" / ".join(lines[-3:])[:300]) or "it printed nothing"

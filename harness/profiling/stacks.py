@@ -1,10 +1,11 @@
-"""Collapsed stacks: one line a stack, `outermost;...;innermost COUNT`, read into a tree of frames and written from one.
+"""Reads collapsed stacks into a tree of frames, and writes a tree as collapsed stacks.
 
-It is the format of Brendan Gregg's flame graph tools, and what torch.profiler's `export_stacks` writes. Trusted; the
-bytes come from a sandbox and are hostile. Their size is bounded in every direction, and names are made printable.
+A line of the format is `outermost;...;innermost COUNT`. Brendan Gregg's flame graph tools read it, and torch.profiler's
+`export_stacks` writes it. Trusted; the bytes come from a sandbox and are hostile, so their number, lengths and depth
+are bounded, and names are made printable.
 
-The runner writes one line for each distinct stack, the operator or kernel last, with its own time in whole
-microseconds. In names it replaces `;`, tabs and line breaks by spaces.
+The runner writes one line for each distinct stack: the operator or kernel is the innermost frame, and the count is its
+own time in whole microseconds. In names the runner replaces `;`, tabs and line breaks by spaces.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ Stack = Sequence[str]  # the names of frames, outermost first
 
 
 class StacksError(ValueError):
-    """Stacks that cannot be read; `str()` is one line, safe for a terminal."""
+    """The stacks cannot be read; the message is one line that is safe to print on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A function in the place it was called from; `value` includes what it called, `children`, largest first."""
+    """A function at one call site. `value` includes the functions that it called: its `children`, largest first."""
 
     name: str
     value: int
@@ -47,7 +48,7 @@ class Frame:
 
     @property
     def own(self) -> int:
-        """The part of the value that none of the children has."""
+        """The value of the frame without its children."""
         return self.value - sum(child.value for child in self.children)
 
 
@@ -57,8 +58,7 @@ def parse(text: bytes) -> Frame:
     Bytes that are not UTF-8 and characters that cannot be printed become visible escapes.
 
     Raises:
-        StacksError: a line has no count, or something is beyond its bound. No other exception leaves this function,
-            whatever the bytes.
+        StacksError: a line has no count, or a limit is exceeded. Whatever the bytes, no other exception is raised.
     """
     if len(text) > MAX_BYTES:
         raise StacksError(f"stacks: {len(text):,} bytes; at most {MAX_BYTES:,} are read")
@@ -81,7 +81,7 @@ def tree(stacks: Iterable[tuple[Stack, int]]) -> Frame:
     """Add up stacks: a frame called `ROOT` whose children are the outermost frames; stacks of 0 are left out.
 
     Raises:
-        StacksError: a value is negative, the values are more than `MAX_TOTAL` together, or there are too many frames.
+        StacksError: a value is negative, the sum of the values exceeds `MAX_TOTAL`, or there are too many frames.
     """
     root, total, frames = _Node(), 0, 0
     known: dict[str, str] = {}
@@ -105,7 +105,7 @@ def tree(stacks: Iterable[tuple[Stack, int]]) -> Frame:
 
 
 def stacks_of(root: Frame) -> Iterator[tuple[Stack, int]]:
-    """The stacks that a tree adds up, without its root: each frame that has a value of its own, under its callers."""
+    """The stacks of a tree, without its root: one for each frame with a value of its own, with its callers."""
     remaining: list[tuple[tuple[str, ...], Frame]] = [((child.name,), child) for child in reversed(root.children)]
     while remaining:
         stack, frame = remaining.pop()
@@ -120,7 +120,7 @@ def collapse(stacks: Iterable[tuple[Stack, int]]) -> str:
 
 
 def frame_name(text: str) -> str:
-    """A name as a tree has it: one printable line of 1 to `MAX_NAME` characters, without the `;` between frames."""
+    """Normalize a name: one printable line of 1 to `MAX_NAME` characters, without `;`, which separates frames."""
     shown = printable(text[: MAX_NAME + 1]).replace("\n", "\\n").replace("\t", "\\t").replace(";", "_")
     if len(shown) > MAX_NAME:
         shown = shown[: MAX_NAME - 1] + "…"
@@ -142,7 +142,7 @@ def _frozen(name: str, node: _Node) -> Frame:
 
 
 def _bounded(stack: Stack, known: dict[str, str]) -> list[str]:
-    """A stack as a tree has it; `known` holds the names made printable so far, which most stacks share."""
+    """Normalize the names of a stack and limit its depth. `known` caches names, since most stacks share them."""
     names = []
     for name in stack[:MAX_DEPTH]:
         if name not in known:

@@ -1,6 +1,6 @@
 """Profiles a submission with torch.profiler in its sandbox, and reads what came back. Trusted.
 
-All that is read comes from the submission's own process: it is bounded, made printable, and only ever displayed.
+Everything comes from the submission's own process, so it is bounded, made printable, and only displayed.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ _STACKS = ("cpu stacks", "device stacks")
 
 @dataclass
 class TorchProfile:
-    """What torch.profiler said of some calls of one case."""
+    """What torch.profiler recorded during some calls on one case."""
 
     calls: int = 0
-    """How many of them each trace and flame graph is of."""
+    """The number of calls in each trace and flame graph."""
     traces: list[bytes] = field(default_factory=list)
-    """Chrome traces, as ASCII JSON; one a repeat."""
+    """Chrome traces as ASCII JSON, one for each repeat."""
     tables: dict[str, str] = field(default_factory=dict)
-    """By what they list: operators, shapes, stacks, modules, and the older profiler's."""
+    """Text tables by their name in `_TABLES`."""
     stacks: dict[str, Frame] = field(default_factory=dict)
-    """Own times in µs by call stack, operators and kernels included: on the CPU, and on the device."""
+    """Flame graphs by their name in `_STACKS`: own times in µs by call stack, with operators and kernels."""
     memory: list[Timeline] = field(default_factory=list)
-    """What PyTorch held over the time of the first trace, inputs and outputs left out: those are not PyTorch's."""
+    """The memory that PyTorch held during the first trace, without inputs and outputs, which PyTorch does not own."""
     memory_snapshot: bytes = b""
-    """For torch's memory viewer, of one call on a GPU; a pickle that was made of plain values."""
+    """A pickle of plain values for PyTorch's memory viewer; it covers one call on a GPU."""
     unreadable: list[str] = field(default_factory=list)
-    """What came and could not be read, one line each."""
+    """One line for each document that arrived but could not be read."""
 
 
 def torch_profile(
     submission: Submission,
     case: GradedCase,
     provider: Provider,
-    asked: commands.Profile = EVERYTHING,
+    settings: commands.Profile = EVERYTHING,
 ) -> TorchProfile:
-    """Build the submission in a sandbox of its own, and profile calls of this case.
+    """Build the submission in its own sandbox, and profile calls on this case.
 
     Args:
-        asked: which calls, and what of them; the traces come with the part "torch".
+        settings: which calls to profile, and what to record; the part "torch" includes the traces.
 
     Raises:
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    found = artefacts(submission, case, provider, asked, doing=f"profiling {case.name}", sets=_SETS)
-    profile = TorchProfile(asked.active, unreadable=found.too_large)
+    found = artefacts(submission, case, provider, settings, doing=f"profiling {case.name}", sets=_SETS)
+    profile = TorchProfile(settings.active, unreadable=found.too_large)
     for name, content in found.documents.items():
         _read(profile, name, content)
-    if "memory" not in asked.parts:
+    if "memory" not in settings.parts:
         profile.memory = []
-    if "torch" not in asked.parts:
+    if "torch" not in settings.parts:
         profile.traces = []
     return profile
 

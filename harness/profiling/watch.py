@@ -1,8 +1,8 @@
-"""Runs a submission to be looked at, in the same sandbox that grades it: under a tool that watches it, or once, to ask
-its process for documents. Trusted.
+"""Runs a submission for inspection, in the kind of sandbox that grades it. Trusted.
 
-The tool starts the runner, which calls the kernel on each case, with every input in an allocation of its own
-(`runner.watched`), and exits by itself; then the tool writes its report. Outputs are not compared: grading does that.
+`watch` runs it under a tool: the tool starts the runner, which calls the kernel on each case, with every input in an
+allocation of its own (`runner.watched`), and exits; then the tool writes its report. `artefacts` calls the kernel once
+and requests documents from its process. Outputs are not compared: grading does that.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _SUM_UP_S = 60.0
 
 @dataclass
 class Watched:
-    """What a tool or the runner wrote, and how far the submission came. All of it could be forged by the submission."""
+    """The documents of a tool or the runner, and how far the submission got. The submission could forge all of it."""
 
     calls: int = 0
-    """On how many of the cases the kernel was called without a fault."""
+    """The number of cases on which the kernel was called without a fault."""
     fault: str = ""
     """What ended the calls early, if anything did."""
     documents: dict[str, bytes] = field(default_factory=dict)
-    """By the names of `wire.protocol.ARTEFACTS`."""
+    """Their content by name; the names are in `wire.protocol.ARTEFACTS`."""
     too_large: list[str] = field(default_factory=list)
-    """A line about each document that was not fetched."""
+    """One line for each document that was too large to fetch."""
 
     def text(self, name: str) -> str:
-        """A document as printable text; "" if it did not come."""
+        """A document as printable text; "" if it is missing."""
         return checks.printable(self.documents.get(name, b"").decode("utf-8", "replace"))
 
 
@@ -59,7 +59,7 @@ def watch(
     device: DeviceKind,
     on_case: Callable[[str], None] = lambda _: None,
 ) -> Watched:
-    """Let a tool watch one call per case, in their order; none starts after two minutes.
+    """Run one call per case under a tool, in the order of the cases; no call starts after two minutes.
 
     Raises:
         ProblemError: its reference cannot be loaded, or cannot make inputs.
@@ -79,7 +79,7 @@ def watch(
                 if time.monotonic() - begun > _ENOUGH_S:
                     break
                 on_case(case.name)
-                # Inputs are drawn in host memory, and copied by the runner.
+                # Inputs are generated in host memory, and the runner copies them.
                 call_once(session, GradedCase(problem, reference, "cpu", case), TimeLimit(limit_s), "being watched")
                 watched.calls += 1
         except SubmissionFault as failure:
@@ -103,9 +103,10 @@ def artefacts(
     sets: int,
     first: commands.CompileOnly | None = None,
 ) -> Watched:
-    """Build the submission in a sandbox of its own and call it, if it runs on this device; then ask for documents.
+    """Build the submission in its own sandbox, call it if it runs on this device, then request its documents.
 
-    `first` is sent before the build.
+    Args:
+        first: a command to send before the build.
 
     Raises:
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
@@ -131,21 +132,23 @@ def artefacts(
 
 
 def visible_cases(problem: Problem, device: DeviceKind, *, tests: bool) -> list[ResolvedCase]:
-    """Tests or benchmarks, the smallest first. Visible ones: what the kernel and a tool print of them is published."""
-    given = [case for case in (problem.tests if tests else problem.benchmarks) if not case.hidden]
-    given = [case for case in given if case.memory_gib is None]
+    """The visible tests or benchmarks, the smallest first. Hidden cases are left out, because the output of the kernel
+    and the tool is published.
+    """
+    visible = [case for case in (problem.tests if tests else problem.benchmarks) if not case.hidden]
+    visible = [case for case in visible if case.memory_gib is None]
     rng = secrets.SystemRandom()
-    cases = [problem.resolve(case.drawn(rng)) for case in given if device in case.devices]
+    cases = [problem.resolve(case.drawn(rng)) for case in visible if device in case.devices]
     return sorted(cases, key=lambda case: Layout(case).bytes_per_set)
 
 
 def limit_s(limits: Limits) -> float:
-    """Calls that are watched take longer, and the first may have to compile."""
+    """The time limit of a watched call, which takes longer than usual and may have to compile."""
     return limits.time_s + limits.build_s
 
 
 def larger(limits: Limits) -> Limits:
-    """Limits with room for a tool, which runs in the sandbox with memory, threads and files of its own."""
+    """Raise the limits to leave room for a tool, whose memory, threads and files count in the same sandbox."""
     kinds = ("memory_bytes", "processes", "disk_bytes")
     return limits.model_copy(update={kind: getattr(limits, kind) * _LARGER for kind in kinds})
 
