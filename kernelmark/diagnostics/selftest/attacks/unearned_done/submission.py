@@ -5,7 +5,7 @@ import torch
 from harness.wire import commands, replies
 from harness.runner import serve
 
-honest, told = serve.Server.obey, []
+honest, told = serve.RunnerServer.obey, []
 
 
 def obey(self, command, descriptors):
@@ -16,7 +16,7 @@ def obey(self, command, descriptors):
     return honest(self, command, descriptors)
 
 
-serve.Server.obey = obey
+serve.RunnerServer.obey = obey
 
 
 def twice(x, y):
