@@ -48,7 +48,7 @@ def hello(connection: Connection, service: Service, worker: str, message: Worker
         if silent_ns < ALIVE_NS:
             what = "is connected already, from another start"
             again_s = -(-(ALIVE_NS - silent_ns) // 10**9)
-            remedy = "end the other one, or give each worker a token of its own"
+            remedy = f"end the other one (if it was killed, wait {again_s} s), or give each worker its own token"
             raise Refusal(409, "second-worker", f"worker {worker}", what, remedy, retry_after_s=again_s)
     paused = row.paused if row is not None else ""
     if paused.startswith(_UNFIT) and not message.unfit:

@@ -21,6 +21,7 @@ from kernelmark.server.queue import admission, endings, limits, status
 from kernelmark.server.queue.admission import admit
 from kernelmark.server.queue.sweeper import Sweeper
 from kernelmark.server.service import Service
+from kernelmark.service.organizing import AccountChange
 from kernelmark.service.refusal import Refusal
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
@@ -371,11 +372,8 @@ def test_a_team_shares_its_limits_and_leaving_it_changes_nothing_for_a_day(makin
     org = make_principal(service, "org", "organizer")
 
     def move(name: str, team: str | None) -> None:
-        now_ns = clock.now_ns()
-        change(
-            service,
-            lambda c: account_changes.change(c, now_ns, org, name, NO_NAMES, team=team, no_team=team is None),
-        )
+        now_ns, order = clock.now_ns(), AccountChange(team=team, no_team=team is None)
+        change(service, lambda c: account_changes.change(c, now_ns, org, name, NO_NAMES, order))
 
     for name in ("ada", "bob"):
         move(name, "quick")
