@@ -84,7 +84,7 @@ def test_what_the_kernel_tells_of_some_cpus(cpus: set[int], ticks: int) -> None:
 
 
 def test_a_cpu_that_is_not_told_of_is_not_taken_for_idle() -> None:
-    with pytest.raises(ValueError, match="each CPU"):
+    with pytest.raises(ValueError, match="every CPU"):
         busy(STAT, {0, 2})
     assert Neighbours("cpu", [lambda: None]).read() is None, "a sandbox that cannot be asked"
     assert Neighbours("cuda", ()).read() is None
