@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-import shlex
 import time
 from datetime import UTC, datetime
 from functools import partial
@@ -15,6 +14,7 @@ import torch
 
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
+from harness.judge import hints
 from harness.judge.compile_ahead import helper_count, requests, visible_cases
 from harness.judge.correctness.cases import Correctness, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
@@ -28,7 +28,6 @@ from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
 from harness.problem import Case, ResolvedCase
-from harness.problem.signature import prototypes
 from harness.verdict import (
     CaseResult,
     Check,
@@ -292,7 +291,8 @@ class Grading:
                 if fault.memory_fault:
                     name = self._written_input(case)
                     wrote = f"wrote to its input `{name}`, which is read-only: " if name else ""
-                    hint = self._debug_hint(case) or ("" if name else self._declaration_hint(case))
+                    hint = hints.debug(self._setup, case.resolved)
+                    hint = hint or ("" if name else hints.declaration(self._setup, case.resolved))
                     message = f"{wrote}{message}{hint}"
                 self._add_result(result(case.resolved, case.name, fault.outcome, message))
                 self._correctness.tracebacks[case.name] = fault.traceback
@@ -336,21 +336,6 @@ class Grading:
                 return self._correctness.changed_input(session, case)
         except (SubmissionFault, HarnessError):
             return None  # this only improves the message; the outcome is already decided
-
-    def _debug_hint(self, case: GradedCase) -> str:
-        """A hint how to find the line that caused a memory fault: on a CPU, Python prints it."""
-        if self._submission.language != "py" or not self._device.on_host:
-            return ""
-        words = ["kernelmark", "debug", self._problem.slug, self._submission.name]
-        for name, _ in self._submission.beside:
-            words += ["--with", name]
-        return f"; `{shlex.join([*words, '--device', self._setup.device, '--test', case.name])}` shows the line"
-
-    def _declaration_hint(self, case: GradedCase) -> str:
-        """A hint what a compiled file should define: arguments in another order are read as wrong pointers."""
-        if LANGUAGES[self._submission.language].compiler is None:
-            return ""
-        return f"; is it declared as {prototypes(self._problem, self._submission.language)[case.resolved.symbol]}?"
 
     def _build_request(self) -> BuildRequest:
         cases = [test.resolved for test in self._tests + self._hidden + self._benchmarks]
