@@ -2,8 +2,8 @@
 
 A new project is served, with real gradings on this machine. Two people submit all files of the same moment with the
 command line, one wrong kernel and one that does not compile among them. While the first is graded, the server gets
-`kill -9` and is started again. Each client must end with its own exit status, each accepted or wrong one must be in the
-ledger once, `verify` must pass, and nothing may be left on the device. Settings (sandbox, image, binds) come from
+`kill -9` and is started again. Each client must end with its own exit status, each submission must be in a ledger
+once, `verify` must pass, and nothing may be left on the device. Settings (sandbox, image, binds) come from
 KERNELMARK_* in the environment. Files are named below reference/, here or in the project of `--from`, whose problems
 are copied, too.
 """
@@ -17,20 +17,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.scratch import left_behind, report
-from benchmarks.service.served import ROOT, Server, environment
+from benchmarks.service.served import COMMAND_S, ROOT, Server
 from harness.device import DEVICES
-from leaderboard.record.ledger import JsonlLedger
 from tests.leftovers import leftovers
-
-_SUBMIT = "from kernelmark.commands.scripts import submit; submit()"
-_ANSWER_S = 1200.0
-"""A client that has no result after so long has failed."""
 
 
 class Sent(NamedTuple):
@@ -80,39 +74,29 @@ def login(server: Server, home: Path) -> dict[str, str]:
     return person
 
 
-def submit(person: dict[str, str], sent: Sent, ended: list[Ended]) -> None:
+def submit(server: Server, person: dict[str, str], sent: Sent, ended: list[Ended]) -> None:
     """Submit a file and wait for its result, as a user does; adds how that went to `ended`."""
     began = time.monotonic()
-    line = [sys.executable, "-c", _SUBMIT, sent.problem, str(sent.file), "--to", "bench"]
-    client = subprocess.run(
-        line, cwd=sent.file.parent, env=environment() | person,
-        capture_output=True, text=True, check=False, timeout=_ANSWER_S,
-    )  # fmt: skip
+    client = server.command("submit", sent.problem, str(sent.file), "--to", "bench", **person)
     ended.append(Ended(sent, client.returncode, time.monotonic() - began, client.stdout + client.stderr))
     print(f"{sent.problem}/{sent.file.name}: {client.returncode} after {ended[-1].seconds:.1f} s", file=sys.stderr)
 
 
-def when_leased(server: Server, jobs: int) -> None:
-    """Wait until so many jobs are being graded."""
-    until = time.monotonic() + _ANSWER_S
-    while sum(pool["leased"] for pool in server.connection().get("queue")["pools"]) < jobs:
+def when_leased(server: Server) -> None:
+    """Wait until a submission is being graded."""
+    until = time.monotonic() + COMMAND_S
+    while not any(pool["leased"] for pool in server.connection().get("queue")["pools"]):
         if time.monotonic() > until:
             raise RuntimeError("no worker has taken the jobs:\n" + "\n".join(server.said[-40:]))
         time.sleep(0.05)
 
 
-def on_device() -> Counter[str]:
+def on_device() -> set[str]:
     """The process ids that use a GPU, where there is one."""
     if shutil.which("nvidia-smi") is None:
-        return Counter()
+        return set()
     query = ["nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader"]
-    return Counter(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split())
-
-
-def recorded(project: Path) -> Iterator[str]:
-    """The runs in the ledgers of the project."""
-    for path in (project / "leaderboard" / "results").glob("*.jsonl"):
-        yield from (entry.verdict.run for entry in JsonlLedger(path).read() if entry.kind == "verdict")
+    return set(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split())
 
 
 def measure(project: Path, names: Sequence[str], source: Path, device: str, kill: bool) -> dict[str, Any]:
@@ -124,21 +108,22 @@ def measure(project: Path, names: Sequence[str], source: Path, device: str, kill
     people = [login(server, project.with_name(name)) for name in ("ada", "grace")]
     ended: list[Ended] = []
     clients = [
-        threading.Thread(target=submit, args=(people[place % 2], file, ended)) for place, file in enumerate(sent)
+        threading.Thread(target=submit, args=(server, people[place % 2], file, ended))
+        for place, file in enumerate(sent)
     ]
     began = time.monotonic()
     for client in clients:
         client.start()
     absent = 0.0
     if kill:
-        when_leased(server, 1)
+        when_leased(server)
         time.sleep(3)  # so that the grading is under way
         server.kill()
         absent = server.start()
     for client in clients:
         client.join()
     total = time.monotonic() - began
-    runs, verify = Counter(recorded(project)), server.verify()
+    runs, verify = server.recorded(), server.verify()
     board = server.command("board", sent[0].problem).stdout
     server.close()
     left = left_behind(before)
@@ -180,7 +165,8 @@ def main() -> int:
         "service.graded", "files graded by a server that is killed meanwhile", options.out,
         DEVICES[options.device].facts().known() | result,
     )  # fmt: skip
-    right = all(row["right"] for row in result["rows"]) and len(result["rows"]) == len(options.files) + 2
+    every = len(options.files) + 2  # the wrong and the broken one, which are recorded, too
+    right = all(row["right"] for row in result["rows"]) and len(result["rows"]) == result["recorded"] == every
     wrong = ("recorded_twice", "verify", "left", "still_on_the_device")
     return 0 if right and not any(result[name] for name in wrong) else 1
 

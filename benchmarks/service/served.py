@@ -31,6 +31,8 @@ SLUG = "double"
 _SCRIPT = "from kernelmark.commands.scripts import main; main()"
 _LINK = re.compile(r"#(kmi_[A-Za-z0-9_-]+)")
 GRADING = ("KERNELMARK_SANDBOX", "KERNELMARK_IMAGE", "KERNELMARK_DOCKER_BINDS", "KERNELMARK_DOCKER_PYTHON")
+COMMAND_S = 1200.0
+"""A command that takes so long has failed; `submit` waits for its turn and its grading."""
 START_S = 60.0
 """After so long a server that does not answer is a failure, not a slow one."""
 
@@ -154,8 +156,9 @@ class Server:
         return JsonlLedger(self.root / "leaderboard" / "results" / f"{SLUG}.jsonl")
 
     def recorded(self) -> Counter[str]:
-        """How often each run is in the ledger."""
-        return Counter(entry.verdict.run for entry in self.ledger.read() if entry.kind == "verdict")
+        """How often each run is in the ledgers of the project."""
+        ledgers = map(JsonlLedger, (self.root / "leaderboard" / "results").glob("*.jsonl"))
+        return Counter(entry.verdict.run for book in ledgers for entry in book.read() if entry.kind == "verdict")
 
     def verify(self) -> str:
         """What `kernelmark verify` finds wrong; empty if nothing is."""
@@ -166,7 +169,8 @@ class Server:
         """Run a command of kernelmark in the project; `more` is added to its environment."""
         return subprocess.run(
             [sys.executable, "-c", _SCRIPT, *words],
-            cwd=self.root, env={**environment(), **more}, capture_output=True, text=True, check=False, timeout=300,
+            cwd=self.root, env={**environment(), **more}, timeout=COMMAND_S,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
 
 
