@@ -127,8 +127,10 @@ def test_a_call_that_is_cancelled_ends_its_grading(made: Made) -> None:
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
+            late = asyncio.create_task(workers.acheck(job(7)))
+            await asyncio.to_thread(worker.has, 4)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(workers.acheck(job(7)), 0.2)
+                await asyncio.wait_for(late, 0.2)
             await asyncio.to_thread(until, lambda: len(worker.cancelled) == 2)
             assert worker.cancelled[0] == mine.run
             worker.answer(*(request for request in requests if request is not mine))

@@ -168,8 +168,8 @@ def test_new_workers_get_jobs_and_removed_ones_get_none(competition: Path) -> No
 def test_a_job_waits_for_the_first_worker(competition: Path) -> None:
     worker = FakeWorker()
     plan = WorkerPool()
-    threading.Timer(0.5, lambda: plan.add(worker)).start()
     begun = time.monotonic()
+    threading.Timer(0.5, lambda: plan.add(worker)).start()
     assert keys(soon(lambda: list(batch(plan=plan).run([job(1), job(2)])))) == [1, 2]
     assert time.monotonic() - begun > 0.4
 

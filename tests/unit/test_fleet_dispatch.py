@@ -108,6 +108,7 @@ def test_duplicates_and_refused_jobs_take_room_too() -> None:
         results = batch(worker).run(one for one in jobs if next(taken) >= 0)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(next, results)
+            until(lambda: worker.handed or waiting.done())  # noqa: B023 - it is called at once
             time.sleep(0.2)
             assert next(taken) <= 2 * (1 + AHEAD)
             worker.answer(*worker.handed[:1])

@@ -17,6 +17,7 @@ import pytest
 from harness.sandbox import Launch
 from harness.sandbox.processors import OnProcessors
 from kernelmark.grading.fleet.shares import CpuShare, WeightedSemaphore, divide, local_cpus, sandboxes_in
+from tests.workers import until
 
 GIB = 1 << 30
 
@@ -81,9 +82,9 @@ def test_a_large_request_is_not_overtaken_by_small_ones() -> None:
             order.append(name)
 
     with ThreadPoolExecutor(3) as pool, room.take(3):
-        pool.submit(work, "much", 4)
-        time.sleep(0.1)
-        pool.submit(work, "little", 1)
+        for count, (name, wanted) in enumerate([("much", 4), ("little", 1)], 1):
+            pool.submit(work, name, wanted)
+            until(lambda count=count: len(room._waiting) == count)
         time.sleep(0.1)
         assert order == []
     assert order == ["much", "little"]

@@ -235,7 +235,7 @@ def test_no_more_are_graded_at_once_than_there_are_slots(worker: Worker, graders
     for number in range(2 + AHEAD + 3):
         graders.does[f"# {number}"] = lambda: goes_on.wait(10) and None
         worker.take(request(str(number), RUNS[number]))
-    until(lambda: len(graders.made) >= 2 + AHEAD)
+    until(lambda: len(graders.made) >= 2 + AHEAD and graders.at_once >= 2)
     time.sleep(0.2)
     assert (graders.at_once, len(graders.made)) == (2, 2 + AHEAD), "the sandboxes of some start ahead"
     goes_on.set()
@@ -267,8 +267,13 @@ def test_jobs_with_baselines_are_fewer_at_a_time_where_contexts_take_memory(
         worker.take(request(str(number), RUNS[number], baselines=("eager",)))
     assert [answer.error for answer in answers.take(6).values()] == [""] * 6
     assert graders.most_at_once == 1
+
+    def with_two_others() -> None:
+        until(lambda: graders.most_at_once >= 3)
+        time.sleep(0.2)  # in which a fourth would come
+
     for number in range(6, 12):
-        graders.does[f"# {number}"] = lambda: time.sleep(0.2)
+        graders.does[f"# {number}"] = with_two_others
         worker.take(request(str(number), RUNS[number]))
     answers.take(6)
     assert graders.most_at_once == 3
@@ -340,6 +345,7 @@ def test_a_failed_baseline_is_reported_to_all_waiting_jobs_and_retried(
     errors = [SandboxError("once"), SandboxError("twice")]
 
     def fails() -> None:
+        until(lambda: sum(source != "# eager" for source in graders.graded) >= 2)
         time.sleep(0.2)  # so that the other one waits
         if errors:
             raise errors.pop(0)

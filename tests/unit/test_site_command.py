@@ -107,6 +107,12 @@ def server(project: Path) -> Iterator[subprocess.Popen[str]]:
     process.wait()
 
 
+def save(file: Path, text: str) -> None:
+    """Write a file that the server watches: it never finds half of the text."""
+    (new := file.parents[2] / "new").write_text(text)
+    new.replace(file)
+
+
 def test_serve_follows_the_ledger_and_ends_with_ctrl_c(project: Path, server: subprocess.Popen[str]) -> None:
     assert "files written" in server.stderr.readline()
     address = server.stderr.readline().split(" ")[0]
@@ -119,12 +125,12 @@ def test_serve_follows_the_ledger_and_ends_with_ctrl_c(project: Path, server: su
     with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
         assert b"bob" in answer.read()
     toml = project / "problems/double/problem.toml"
-    toml.write_text("half-saved =")
+    save(toml, "half-saved =")
     assert "problem.toml is not TOML" in server.stderr.readline()
     with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
         assert b"bob" in answer.read(), "what stands is still shown"
     closes = datetime.now(UTC) + timedelta(seconds=4)
-    toml.write_text(f"deadline = {closes.isoformat()}\n{PROBLEM}")
+    save(toml, f"deadline = {closes.isoformat()}\n{PROBLEM}")
     page = b""
     while b"closed since" not in page:  # at most two builds: before the deadline, and after it though no file changed
         assert "files written" in server.stderr.readline()
