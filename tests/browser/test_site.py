@@ -248,8 +248,8 @@ def test_hostile_names_stay_text(opened: Opened) -> None:
 def test_what_would_leave_is_noticed(contexts: Contexts, site: Path, requests: list[str]) -> None:
     page = contexts().new_page()
     page.goto(f"file://{site}/index.html")
-    page.evaluate("location.href = 'https://example.com/'")
-    page.wait_for_timeout(300)
+    with page.expect_event("requestfailed"):
+        page.evaluate("location.href = 'https://example.com/'")
     assert requests == ["https://example.com/"]
     requests.clear()
 

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -192,20 +193,25 @@ def test_a_dispatcher_that_ends_takes_everything_with_it(project: Path, scratch:
 def grading(pid: int) -> set[int] | None:
     """The processes below one, once a runner is among them."""
     below = tree({pid}) - {pid}
-    lines = []
-    for each in below:
-        try:
-            lines.append(Path(f"/proc/{each}/cmdline").read_bytes())
-        except OSError:
-            continue
+    lines = map(command_of, below)
     return below if any(b"/harness/runner/__main__.py" in line and b"bwrap" not in line for line in lines) else None
+
+
+def command_of(pid: int) -> bytes:
+    """Its command line, with a zero byte after each word; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def workers_of(pid: int) -> list[int]:
     """The worker processes that a process has started."""
-    children = Path(f"/proc/{pid}/task").glob("*/children")
-    pids = [int(each) for file in children for each in file.read_text().split()]
-    return [each for each in pids if b"kernelmark.grading.fleet.worker" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    children = list[int]()
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has ended
+            children += map(int, file.read_text().split())
+    return [each for each in children if b"kernelmark.grading.fleet.worker" in command_of(each)]
 
 
 @pytest.mark.full

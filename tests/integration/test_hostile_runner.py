@@ -175,7 +175,7 @@ def test_hostile(name: str, problem: Problem) -> None:
     open_before = open_files().total()
     started = time.monotonic()
     check = grade(problem, act)
-    assert time.monotonic() - started < CALL_S + 5
+    assert time.monotonic() - started < 15 * CALL_S, "it waited for none of those that sleep"
     assert check.outcome in outcomes
     assert re.search(message, check.message), check.message
     assert "\x1b" not in check.message
@@ -328,4 +328,4 @@ def test_no_conversation_ends_in_a_traceback(played: list[bytes], answered: bool
     started = time.monotonic()
     with contextlib.suppress(HarnessError):
         assert grade(limited(problem, SHORT_S), act).outcome is not Outcome.ACCEPTED
-    assert time.monotonic() - started < 3 * CALL_S + 5
+    assert time.monotonic() - started < 30 * CALL_S

@@ -326,7 +326,7 @@ def test_a_baseline_that_is_still_recorded_keeps_nobody_waiting(events: Events) 
     begun = time.monotonic()
     with pytest.raises(NotReplayed, match=r"^a host node$"):
         graded(events, but(RECORDED, Record=refused), baseline=True, beside=but(RECORDED, Record=slow))
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 50
     assert "alone" not in events, "what cannot be recorded is no fault of the submission"
 
 

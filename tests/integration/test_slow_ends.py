@@ -5,6 +5,7 @@ The runners are scripted, or small processes; the attack `slow_death` has a real
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -77,9 +78,9 @@ def test_a_sandbox_that_ends_slowly_is_waited_for_and_told(
     monkeypatch.setattr("harness.sandbox.ending._LONG_S", 0.5)
     provider = Scripted(hang_up, on_close=lambda: time.sleep(1))
     assert checked(problem, SUBMISSION, provider=provider).outcome is Outcome.RUNTIME_ERROR
-    assert [record.getMessage() for record in caplog.records] == [
-        "kernelmark: warning: the processes of a sandbox took 1 s to end"
-    ]
+    [record] = caplog.records
+    told = r"kernelmark: warning: the processes of a sandbox took [1-9]\d* s to end"  # longer on a busy machine
+    assert re.fullmatch(told, record.getMessage())
 
 
 RUNNER = """
