@@ -66,7 +66,10 @@ def moderate(
 
 
 def undo(settings: Settings, prefix: str, actor: str, reason: str) -> Moderation:
-    """Undo the event whose id begins with `prefix`: append an event to every ledger that has it, and publish the board.
+    """Undo the event whose id begins with `prefix`: append an event to each ledger that has it, and publish the boards.
+
+    A call that was killed in between has undone it in some of the ledgers. The next call appends the same event to the
+    others, and a note says so.
 
     Raises:
         UsageError: no event or several have such an id, it is the remark on a late run, or as for `moderate`.
@@ -82,20 +85,29 @@ def undo(settings: Settings, prefix: str, actor: str, reason: str) -> Moderation
     event = known.event
     if event.action == "late":
         raise UsageError(named, "says how late a run was", "let it rank with `kernelmark moderate reinstate`")
-    if known.undone_by:
-        say(f"kernelmark: note: event {event.id} is undone already, by event {known.undone_by}; nothing was recorded")
-        return next(listed.event for listed in events(settings) if listed.event.id == known.undone_by)
     about = {name: getattr(event, name) for name in ("run", "scope", "sha256", "author")}
     made = _event(**about, action="undo", undoes=event.id, actor=actor, reason=reason)
-    for ledger in ledgers(whole(settings)):
-        if ledger.path.stem in known.problems:
-            _append(ledger, made)
-            publish(settings, ledger.path.stem)
+    holding = [ledger for ledger in ledgers(whole(settings)) if ledger.path.stem in known.problems]
+    by_ledger = [(ledger, undone(ledger.facts().moderation().every).get(event.id)) for ledger in holding]
+    left = [ledger for ledger, by in by_ledger if by is None]
+    if earlier := next((by for _, by in by_ledger if by is not None), None):
+        others = ", ".join(ledger.path.stem for ledger in left)
+        in_part = f"was undone only in part, by event {earlier.id}; this undoes it in {others}, too"
+        entire = f"is undone already, by event {earlier.id}; nothing was recorded"
+        say(f"kernelmark: note: event {event.id} {in_part if left else entire}")
+        # Where the earlier event is itself undone, a new one is needed.
+        if not any(earlier in ledger.facts().moderation().every for ledger in left):
+            made = earlier
+    for ledger in left:
+        _append(ledger, made)
+    for slug in known.problems:
+        publish(settings, slug)
     return made
 
 
 def events(settings: Settings, problem: str | None = None) -> list[RecordedEvent]:
-    """All events on one problem or on all, in the order of the ledgers. An event in several ledgers is listed once.
+    """All events on one problem or on all, in the order of the ledgers. An event in several ledgers is listed once, and
+    as undone if it is undone in all of them.
 
     Raises:
         UsageError, LedgerError: as for `ledgers`, or one was written by a version that this one cannot read.
@@ -105,11 +117,10 @@ def events(settings: Settings, problem: str | None = None) -> list[RecordedEvent
         every = ledger.facts().moderation().every
         gone = undone(every)
         for event in every:
-            before = found[event.id].problems if event.id in found else ()
-            by = gone[event.id].id if event.id in gone else ""
-            found[event.id] = RecordedEvent(
-                event=event, id=event.id, problems=(*before, ledger.path.stem), undone_by=by
-            )
+            before = found.get(event.id)
+            by = gone[event.id].id if event.id in gone and (before is None or before.undone_by) else ""
+            problems = (*(before.problems if before else ()), ledger.path.stem)
+            found[event.id] = RecordedEvent(event=event, id=event.id, problems=problems, undone_by=by)
     return list(found.values())
 
 

@@ -89,7 +89,7 @@ class Moderation(Record):
 
 
 class RecordedEvent(Record):
-    """An event with its id, the problems in whose ledgers it is, and the id of the event that undoes it, if any."""
+    """An event with its id, the problems in whose ledgers it is, and the id of what undoes it in all, if any."""
 
     event: Moderation
     id: str

@@ -355,6 +355,44 @@ def test_an_event_is_listed_and_undone_by_its_id(ledger: JsonlLedger, command: C
     assert {run.run[0] for table in rank(ledger.read()) for run in table.set_aside} == {"a", "b"}
 
 
+def test_an_undo_that_was_killed_is_finished_by_the_next(
+    ledger: JsonlLedger, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = JsonlLedger(ledger.path.with_name("gelu.jsonl"))
+    other.append(accepted(run="9" * 16, author="ada", problem="gelu"))
+    command("moderate", "disqualify", "aaaa", "--author", *SAID)
+    [event] = listed(command)
+    undo = ("moderate", "undo", event["id"], *SAID)
+    append = JsonlLedger.moderate
+
+    def killed(appended: JsonlLedger, event: Moderation) -> Any:
+        if appended.path == ledger.path:
+            raise KeyboardInterrupt
+        return append(appended, event)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JsonlLedger, "moderate", killed)
+        assert command(*undo).code == 130
+    out, half = listed(command)
+    assert (out["undone_by"], half["problems"]) == ("", ["gelu"]), "it is in force in the other ledger"
+    said = command(*undo)
+    assert (said.code, ledger.verify(), other.verify()) == (0, 6, 3)
+    assert f"was undone only in part, by event {half['id']}; this undoes it in softmax, too" in said.err
+    out, whole = listed(command)
+    assert (out["undone_by"], whole["problems"]) == (half["id"], ["gelu", "softmax"]), "one event undoes it everywhere"
+    assert not [run for each in (ledger, other) for table in rank(each.read()) for run in table.set_aside]
+
+    def half_undone(id_: str) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(JsonlLedger, "moderate", killed)
+            assert command("moderate", "undo", id_, *SAID).code == 130
+
+    half_undone(whole["id"])  # the event is in force in gelu again, and undone in softmax
+    assert "undone only in part" in command(*undo).err
+    assert (ledger.verify(), other.verify()) == (6, 5)
+    assert not [run for each in (ledger, other) for table in rank(each.read()) for run in table.set_aside]
+
+
 @pytest.mark.parametrize(
     ("event", "message"),
     [("ffff", "event 'ffff' was never recorded here"), ("", "event '' was never"), ("late", "says how late a run was")],
