@@ -22,7 +22,7 @@ from kernelmark.commands.options import (
     load_settings,
     sandbox_option,
 )
-from kernelmark.project.documents import print_as, print_document
+from kernelmark.project.documents import portable_here, print_as, print_document
 from kernelmark.text.terminal import fail, labelled, print_lines, print_text, say, visible, width
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def problems_lint(
     directories = [find_directory(settings, name) for name in problem] or problem_directories(settings)
     with BatchReporter() as reporter:
         reports = lint.lint(settings, directories, with_samples=not no_samples, reporter=reporter, jobs=jobs)
-    print_as(form, "lint", lint.document(reports), lint.lines(reports))
+    print_as(form, "lint", lint.document(reports), map(portable_here, lint.lines(reports)))
     return UsageError.exit_code if any(report.wrong for report in reports) else 0
 
 

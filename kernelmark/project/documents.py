@@ -57,7 +57,7 @@ def print_as(form: str, name: str, document: object, lines: Iterable[str]) -> No
 def print_document(name: str, document: object) -> None:
     """Print a document as `written`."""
     Printed.yet = True
-    print_text(_portable(written(name, document)))
+    print_text(portable_here(written(name, document)))
 
 
 def written(name: str, document: object) -> str:
@@ -100,7 +100,7 @@ def error_text(error: KernelmarkError) -> ErrorText:
     return {"code": code, "message": str(error).removesuffix(f"; {remedy}"), "remedy": remedy}
 
 
-def _portable(text: str) -> str:
+def portable_here(text: str) -> str:
     """As `portable`, for the project of the working directory."""
     from kernelmark.project.settings import find_file
 

@@ -375,6 +375,7 @@ def test_the_exit_status_is_2_where_any_problem_is_wrong(project: Path, invoke: 
     ) in lines
     [cost] = [line for line in lines if "key `cost`" in line]
     assert "is 0 bytes" in cost
+    assert cost.startswith("  error: problems/broken/problem.toml"), "relative to the project"
     assert "p: passed (1 warning, no samples graded)" in lines
     assert invoke(*no_samples, "p").code == 0
     status, _, err = invoke("problems", "lint", "q")
