@@ -1,7 +1,7 @@
-"""Writes docs/schemas: the JSON Schema of every document that a command prints with `--format json`: `make schemas`.
+"""Writes docs/schemas: the JSON Schema of every document that a command prints for programs, or reads: `make schemas`.
 
-From 0.1.0 on fields are only added. Refused is a change that removes a field, makes it
-optional, or gives it another type: `lost` lists such fields.
+From 0.1.0 on fields are only added. Refused is a change that removes a field, makes it optional, or gives it another
+type: `lost` lists such fields. A document that a command reads may gain types and optional fields, and lose nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from kernelmark.diagnostics.audits import AuditDocument
 from kernelmark.diagnostics.doctor import Diagnostic
 from kernelmark.diagnostics.selftest import SelfTestDocument
 from kernelmark.grading.fleet.cluster.dispatcher import FleetDocument
+from kernelmark.grading.fleet.lines import JobLine, ResultLine
 from kernelmark.project.documents import VERSION, ErrorDocument
 from kernelmark.record.importing import ImportedLedger
 from kernelmark.record.records import ListedProblem
@@ -45,6 +46,7 @@ from leaderboard.record.moderation import Moderation, RecordedEvent
 from leaderboard.record.similar import Pair
 from leaderboard.standings.ranking import Table
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 
@@ -69,6 +71,7 @@ DOCUMENTS: dict[str, Any] = {
     "handins": list[SubmittedDocument],
     "import-ledger": list[ImportedLedger],
     "invitations": Invitations,
+    "job-result": ResultLine,
     "lint": list[LintDocument],
     "new-invitations": NewInvitations,
     "moderation": Moderation,
@@ -91,6 +94,9 @@ DOCUMENTS: dict[str, Any] = {
 }
 """The type of each document, by its name; a list is printed as its `items`, and two as one with the fields of both."""
 
+INPUTS: dict[str, Any] = {"job": JobLine}
+"""The type of each document that a command reads."""
+
 
 class Printed(GenerateJsonSchema):
     """The schema of what is printed: what may be null may also be left out."""
@@ -105,14 +111,17 @@ class Printed(GenerateJsonSchema):
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The schema of a document; it allows fields of later versions."""
+    """The schema of a document; that of a printed one allows fields of later versions."""
+    if name in INPUTS:
+        made = TypeAdapter(INPUTS[name]).json_schema(schema_generator=Printed)
+        return {"$schema": DIALECT, **made, "title": f"kernelmark {name}"}
     kind = DOCUMENTS[name]
     head = {
         "$schema": {"const": f"docs/schemas/{name}.json", "type": "string"},
         "version": {"const": VERSION, "type": "integer"},
     }
     whole: dict[str, Any] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": f"kernelmark {name}",
         "type": "object",
         "properties": head,
@@ -147,6 +156,24 @@ def lost(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     ]
 
 
+def refused(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """A line for each field of an input's new schema that refuses what the old one allows."""
+    before, after = _fields(old), _fields(new)
+    gone = [
+        f"{path}: was {' or '.join(sorted(said))}, now {' or '.join(sorted(after.get(path, {'gone'})))}"
+        for path, said in before.items()
+        if not said <= after.get(path, set())
+    ]
+    return gone + [f".{name}: is now required" for name in new["required"] if name not in old["required"]]
+
+
+def faults(name: str) -> list[str]:
+    """What the committed schema of a document, if there is one, promises and the present type does not keep."""
+    file = FOLDER / f"{name}.json"
+    compare = refused if name in INPUTS else lost
+    return compare(json.loads(file.read_text(encoding="utf-8")), schema(name)) if file.exists() else []
+
+
 def _fields(whole: dict[str, Any]) -> dict[str, set[str]]:
     """Every field by its path, with the types that it may have, and "absent" if it is not always printed."""
     found = defaultdict[str, set[str]](set)
@@ -177,11 +204,9 @@ def text(name: str) -> str:
 def main() -> None:
     """Write every schema, or none if one of them would lose something."""
     FOLDER.mkdir(exist_ok=True)
-    for name in DOCUMENTS:
-        file = FOLDER / f"{name}.json"
-        if file.exists() and (faults := lost(json.loads(file.read_text(encoding="utf-8")), schema(name))):
-            sys.exit("\n".join(f"{file.name}: {fault}; fields are only added" for fault in faults))
-    for name in DOCUMENTS:
+    if broken := [f"{name}.json: {fault}" for name in (*DOCUMENTS, *INPUTS) for fault in faults(name)]:
+        sys.exit("\n".join((*broken, "fields are only added")))
+    for name in (*DOCUMENTS, *INPUTS):
         (FOLDER / f"{name}.json").write_text(text(name), encoding="utf-8")
 
 

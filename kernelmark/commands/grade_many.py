@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, get_args
 import click
 from click.core import ParameterSource
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import UsageError
 from harness.kinds import Effort
 from kernelmark.commands.options import device_option, sandbox_option
 from kernelmark.text.terminal import counted, say
@@ -66,16 +66,19 @@ def grade_many(
     {"problem": "softmax", "file": "kernel.cu", "timeout": 120, "run": "0123456789abcdef"}
 
     Also language, author and beside, as in Python. A result has the job's key and run, outcome, message, reward and the
-    whole verdict, or an error. Nothing is recorded. After a kill, the same command with the same --out goes on.
+    whole verdict, or an error. Nothing is recorded. The same command with the same --out goes on after a kill, and
+    grades the jobs that had an error again. Schemas: docs/schemas/job.json, docs/schemas/job-result.json.
 
-    Exit status: 0, or 7 if some jobs have no verdict for a reason that is not theirs; the same command grades them.
+    Exit status: 0 if every job was graded, whatever its outcome; 2 if some lines are not valid jobs; 7 if some jobs
+    could not be graded for a reason that is not theirs.
     """
     effort_given = click.get_current_context().get_parameter_source("effort") is not ParameterSource.DEFAULT
     if only_check and (baselines or effort_given):
         raise UsageError("--check", "times nothing", "leave out --effort and --baseline")
     from kernelmark.grading.fleet import Fleet, lines
 
-    results, failed = None if out is None else lines.ResultFile(out), 0
+    results = None if out is None else lines.ResultFile(out)
+    status = failed = 0
     requests = lines.read_jobs(jobs, set() if results is None else results.done)
     with Fleet(device=device or "auto", sandbox=sandbox or "auto", slots=slots) as fleet:
         if only_check:
@@ -86,10 +89,11 @@ def grade_many(
         with suppress(BrokenPipeError):  # the reader of stdout has gone
             for result in found:
                 (_print if results is None else results.write)(lines.result_line(result))
-                failed += isinstance(result.error, HarnessError)
+                if result.error is not None:
+                    failed, status = failed + 1, max(status, result.error.exit_code)
     if failed:
-        say(f"{counted(failed, 'job')} could not be graded")
-    return HarnessError.exit_code if failed else 0
+        say(f"{counted(failed, 'job')} could not be graded; each has a result with its error")
+    return status
 
 
 def _print(line: bytes) -> None:

@@ -9,10 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from harness.errors import HarnessError, SandboxError
 from kernelmark.grading.fleet import judges, lines
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest
+from tests.documents import ROOT, valid
 from tests.unit.conftest import Said
 from tests.workers import Act, FakeWorker, answered
 
@@ -35,7 +37,7 @@ def run(invoke: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, tmp_path: 
         more = () if out is None else ("--out", str(out))
         said = invoke("grade-many", str(file), "--sandbox", "bwrap", *more, *options)
         printed = said.out if out is None else out.read_text()
-        return said, [json.loads(line) for line in printed.splitlines()]
+        return said, [valid(line) for line in printed.splitlines()]
 
     return run  # type: ignore[return-value]
 
@@ -51,13 +53,19 @@ def test_each_line_has_one_result(run: Run, tmp_path: Path) -> None:
         "not json": "is not valid JSON",
         '{"problem": "double"}': "has not one of `source` and `file`",
         json.dumps(job(1, language="rb", key="bad")): "unknown language",
-        json.dumps(job(1, hurry=True)): "hurry: extra inputs are not permitted",
+        json.dumps(job(1, hurry=True, key=[7])): "hurry: extra inputs are not permitted",
         "[]": "is not a JSON object",
         json.dumps(job(1, timeout=-1)): "-1.0 is not a time",
         json.dumps({**job(1), "problem": "trebble"}): "no such problem",
+        json.dumps(job(1, source="\ud800", key="\ud800")): "is not utf-8 text",
+        json.dumps(job(1, run="a" * 16)): f"line 12 has the run {'a' * 16} of line 3",
+        "\0" * 70_000: "is not valid JSON",
     }
     said, results = run(job(1), "", mine, *bad, job(1))
-    assert said.code == 0
+    assert (said.code, said.err.splitlines()[-1]) == (
+        2,
+        "10 jobs could not be graded; each has a result with its error",
+    )
     by_line = {result["line"]: result for result in results}
     assert sorted(by_line) == [1, *range(3, 5 + len(bad))], "a blank line has none"
     first, own, again = by_line[1], by_line[3], by_line[4 + len(bad)]
@@ -69,7 +77,7 @@ def test_each_line_has_one_result(run: Run, tmp_path: Path) -> None:
     for number, (line, what) in enumerate(bad.items(), 4):
         assert what in by_line[number]["error"]["message"].lower() or what in by_line[number]["error"]["message"], line
         assert "verdict" not in by_line[number]
-    assert by_line[6]["key"] == "bad"
+    assert (by_line[6]["key"], by_line[7]["key"]) == ("bad", [7])
 
 
 def test_a_check_has_no_verdict(run: Run) -> None:
@@ -105,20 +113,40 @@ def test_the_same_command_goes_on_after_a_kill(run: Run, tmp_path: Path) -> None
         return broken if request.submission.source == b"# 1\n" else answered(request)
 
     said, results = run(*given[:4], "rubbish", act=fails, out=out)
-    assert (said.code, said.err.splitlines()[-1]) == (7, "1 job could not be graded")
+    assert (said.code, said.err.splitlines()[-1][:28]) == (7, "2 jobs could not be graded; ")
     [error] = [result["error"] for result in results if result["key"] == 1 and "error" in result]
     assert error == {"code": "sandbox", "message": "no sandbox", "remedy": "look"}
     kept = [line for line in out.read_text().splitlines(keepends=True) if json.loads(line)["key"] != 3]
     out.write_text("".join(kept) + '{"line": 4, "run": "00')
     said, results = run(*given[:4], "rubbish", *given[4:], out=out)
-    assert said.code == 0
+    assert said.code == 2, "one line is still no job"
     assert {request.submission.source for request in run.worker.handed} == {b"# %d\n" % n for n in (1, 3, 4, 5)}  # type: ignore[attr-defined]
     last = {result["line"]: result for result in results}
     assert sorted(last) == list(range(1, 8))
     assert [line for line, result in last.items() if "error" in result] == [5]
-    assert len(results) == 8, "the failure of ours is still there, before the result"
-    run(*given[:4], "rubbish", *given[4:], out=out)
+    assert len(results) == 9, "earlier errors are still there, before the results"
+    assert run(*given[:4], "rubbish", *given[4:], out=out)[0].code == 2
     assert run.worker.handed == []  # type: ignore[attr-defined]
+
+
+def test_a_job_whose_file_was_missing_is_graded_by_the_same_command(run: Run, tmp_path: Path) -> None:
+    out, file = tmp_path / "results.jsonl", tmp_path / "late.py"
+    given = {"problem": "double", "file": str(file), "run": "a" * 16}
+    assert run(given, out=out)[0].code == 2
+    file.write_text("# late\n")
+    said, results = run(given, out=out)
+    assert (said.code, ["error" in result for result in results]) == (0, [True, False])
+
+
+def test_the_schema_of_jobs_takes_what_the_command_takes() -> None:
+    schema = Draft202012Validator(json.loads((ROOT / "docs/schemas/job.json").read_text()))
+    good = job(1, language="cu", author="ada", timeout=2.5, run="a" * 16, beside={"a.h": ""})
+    assert [error.message for error in schema.iter_errors(good)] == []
+    for bad in ([], {}, job(1, hurry=True), job(1, timeout="soon"), job(1, beside=7)):
+        assert not schema.is_valid(bad)
+        [read] = lines.read_jobs([json.dumps(bad).encode()], set())
+        assert isinstance(read.key, lines.LineId)
+        assert read.key.error is not None
 
 
 def test_a_file_of_something_else_and_one_in_use_are_refused(run: Run, tmp_path: Path) -> None:

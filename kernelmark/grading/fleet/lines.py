@@ -9,31 +9,40 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NotRequired
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
+from typing_extensions import TypedDict
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.shared.document import DocumentError, parse_json
+from harness.verdict import Check, Outcome, Verdict
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import Message
 from kernelmark.grading.reward import reward_parts
-from kernelmark.project.documents import error_text
+from kernelmark.project.documents import ErrorText, error_text, portable_here, written
 
 
 class JobLine(Message):
     """A job as one line of JSON. The source is in the line itself (`source`) or in a file (`file`)."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     problem: str
     """A slug, or a problem's directory."""
     source: str | None = None
+    """The kernel's text. A job has this or `file`."""
     file: Path | None = None
+    """The path of the kernel's file. A job has this or `source`."""
     beside: dict[str, str] | tuple[Path, ...] = ()
     """The submission's other files: their contents by name with `source`, their paths with `file`."""
     author: str = "anonymous"
     language: str = "py"
+    """Of `source`: py, cu or cpp."""
     timeout: float | None = None
+    """In seconds."""
     run: str | None = None
+    """The run id of the verdict, 16 hexadecimal digits, unique in the input."""
     key: Any = None
     """Any JSON value. It is copied to the result."""
 
@@ -54,6 +63,24 @@ class JobLine(Message):
         )  # fmt: skip
 
 
+class ResultLine(TypedDict):
+    """A result as one line of JSON, with an `error`, or with a `verdict` (or a `check`) and what follows from it."""
+
+    line: int
+    run: str
+    key: Any
+    outcome: NotRequired[Outcome]
+    message: NotRequired[str]
+    reward: NotRequired[float]
+    verdict: NotRequired[Verdict]
+    check: NotRequired[Check]
+    error: NotRequired[ErrorText]
+    device: str
+    seconds: float
+    tries: int
+    duplicate: bool
+
+
 @dataclass
 class LineId:
     """Identifies one line of the input, so that its result can be matched to it."""
@@ -70,25 +97,33 @@ class LineId:
 def read_jobs(lines: Iterable[bytes], done: set[str]) -> Iterator[Job]:
     """Parse lines into jobs, and skip those whose run is in `done`.
 
-    An invalid line becomes a job without a problem, so that it gets a result like any other; its key has the error.
+    An invalid line becomes a job without a problem, so that it gets a result like any other; its key has the error. So
+    does a line with the run of an earlier line, as the two results could not be told apart.
     """
+    lines_by_run: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         line_id = LineId(number, hashlib.sha256(b"%d %s" % (number, line.strip())).hexdigest()[:16])
         if not line.strip():
             continue
         try:
-            read = JobLine.model_validate(parse_json(line))
-            line_id.run, line_id.key = read.run or line_id.run, read.key
+            found = parse_json(line)
+            line_id.key = found.get("key") if isinstance(found, dict) else None
+            read = JobLine.model_validate(found)
+            if read.run is not None:
+                if (first := lines_by_run.setdefault(read.run, number)) != number:
+                    what = f"has the run {read.run} of line {first}"
+                    raise UsageError(f"line {number}", what, "give each job an id of its own")
+                line_id.run = read.run
             job = read.job(line_id)
         except (DocumentError, ValidationError, UsageError) as error:
             line_id.error = error if isinstance(error, UsageError) else _invalid_line(number, error)
             job = Job(problem="", submission="", key=line_id)
-        if line_id.run not in done:
+        if line_id.error is not None or line_id.run not in done:
             yield job
 
 
 def result_line(result: JobResult) -> bytes:
-    """A result as a line of JSON: `run`, `key`, and a `verdict` or `check` with its `reward`, or an `error`."""
+    """A result as the line of a `ResultLine`."""
     line_id = result.job.key
     assert isinstance(line_id, LineId)
     error, found = line_id.error or result.error, result.verdict or result.check
@@ -100,7 +135,9 @@ def result_line(result: JobResult) -> bytes:
     if error is not None:
         fields["error"] = error_text(error)
     fields |= {"device": result.device, "seconds": round(result.seconds, 3), "tries": result.tries}
-    return json.dumps({**fields, "duplicate": result.duplicate}, ensure_ascii=False).encode() + b"\n"
+    text = json.dumps({**fields, "duplicate": result.duplicate}, ensure_ascii=False)
+    # Half of a surrogate pair, which JSON allows in a key, has no UTF-8; Python's escape of it is that of JSON.
+    return portable_here(written("job-result", text)).encode(errors="backslashreplace") + b"\n"
 
 
 class ResultFile:
@@ -122,16 +159,15 @@ class ResultFile:
         content = self._file.read()
         complete_bytes = content.rfind(b"\n") + 1
         self.done: set[str] = set()
-        """The runs with a final result: a verdict, or an error that grading again would not change."""
+        """The runs with a result that is not an error."""
         for number, line in enumerate(content[:complete_bytes].splitlines(), 1):
             try:
                 result = parse_json(line)
-                # A result without an error is a verdict, which is as final as a usage error.
-                run, code = result["run"], result.get("error", {}).get("code", "usage")
-            except (DocumentError, KeyError, TypeError, AttributeError) as error:
+                run, graded = result["run"], "error" not in result
+            except (DocumentError, KeyError, TypeError) as error:
                 what = f"line {number} is no result"
                 raise UsageError(str(path), what, "name a new file, or one that this command wrote") from error
-            if code in ("usage", "problem", "submission", "settings"):
+            if graded:
                 self.done.add(run)
         self._file.truncate(complete_bytes)
 
