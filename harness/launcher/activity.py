@@ -32,7 +32,7 @@ class Span(NamedTuple):
     kind: int
 
 
-class _Record(ctypes.Structure):
+class _ActivityRecord(ctypes.Structure):
     _fields_ = (
         ("kind", ctypes.c_uint32),
         ("_specific", ctypes.c_byte * 12),
@@ -83,6 +83,6 @@ class CuptiActivity:
         record = _Pointer(0)
         following = self._cupti.library.cuptiActivityGetNextRecord
         while following(_Pointer(buffer), _Size(valid), ctypes.byref(record)) == 0 and record.value:
-            read = _Record.from_address(record.value)
+            read = _ActivityRecord.from_address(record.value)
             if read.kind in (_KERNEL, MEMCPY, _MEMSET):
                 yield Span(read.start, read.end, read.kind)

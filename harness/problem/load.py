@@ -34,7 +34,7 @@ _BASELINES = re.compile(rb"(?<=\n)(\r?\n)*\[\[baselines\]\].*\Z", re.DOTALL)
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 
 
-class _PrivateFile(NamedTuple):
+class _PrivateCases(NamedTuple):
     """An existing file of private cases; `final`: whether it contains the final tests."""
 
     path: Path
@@ -145,7 +145,7 @@ def _sha256(directory: Path, toml: bytes, data: Mapping[str, Any]) -> str:
     return length_prefixed_sha256(_without_rules(path, toml, data), reference)
 
 
-def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateFile]) -> Problem:
+def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateCases]) -> Problem:
     """The problem with the tests of private files appended."""
     if not files:
         return Problem(**identified)
@@ -163,7 +163,7 @@ def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateFile]) 
     return Problem(**{**identified, "tests": every, "sha256": sha256, "private": private})
 
 
-def _active(files: list[_PrivateFile], schedule: Schedule, final: datetime | bool | None) -> list[_PrivateFile]:
+def _active(files: list[_PrivateCases], schedule: Schedule, final: datetime | bool | None) -> list[_PrivateCases]:
     """The files whose tests are part of the problem; `final` is as for `load`."""
     if not isinstance(final, bool):
         final = schedule.closed(final or datetime.now(UTC))
@@ -175,7 +175,7 @@ def private_files(folder: Path, slug: str) -> tuple[Path, Path]:
     return folder / f"{slug}.toml", folder / f"{slug}.final.toml"
 
 
-def _read_private(slug: str, private: Path | None) -> list[_PrivateFile]:
+def _read_private(slug: str, private: Path | None) -> list[_PrivateCases]:
     """Read a problem's files in the folder of private cases, the final one last.
 
     An unreadable file is an error, since its cases would be missing.
@@ -183,7 +183,7 @@ def _read_private(slug: str, private: Path | None) -> list[_PrivateFile]:
     found = []
     for path, final in zip(private_files(private, slug), (False, True), strict=True) if private else ():
         try:
-            found.append(_PrivateFile(path, outside.read(path, outside.TEXT_BYTES, follow=True), final))
+            found.append(_PrivateCases(path, outside.read(path, outside.TEXT_BYTES, follow=True), final))
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -191,11 +191,11 @@ def _read_private(slug: str, private: Path | None) -> list[_PrivateFile]:
     return found
 
 
-def _private_sha256(files: Sequence[_PrivateFile]) -> str:
+def _private_sha256(files: Sequence[_PrivateCases]) -> str:
     return length_prefixed_sha256(*(file.raw for file in files))
 
 
-def _private_tests(file: _PrivateFile) -> list[Case]:
+def _private_tests(file: _PrivateCases) -> list[Case]:
     data = _parse(file.path, file.raw)
     if "benchmarks" in data:
         remedy = "a time reveals its sizes; remove it"

@@ -52,7 +52,7 @@ _PYTHON = re.compile(r"(?:.*/)?([^/]*\(\d+\):[ _](.+))")
 
 
 @dataclass(frozen=True)
-class _Place:
+class _FramePosition:
     """A frame, its depth, and the sum of the values to its left."""
 
     frame: Frame
@@ -97,40 +97,42 @@ def _note(drawn: int, frames: int) -> str:
 def _boxes(root: Frame, unit: str, max_bytes: int) -> tuple[list[Element], int, int]:
     """The boxes to draw, the number of their rows, and the number of frames in the tree."""
     wide, frames = [], 0
-    for place in _places(root):
+    for position in _positions(root):
         frames += 1
-        if place.frame.value > 0 and _pixels(place.frame.value, root.value) >= _NARROWEST:
-            wide.append(place)
+        if position.frame.value > 0 and _pixels(position.frame.value, root.value) >= _NARROWEST:
+            wide.append(position)
     # Largest first: a caller is at least as large as what it called, so each box that is drawn has its caller above it.
-    wide.sort(key=lambda place: (-place.frame.value, place.depth, place.left))
+    wide.sort(key=lambda position: (-position.frame.value, position.depth, position.left))
     boxes: list[Element] = []
     remaining, rows = max_bytes - _HEADER_BYTES, 0
-    for place in wide:
-        box = _box(place, root.value, unit)
+    for position in wide:
+        box = _box(position, root.value, unit)
         remaining -= len(tostring(box, encoding="unicode").encode())
         if remaining < 0:
             break
         boxes.append(box)
-        rows = max(rows, place.depth + 1)
+        rows = max(rows, position.depth + 1)
     return boxes, rows, frames
 
 
-def _places(root: Frame) -> Iterator[_Place]:
-    remaining = [_Place(root, 0, 0)]
+def _positions(root: Frame) -> Iterator[_FramePosition]:
+    remaining = [_FramePosition(root, 0, 0)]
     while remaining:
-        place = remaining.pop()
-        yield place
-        left = place.left
-        for child in place.frame.children:
-            remaining.append(_Place(child, place.depth + 1, left))
+        position = remaining.pop()
+        yield position
+        left = position.left
+        for child in position.frame.children:
+            remaining.append(_FramePosition(child, position.depth + 1, left))
             left += child.value
 
 
-def _box(place: _Place, whole: int, unit: str) -> Element:
+def _box(position: _FramePosition, whole: int, unit: str) -> Element:
     """Draw one frame as a nested svg element, which clips its content, so that no wide character leaves the box."""
-    frame, width = place.frame, _pixels(place.frame.value, whole)
+    frame, width = position.frame, _pixels(position.frame.value, whole)
     name = frame_name(frame.name)
-    box = Element("svg", {"x": f"{_MARGIN + _pixels(place.left, whole):.1f}", "y": str(_HEADER + place.depth * _ROW)})
+    box = Element(
+        "svg", {"x": f"{_MARGIN + _pixels(position.left, whole):.1f}", "y": str(_HEADER + position.depth * _ROW)}
+    )
     box.set("width", f"{max(width - _GAP, _NARROWEST):.1f}")
     box.set("height", str(_ROW - _GAP))
     SubElement(box, "title").text = f"{name}\n{frame.value:,} {unit}, {100 * frame.value / whole:.3g} %"

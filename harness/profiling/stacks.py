@@ -83,7 +83,7 @@ def tree(stacks: Iterable[tuple[Stack, int]]) -> Frame:
     Raises:
         StacksError: a value is negative, the sum of the values exceeds `MAX_TOTAL`, or there are too many frames.
     """
-    root, total, frames = _Node(), 0, 0
+    root, total, frames = _FrameTotals(), 0, 0
     known: dict[str, str] = {}
     for stack, value in stacks:
         total += value
@@ -98,7 +98,7 @@ def tree(stacks: Iterable[tuple[Stack, int]]) -> Frame:
                 frames += 1
                 if frames > MAX_FRAMES:
                     raise StacksError(f"stacks: more than {MAX_FRAMES:,} different frames")
-                child = node.children[name] = _Node()
+                child = node.children[name] = _FrameTotals()
             node = child
         node.own += value
     return _frozen(ROOT, root)
@@ -128,14 +128,14 @@ def frame_name(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Node:
+class _FrameTotals:
     """A frame while stacks are added up."""
 
     own: int = 0
-    children: dict[str, _Node] = field(default_factory=dict)
+    children: dict[str, _FrameTotals] = field(default_factory=dict)
 
 
-def _frozen(name: str, node: _Node) -> Frame:
+def _frozen(name: str, node: _FrameTotals) -> Frame:
     children = [_frozen(name, child) for name, child in node.children.items()]
     children.sort(key=lambda child: (-child.value, child.name))
     return Frame(name, node.own + sum(child.value for child in children), tuple(children))

@@ -19,15 +19,15 @@ _LOADS = (18, 19, 20, 21)
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)
 
 
-class _Resource(ctypes.Structure):  # CUpti_ResourceData
+class _ResourceData(ctypes.Structure):  # CUpti_ResourceData
     _fields_ = (("context", ctypes.c_void_p), ("stream", ctypes.c_void_p), ("descriptor", ctypes.c_void_p))
 
 
-class _Module(ctypes.Structure):  # CUpti_ModuleResourceData
+class _ModuleData(ctypes.Structure):  # CUpti_ModuleResourceData
     _fields_ = (("id", ctypes.c_uint32), ("nbytes", ctypes.c_size_t), ("image", ctypes.c_void_p))
 
 
-class _Call(ctypes.Structure):  # the first fields of CUpti_CallbackData
+class _CallbackData(ctypes.Structure):  # the first fields of CUpti_CallbackData
     _fields_ = (("site", ctypes.c_uint32), ("name", ctypes.c_char_p), ("parameters", ctypes.c_void_p))
 
 
@@ -51,12 +51,12 @@ class LoadedImages:
 
     def _called(self, _: Any, domain: int, event: int, data: Any) -> None:
         if domain == _RESOURCE:
-            described = _Resource.from_address(data).descriptor
-            module = _Module.from_address(described) if described else None
+            described = _ResourceData.from_address(data).descriptor
+            module = _ModuleData.from_address(described) if described else None
             if module and module.nbytes:
                 self._images.append(ctypes.string_at(module.image, module.nbytes))
             return
-        call, thread = _Call.from_address(data), threading.get_ident()
+        call, thread = _CallbackData.from_address(data), threading.get_ident()
         if call.site != _EXIT:
             self._begun[thread] = len(self._images)
         elif self._begun.pop(thread, len(self._images)) < len(self._images):

@@ -89,7 +89,7 @@ class Connection:
             raise UsageError(str(ca), "is not a file of certificates", "name a file in PEM format")
         self.status = 0  # of the last answer
         self._patience_s, self._tolerant = _PATIENCE_S if patience_s is None else patience_s, tolerant
-        self._session = _Session()
+        self._session = _SessionWithoutRedirects()
         self._session.auth = _Bearer(token)  # always set, or else requests looks into ~/.netrc
         self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
         self._session.trust_env = not is_loopback(self.origin)
@@ -280,7 +280,7 @@ def shown(text: str) -> str:
     return line if len(line) <= _LONGEST else line[:_LONGEST] + " ..."
 
 
-class _Session(requests.Session):
+class _SessionWithoutRedirects(requests.Session):
     """Sees no redirects: to find where one leads, requests would read its whole body, unbounded, and decode it."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:

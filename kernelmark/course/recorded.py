@@ -28,7 +28,7 @@ _HANDED_IN = re.compile(
 )
 
 
-class _Recorded(NamedTuple):
+class _GradedProblem(NamedTuple):
     """A problem's ledger, with its gradings, oldest first, and its tables."""
 
     ledger: JsonlLedger
@@ -45,7 +45,7 @@ class RecordedVerdicts:
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._teams = settings, settings.teams
-        self._read = dict[str, _Recorded]()
+        self._read = dict[str, _GradedProblem]()
 
     def same(self, path: str, job: PreparedJob) -> GradingResult | None:
         """The newest verdict on this source of its author, for the current version of the problem; None without one."""
@@ -75,23 +75,23 @@ class RecordedVerdicts:
                 marks.append(Mark(author, "", "", name, delay, result, file, marking=marking))
         return marks
 
-    def _record(self, slug: str) -> _Recorded:
+    def _record(self, slug: str) -> _GradedProblem:
         if slug not in self._read:
             recorded, now = ledger(self._settings, slug), current(self._settings)
             facts = recorded.facts()
             graded = sorted(gradings(facts, now), key=lambda grading: grading.verdict.created_at)
-            self._read[slug] = _Recorded(recorded, graded, rank(facts, now, self._teams))
+            self._read[slug] = _GradedProblem(recorded, graded, rank(facts, now, self._teams))
         return self._read[slug]
 
 
-def _result(recorded: _Recorded, grading: RecordedGrading, path: str) -> GradingResult:
+def _result(recorded: _GradedProblem, grading: RecordedGrading, path: str) -> GradingResult:
     verdict = next(iter(recorded.ledger.at({grading.seq}))).verdict
     key = grading.verdict.setting.key
     table = next((table for table in recorded.tables if table.key == key), None) if verdict.score else None
     return GradingResult(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)
 
 
-def _chosen(recorded: _Recorded, gradings: Sequence[RecordedGrading]) -> RecordedGrading:
+def _chosen(recorded: _GradedProblem, gradings: Sequence[RecordedGrading]) -> RecordedGrading:
     by_run = {grading.run: grading for grading in gradings}
     rows = [row.run for table in recorded.tables for row in table.rows if row.rank is not None]
     rows += [row.run for table in recorded.tables for row in table.rows if row.rank is None]

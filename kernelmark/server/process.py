@@ -135,7 +135,7 @@ def serve(project: Project, place: Listening, *, grading: bool, lost: bool = Fal
         say("ending: what was graded is recorded first")
 
 
-class _Connection(H11Protocol):
+class _BoundedProtocol(H11Protocol):
     """Ends where no request begins, and at once where so many are open that files would run out."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
@@ -158,7 +158,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,  # type: ignore[arg-type]  # any ASGI application
-                http=_Connection,
+                http=_BoundedProtocol,
                 loop="asyncio",
                 ws="none",
                 lifespan="off",

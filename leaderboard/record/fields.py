@@ -255,7 +255,7 @@ class _Moment(BaseModel):
     created_at: AwareDatetime
 
 
-class _Doubt(BaseModel):
+class _DoubtFields(BaseModel):
     code: str
 
 
@@ -280,7 +280,7 @@ class _Parsed(BaseModel):
     timing: Timing = "sealed"
     ranked_timing: Timing | None = None
     score: Interval | None = None
-    doubts: tuple[_Doubt, ...] = ()
+    doubts: tuple[_DoubtFields, ...] = ()
     effort: Effort = "default"
     duration_ns: int
     benchmarks: tuple[_Benchmark, ...] = ()

@@ -34,7 +34,7 @@ _WAIT_S = 3600.0  # the longest wait for one event: a queue accepts no infinite 
 
 
 @dataclass(frozen=True)
-class _QueuedJob:
+class _WaitingJob:
     """A job of the caller, its submission as it was read, and when that was (`time.monotonic`)."""
 
     job: Job
@@ -52,15 +52,15 @@ class _QueuedJob:
 
 
 @dataclass
-class _Grading:
+class _SharedGrading:
     """One source that is being graded: for the first job with this source, and for later jobs with the same one."""
 
     key: str
     prepared: PreparedJob
     request: JobRequest
     remark: Remark | None
-    first: _QueuedJob
-    waiting: list[_QueuedJob]
+    first: _WaitingJob
+    waiting: list[_WaitingJob]
     """The jobs that wait for the answer: the first one, unless it has timed out, and its duplicates."""
     tries: int = 1
     use: Use | None = None
@@ -71,7 +71,7 @@ class _Grading:
 class _Finished:
     """A worker's answer to a job, or the loss of the worker."""
 
-    grading: _Grading
+    grading: _SharedGrading
     answer: Future[JobAnswer]
     device: str
 
@@ -115,7 +115,7 @@ class Dispatch:
         self._capacity = max(1, pool.capacity)  # even if all workers are lost, one job is read, and waits for a worker
         self._room = threading.Semaphore(self._capacity)
         self._closed = False
-        self._gradings: dict[str, _Grading] = {}
+        self._gradings: dict[str, _SharedGrading] = {}
 
     def run(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
         """Yield results as they come. An exception of the iterable is raised after the results of earlier jobs."""
@@ -176,7 +176,7 @@ class Dispatch:
                 error = JobTimeoutError(f"the job has not ended within its timeout of {queued.job.timeout:g} s")
                 yield JobResult(job=queued.job, error=error, seconds=queued.seconds, tries=grading.tries)
 
-    def _give_up(self, grading: _Grading) -> None:
+    def _give_up(self, grading: _SharedGrading) -> None:
         """Cancel a grading that no job waits for. It is not recorded."""
         del self._gradings[grading.key]
         self._pool.cancel(grading.request.run)
@@ -215,20 +215,20 @@ class Dispatch:
                 seconds = time.monotonic() - begun
                 yield JobResult(job=job, verdict=recorded, seconds=seconds, recorded_in=self._settings)
                 return
-            key, queued = self._key(prepared_job), _QueuedJob(job, prepared_job.submission, begun)
+            key, queued = self._key(prepared_job), _WaitingJob(job, prepared_job.submission, begun)
             if key in self._gradings:
                 self._gradings[key].waiting.append(queued)
             elif self._answers is not None and (known := self._answers.get(key)):
                 copied = self._copy_for(known.answer, known.device, queued)
                 yield replace(copied, recorded_in=self._settings if self._record else None)
             else:
-                grading = _Grading(key, prepared_job, self._request(prepared_job, job), remark, queued, [queued])
+                grading = _SharedGrading(key, prepared_job, self._request(prepared_job, job), remark, queued, [queued])
                 self._admit(grading)
                 self._gradings[key] = grading
         except KernelmarkError as error:
             yield JobResult(job=job, error=error, seconds=time.monotonic() - begun)
 
-    def _admit(self, grading: _Grading) -> None:
+    def _admit(self, grading: _SharedGrading) -> None:
         """Send a job to a worker if its author is within the daily limits; jobs in flight count towards them."""
         if self._record:
             author = grading.request.submission.author
@@ -277,7 +277,7 @@ class Dispatch:
             return secrets.token_hex(8)
         return key_of(prepared_job, self._machine, self._baselines, timed=self._timed, record=self._record)
 
-    def _send(self, grading: _Grading) -> None:
+    def _send(self, grading: _SharedGrading) -> None:
         def ended(answer: Future[JobAnswer], device: str) -> None:
             self._events.put(_Finished(grading, answer, device))
 
@@ -302,7 +302,7 @@ class Dispatch:
             copied = replace(self._copy_for(answer, device, queued), error=first.error, recorded_in=first.recorded_in)
             yield first if queued is grading.first else copied
 
-    def _retry(self, grading: _Grading, lost: Exception) -> KernelmarkError | None:
+    def _retry(self, grading: _SharedGrading, lost: Exception) -> KernelmarkError | None:
         """Send a job whose worker was lost to another; returns an error if that is refused or happened too often."""
         if grading.tries == _TRIES:
             return HarnessError(f"{lost}, {_TRIES} times while this was graded")
@@ -313,7 +313,7 @@ class Dispatch:
             return refused
         return None
 
-    def _recorded_result(self, answer: JobAnswer, device: str, grading: _Grading) -> JobResult:
+    def _recorded_result(self, answer: JobAnswer, device: str, grading: _SharedGrading) -> JobResult:
         """Record the answer, if results are recorded; returns the result, with an error if it could not be recorded."""
         result = replace(_result(answer, device, grading.first), error=answer.failure(), tries=grading.tries)
         if not self._record or answer.verdict is None:
@@ -325,7 +325,7 @@ class Dispatch:
         self._publisher.due(answer.verdict.problem.slug)
         return replace(result, recorded_in=self._settings)
 
-    def _copy_for(self, answer: JobAnswer, device: str, queued: _QueuedJob) -> JobResult:
+    def _copy_for(self, answer: JobAnswer, device: str, queued: _WaitingJob) -> JobResult:
         """The result of a duplicate: the same verdict with the author, name and run id of the duplicate.
 
         If results are recorded, author and name are the same anyway, and the copy keeps the run id of the record.
@@ -344,5 +344,5 @@ class Dispatch:
         return replace(result, verdict=verdict, check=check)
 
 
-def _result(answer: JobAnswer, device: str, queued: _QueuedJob) -> JobResult:
+def _result(answer: JobAnswer, device: str, queued: _WaitingJob) -> JobResult:
     return JobResult(job=queued.job, verdict=answer.verdict, check=answer.check, seconds=queued.seconds, device=device)

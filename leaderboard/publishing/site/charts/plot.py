@@ -101,7 +101,7 @@ class Axis:
         return lambda value: first + apiece * (value - low)
 
 
-class _Frame:
+class _PlotArea:
     """Two axes, and the rectangle that they span: pixels from the upper left corner of the plot."""
 
     def __init__(self, x: Axis, y: Axis, left: float, right: float, top: float, bottom: float) -> None:
@@ -130,17 +130,17 @@ def plot(
     """Draw a plot; a screen reader reads `title`, and `right` is room for notes next to the axes."""
     left = _LEFT + _LETTER * max((len(label) for _, label in y.ticks), default=0) + (_Y_TITLE if y.title else 0)
     bottom = height - _BOTTOM - (_X_TITLE if x.title else 0)
-    frame = _Frame(x, y, left, width - _RIGHT - right, _TOP, bottom)
+    area = _PlotArea(x, y, left, width - _RIGHT - right, _TOP, bottom)
     drawn = [
         _element("title", {}, _text(title)),
-        *_draw_x(frame),
-        *_draw_y(frame),
-        *(_draw_mark(frame, mark) for mark in marks if mark.start is not None),
-        *(_draw_series(frame, line) for line in series),
-        *(_draw_mark(frame, mark) for mark in marks if mark.start is None),
+        *_draw_x(area),
+        *_draw_y(area),
+        *(_draw_mark(area, mark) for mark in marks if mark.start is not None),
+        *(_draw_series(area, line) for line in series),
+        *(_draw_mark(area, mark) for mark in marks if mark.start is None),
     ]
     for note in notes:
-        text = _written(note.text, frame.column(note.at[0]) + note.right, frame.row(note.at[1]) + note.down)
+        text = _written(note.text, area.column(note.at[0]) + note.right, area.row(note.at[1]) + note.down)
         drawn.append(_element("g", {"class": "note"}, text))
     attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
@@ -203,27 +203,27 @@ def _text(text: str) -> str:
     return escape(visible(text))
 
 
-def _draw_x(frame: _Frame) -> Iterator[str]:
-    top, bottom = _number(frame.top), _number(frame.bottom)
-    ticks = sorted((frame.column(value), label) for value, label in frame.x.ticks)
+def _draw_x(area: _PlotArea) -> Iterator[str]:
+    top, bottom = _number(area.top), _number(area.bottom)
+    ticks = sorted((area.column(value), label) for value, label in area.x.ticks)
     guides = "".join([f"M{_number(at)} {top}V{bottom}" for at, _ in ticks])
-    labels = "".join([_written(label, at, frame.bottom + 15) for at, label in _apart(ticks)])
-    line = f"M{_number(frame.left)} {bottom}H{_number(frame.right)}"
+    labels = "".join([_written(label, at, area.bottom + 15) for at, label in _apart(ticks)])
+    line = f"M{_number(area.left)} {bottom}H{_number(area.right)}"
     yield f'<g class="axis x"><path class="guide" d="{guides}" /><path d="{line}" />{labels}</g>'
-    if frame.x.title:
-        title = _written(frame.x.title, (frame.left + frame.right) / 2, frame.bottom + 34)
+    if area.x.title:
+        title = _written(area.x.title, (area.left + area.right) / 2, area.bottom + 34)
         yield f'<g class="title">{title}</g>'
 
 
-def _draw_y(frame: _Frame) -> Iterator[str]:
-    left, right = _number(frame.left), _number(frame.right)
-    ticks = [(frame.row(value), label) for value, label in frame.y.ticks]
+def _draw_y(area: _PlotArea) -> Iterator[str]:
+    left, right = _number(area.left), _number(area.right)
+    ticks = [(area.row(value), label) for value, label in area.y.ticks]
     guides = "".join([f"M{left} {_number(at)}H{right}" for at, _ in ticks])
-    labels = "".join([_written(label, frame.left - 5, at + 3.5) for at, label in ticks])
-    line = f"M{left} {_number(frame.top)}V{_number(frame.bottom)}"
+    labels = "".join([_written(label, area.left - 5, at + 3.5) for at, label in ticks])
+    line = f"M{left} {_number(area.top)}V{_number(area.bottom)}"
     yield f'<g class="axis y"><path class="guide" d="{guides}" /><path d="{line}" />{labels}</g>'
-    if frame.y.title:
-        title = _written(frame.y.title, -(frame.top + frame.bottom) / 2, 12)
+    if area.y.title:
+        title = _written(area.y.title, -(area.top + area.bottom) / 2, 12)
         yield f'<g class="title" transform="rotate(-90)">{title}</g>'
 
 
@@ -243,8 +243,8 @@ def _written(text: str, x: float, y: float) -> str:
     return f"<{head}>{inner}</text>" if inner else f"<{head} />"
 
 
-def _draw_series(frame: _Frame, series: Series) -> str:
-    lines = [frame.path(filter(None, line)) for there, line in groupby(series.points, key=bool) if there]
+def _draw_series(area: _PlotArea, series: Series) -> str:
+    lines = [area.path(filter(None, line)) for there, line in groupby(series.points, key=bool) if there]
     drawn = [f'<path d="M{line}" />' for line in lines]
     if series.dots:
         numbers = iter(" ".join(lines).split())
@@ -252,7 +252,7 @@ def _draw_series(frame: _Frame, series: Series) -> str:
     return _element("g", {"class": f"s-{series.style}"}, "".join(drawn))
 
 
-def _draw_mark(frame: _Frame, mark: Mark) -> str:
+def _draw_mark(area: _PlotArea, mark: Mark) -> str:
     """A mark. The tab key skips its link, unless a script changes that: a table next to the plot has the same links."""
     attributes = {"class": f"{'mark' if mark.start is None else 'mark bar'} {mark.style}"}
     if mark.link:
@@ -261,12 +261,12 @@ def _draw_mark(frame: _Frame, mark: Mark) -> str:
         attributes["data-case"] = str(mark.case)
     if mark.short:
         attributes["data-short"] = visible(mark.short[:40])
-    x, y = frame.column(mark.at[0]), frame.row(mark.at[1])
+    x, y = area.column(mark.at[0]), area.row(mark.at[1])
     if mark.start is None:
         path = f"M{_number(x)} {_number(y)}{SHAPES[mark.shape % len(SHAPES)]}"
     else:
-        path = f"M{_number(frame.column(mark.start))} {_number(y - _BAR / 2)}H{_number(x)}v{_BAR}H"
-        path += f"{_number(frame.column(mark.start))}z"
+        path = f"M{_number(area.column(mark.start))} {_number(y - _BAR / 2)}H{_number(x)}v{_BAR}H"
+        path += f"{_number(area.column(mark.start))}z"
     inner = _element("title", {}, _text(mark.label[:120])) + _element("path", {"d": path})
     return _element("a" if mark.link else "g", attributes, inner)
 
