@@ -39,7 +39,7 @@ from kernelmark.service.accounts import NewToken, Tokens
 from kernelmark.service.organizing import Accounts, Audit, Invitations, NewInvitations, Pauses, Pins, Workers
 from kernelmark.service.submissions import QueueStatus, SubmissionStatus
 from kernelmark.text.problem import ProblemNotes
-from kernelmark.text.standings import RunDocument
+from kernelmark.text.standings import RunSummary
 from kernelmark.text.words import Word
 from leaderboard.record.inspection import Inspection
 from leaderboard.record.moderation import Moderation, RecordedEvent
@@ -80,7 +80,7 @@ DOCUMENTS: dict[str, Any] = {
     "problems": list[ListedProblem],
     "queue": QueueStatus,
     "repair-ledger": list[LedgerRepair],
-    "runs": list[RunDocument],
+    "runs": list[RunSummary],
     "self-test": SelfTestDocument,
     "servers": list[ServerDocument],
     "similar": list[Pair],

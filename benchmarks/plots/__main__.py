@@ -26,7 +26,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from harness.device.cpu import cpu_name
-from leaderboard.publishing.site.charts.plot import Mark, logarithmic, plot
+from leaderboard.publishing.site.charts.plot import PlotMark, logarithmic, plot
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -71,7 +71,7 @@ def directly() -> str:
     """As `charts.figure` draws its roofline."""
     given = points()
     marks = [
-        Mark((p["x"], p["y"]), p["label"], p["author"], p["link"], f"by{index % 5 + 1}", index % 6, index % 6)
+        PlotMark((p["x"], p["y"]), p["label"], p["author"], p["link"], f"by{index % 5 + 1}", index % 6, index % 6)
         for index, p in enumerate(given)
     ]
     x, y = (logarithmic([p[name] for p in given], lambda value: f"{value:g}", name) for name in "xy")

@@ -24,7 +24,7 @@ from harness.judge.device_memory import DeviceMemory
 from harness.judge.session import BuildRequest, Builds, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.setup import Progress, Setup
-from harness.judge.timing.interface import Benchmarks, Timing
+from harness.judge.timing.interface import Benchmarks, TimingMethod
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
 from harness.problem import Case, ResolvedCase
@@ -107,7 +107,7 @@ class Grading:
         """Build and test."""
         return self._check(session, *self._run(session, None))
 
-    def grade(self, session: Session, timing: Timing) -> Verdict:
+    def grade(self, session: Session, timing: TimingMethod) -> Verdict:
         """Build, test and time.
 
         Raises:
@@ -154,7 +154,7 @@ class Grading:
         enough = not case.memory_gib or self._device.memory_bytes() >= case.memory_gib << 30
         return self._setup.device in case.devices and (enough or case.name in self._setup.only)
 
-    def _run(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
+    def _run(self, session: Session, timing: TimingMethod | None) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its message of one line."""
         try:
             for case in () if self._device.on_host else self._tests[:1]:
@@ -174,7 +174,7 @@ class Grading:
             text = str(error).partition(" Process ")[0]  # after that PyTorch lists every process on the GPU
             raise DeviceError(f"the judge ran out of device memory ({text})", "use a larger device") from error
 
-    def _run_stages(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
+    def _run_stages(self, session: Session, timing: TimingMethod | None) -> tuple[Outcome, str]:
         if timing:
             timing.measure_before_build(session, self._to_time)
         try:
@@ -214,7 +214,7 @@ class Grading:
         session.close()
         self._runner_is_gone = True
 
-    def _time_without_runner(self, session: Session, timing: Timing) -> None:
+    def _time_without_runner(self, session: Session, timing: TimingMethod) -> None:
         """Time everything that needs no runner.
 
         The recorded duration excludes the hidden tests and the end of the runner, so that it reveals nothing of them.

@@ -32,7 +32,7 @@ from harness.verdict.doubt import Doubt, DoubtCode, NoRank, no_rank
 from harness.verdict.earlier import upgraded
 from harness.verdict.identity import Environment, PrivateId, ProblemId, SubmissionId
 from harness.verdict.outcome import Outcome, Stage
-from harness.verdict.record import Nanoseconds, Record, Sha256
+from harness.verdict.record import FrozenModel, Nanoseconds, Sha256
 
 RUN_ID = r"^[0-9a-f]{16}$"
 ReadableVersion = Literal[1, 2]  # of the document; a ledger with another version is refused
@@ -40,7 +40,7 @@ SchemaVersion = Literal[2]
 SCHEMA_VERSION: SchemaVersion = get_args(SchemaVersion)[0]
 
 
-class Check(Record):
+class Check(FrozenModel):
     """A grading without times: build, visible tests and hidden tests."""
 
     outcome: Outcome

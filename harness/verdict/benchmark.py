@@ -8,10 +8,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from harness.verdict.doubt import Doubt
-from harness.verdict.record import Nanoseconds, Record, Sha256
+from harness.verdict.record import FrozenModel, Nanoseconds, Sha256
 
 
-class Interval(Record):
+class Interval(FrozenModel):
     """A median with its confidence interval, in nanoseconds per call."""
 
     median_ns: Nanoseconds
@@ -26,7 +26,7 @@ class Interval(Record):
         return self
 
 
-class Ratio(Record):
+class Ratio(FrozenModel):
     """The median of paired ratios with its confidence interval."""
 
     median: float = Field(gt=0)
@@ -41,7 +41,7 @@ class Ratio(Record):
         return self
 
 
-class Telemetry(Record):
+class Telemetry(FrozenModel):
     """Sensor readings right after a round; None if the driver does not report them."""
 
     sm_mhz: int | None = None
@@ -51,7 +51,7 @@ class Telemetry(Record):
     throttle: tuple[str, ...] = Field(default=(), description="why the clocks were lowered, as NVML names it")
 
 
-class TimedRound(Record):
+class TimedRound(FrozenModel):
     """One batch of calls on inputs that did not exist for the runner before the judge's clock started."""
 
     calls: int = Field(gt=0)
@@ -64,7 +64,7 @@ class TimedRound(Record):
         return max(0, self.wall_ns - overhead_ns) / self.calls
 
 
-class ReplayedCalls(Record):
+class ReplayedCalls(FrozenModel):
     """Calls that a launcher made one at a time, each on inputs of its own; their times by three clocks, in order."""
 
     device_ns: tuple[Nanoseconds, ...] = Field(
@@ -82,7 +82,7 @@ class ReplayedCalls(Record):
         return self
 
 
-class LaunchedKernel(Record):
+class LaunchedKernel(FrozenModel):
     """One call's launches of one kernel."""
 
     name: str = Field(description="as the driver knows it")
@@ -98,7 +98,7 @@ class LaunchedKernel(Record):
     )
 
 
-class PairedBaseline(Record):
+class PairedBaseline(FrozenModel):
     """One of the organizers' kernels, whose rounds or replayed calls alternated with the submission's."""
 
     name: str = Field(description="of its file; with `(another computation)` if it does not compute what is asked")
@@ -116,7 +116,7 @@ class PairedBaseline(Record):
         return self
 
 
-class Speedup(Record):
+class Speedup(FrozenModel):
     """The geometric mean of a submission's speedups over a baseline in all benchmark cases."""
 
     baseline: str
@@ -127,14 +127,14 @@ class Speedup(Record):
     )
 
 
-class Roofline(Record):
+class Roofline(FrozenModel):
     """The share of the device's peak rates that a case reaches."""
 
     share: float = Field(gt=0, description="the least time that the device needs, over the time that counts")
     limit: Literal["memory", "arithmetic"]
 
 
-class _Timed(Record):
+class _Timed(FrozenModel):
     """The fields that every timed case has."""
 
     name: str

@@ -9,10 +9,10 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from harness.verdict.outcome import Outcome
-from harness.verdict.record import Record
+from harness.verdict.record import FrozenModel
 
 
-class Budget(Record):
+class Budget(FrozenModel):
     """One error metric of one output: its value, its limit, and the reason for the limit."""
 
     error: float = Field(ge=0)
@@ -26,7 +26,7 @@ class Budget(Record):
         return self.error <= self.allowed
 
 
-class BadElement(Record):
+class BadElement(FrozenModel):
     """One wrong element; values are text so that NaN, infinities and 64-bit integers survive JSON."""
 
     index: tuple[int, ...]
@@ -35,7 +35,7 @@ class BadElement(Record):
     error: str
 
 
-class Mismatch(Record):
+class Mismatch(FrozenModel):
     """What is wrong with an output, in a form that helps its author to find the bug."""
 
     output: str
@@ -63,7 +63,7 @@ class Mismatch(Record):
         return 100.0 * self.wrong / self.total
 
 
-class OutputCheck(Record):
+class OutputCheck(FrozenModel):
     """The check of one output of one case. Integer outputs have no budgets, since they must be equal."""
 
     output: str
@@ -89,7 +89,7 @@ class OutputCheck(Record):
         return self.model_copy(update={"correct": True, "mismatch": None})
 
 
-class CaseResult(Record):
+class CaseResult(FrozenModel):
     """One test case. A hidden case reports its outcome and nothing about its inputs."""
 
     name: str

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal, Self
 
-from harness.verdict.record import Record
+from harness.verdict.record import FrozenModel
 
 _QUIET = "grade again on a quiet machine"
 _NOTHING = ""
@@ -114,7 +114,7 @@ def no_rank(as_required: bool, doubts: Iterable[str]) -> NoRank | None:
 _KNOWN = {code.value: code for code in DoubtCode}
 
 
-class Doubt(Record):
+class Doubt(FrozenModel):
     """A reason to trust a time less. It is recorded; no sample is removed because of it."""
 
     code: str

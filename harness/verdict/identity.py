@@ -8,17 +8,17 @@ from pydantic import Field
 
 from harness.kinds import DeviceKind, SandboxName, isolates
 from harness.submission import BesideName, LanguageName, Submission
-from harness.verdict.record import Record, Sha256
+from harness.verdict.record import FrozenModel, Sha256
 
 
-class PrivateId(Record):
+class PrivateId(FrozenModel):
     """Identifies a problem's private cases: the hash of their files, and how many are for the device."""
 
     sha256: Sha256
     cases: Annotated[int, Field(ge=0)]
 
 
-class ProblemId(Record):
+class ProblemId(FrozenModel):
     """Identifies a problem.
 
     The hash covers problem.toml, reference.py and private cases, not schedule or visibility.
@@ -29,7 +29,7 @@ class ProblemId(Record):
     private: PrivateId | None = None
 
 
-class SubmissionId(Record):
+class SubmissionId(FrozenModel):
     """Identifies a submission. The hash covers the language and the files, not the author or the first file's name."""
 
     sha256: Sha256
@@ -52,7 +52,7 @@ class SubmissionId(Record):
         )
 
 
-class Environment(Record):
+class Environment(FrozenModel):
     """Where a submission ran. Verdicts from different devices are never ranked in one table."""
 
     device_kind: DeviceKind

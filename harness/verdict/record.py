@@ -10,7 +10,7 @@ Nanoseconds = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Record(BaseModel):
+class FrozenModel(BaseModel):
     """An immutable part of a verdict; unknown keys and non-finite numbers are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from harness.verdict import Record, Roofline, Sha256
+from harness.verdict import FrozenModel, Roofline, Sha256
 
 Rate = Annotated[int, Field(gt=0)]
 
@@ -37,7 +37,7 @@ _SERVES = {
 }
 
 
-class Calibration(Record):
+class Calibration(FrozenModel):
     """The measured peak rates of one device. `flops_per_s` is by dtype; "tf32" is float32 on the matrix units."""
 
     schema_version: Literal[1] = 1
@@ -84,7 +84,7 @@ class Calibration(Record):
         )
 
 
-class Demand(Record):
+class Demand(FrozenModel):
     """The least that a call must move and compute, by the problem's `[cost]`; the dtype is that of its first input."""
 
     nbytes: int = Field(default=0, ge=0)

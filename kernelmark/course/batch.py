@@ -63,7 +63,7 @@ class GradeOptions:
         return known or AdmittedJob(job, admit_job(job), exempt)
 
 
-class Batch(NamedTuple):
+class GradingBatch(NamedTuple):
     """The submissions to grade. For those of a course also who submitted them, and how late, if that is known."""
 
     requests: list[GradingRequest]
@@ -122,7 +122,7 @@ class Batch(NamedTuple):
         return result.document(submitted.author, submitted.owner.id, team, delay, points)
 
 
-def of_branch(options: GradeOptions, base: str, head: str, only: str | None, *, allow_other: bool) -> Batch:
+def of_branch(options: GradeOptions, base: str, head: str, only: str | None, *, allow_other: bool) -> GradingBatch:
     """The submissions that a branch adds or changes; with `only` it may change nothing outside that author's folders.
 
     The daily limits apply even if nothing is recorded: they count what the record at the base has.
@@ -144,12 +144,12 @@ def of_branch(options: GradeOptions, base: str, head: str, only: str | None, *, 
     def read(file: SubmittedFile) -> AdmittedJob | GradingResult:
         return options.prepare(file.path, *file.read(settings), admit_job)
 
-    return Batch([GradingRequest(file.path, partial(read, file), file.author(settings)) for file in files], [])
+    return GradingBatch([GradingRequest(file.path, partial(read, file), file.author(settings)) for file in files], [])
 
 
 def of_course(
     options: GradeOptions, problem: str, place: Path, *, handed_in: str | None, file: str | None, roster: Path | None
-) -> Batch:
+) -> GradingBatch:
     """The submissions to a problem in a folder or an archive.
 
     They are exempt from the daily limits, since an organizer wants them graded.
@@ -195,7 +195,7 @@ def of_course(
         say(f"kernelmark: note: {counted(len(missing), 'person', 'people')} of the roster handed in nothing")
     absent = [person.absent(teams.of(person.author), marking) for person in missing]
     requests = [GradingRequest(submitted.path, partial(read, submitted), submitted.author) for submitted in submissions]
-    return Batch(requests, list(zip(submissions, delays, strict=True)), absent, marking)
+    return GradingBatch(requests, list(zip(submissions, delays, strict=True)), absent, marking)
 
 
 def _not_recorded(_: PreparedJob) -> None:

@@ -34,7 +34,7 @@ class Gradebook:
     """A sheet that a platform exported, with the indices of its columns for points and comments."""
 
     path: Path
-    sheet: spreadsheet.Sheet
+    sheet: spreadsheet.CsvFile
     points: int
     comment: int | None = None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.verdict import Stage
 
 
-class Step(Protocol):
+class ProgressStep(Protocol):
     """A step of a grading, from a judge here or from a server: item `done` of `total` of a stage is about to begin."""
 
     @property
@@ -72,7 +72,7 @@ class Reporter:
         if self._bar is not None:
             self._bar.stop()
 
-    def report(self, step: Step) -> None:
+    def report(self, step: ProgressStep) -> None:
         """Show one step; the same step twice is shown once."""
         line = stage(step) if self._bar is None else describe(step)
         if line != self._last and step.stage == "build" and step.total:  # waiting for other gradings is over
@@ -110,13 +110,13 @@ class Reporter:
         return f"{elapsed}, about {_minutes(left)} left" if left >= 1 else f"{elapsed}, longer than usual"
 
 
-def describe(step: Step) -> str:
+def describe(step: ProgressStep) -> str:
     """One step as text: `test 3/12 rows=256 cols=1024`; a stage without countable steps shows only its name."""
     count = f"{min(step.done + 1, step.total)}/{step.total}" if step.total > 0 else ""
     return " ".join(part for part in (str(step.stage), count, visible(step.label)) if part)
 
 
-def stage(step: Step) -> str:
+def stage(step: ProgressStep) -> str:
     """One step as text for a log: `test: 12 cases`, the same for every case of a stage."""
     return f"{step.stage}: {step.total} cases" if step.total > 1 else describe(step)
 
@@ -128,13 +128,13 @@ def _bar(stream: TextIO, clock: Callable[[], str]) -> Bar:
     from rich.progress import Progress as Bar
     from rich.text import Text
 
-    class Clock(ProgressColumn):
+    class ClockColumn(ProgressColumn):
         def render(self, task: Task) -> Text:
             return Text(clock())
 
     console = Console(file=stream, force_terminal=True, highlight=False)
     text = TextColumn("{task.description}", markup=False)  # labels are not markup
-    columns = SpinnerColumn(), BarColumn(20, complete_style="cyan", pulse_style="cyan"), Clock(), text
+    columns = SpinnerColumn(), BarColumn(20, complete_style="cyan", pulse_style="cyan"), ClockColumn(), text
     return Bar(*columns, console=console, transient=True, refresh_per_second=_PER_SECOND)
 
 
@@ -156,7 +156,7 @@ class BatchReporter(Reporter):
             self._total += more
             self._count()
 
-    def report(self, step: Step) -> None:
+    def report(self, step: ProgressStep) -> None:
         """Show a step of the only submission that is being graded."""
         with self._lock:
             if self._bar is None:

@@ -20,7 +20,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SEPARATORS = ",;\t"
 
 
-class Sheet(NamedTuple):
+class CsvFile(NamedTuple):
     """The unchanged content of a file: the separator, the rows, and the number of each row's last line."""
 
     separator: str
@@ -28,7 +28,7 @@ class Sheet(NamedTuple):
     lines: list[int]
 
 
-class SheetRow(NamedTuple):
+class CsvRow(NamedTuple):
     """One row: its place in the file, for messages, and its cells by column name."""
 
     where: str
@@ -52,7 +52,7 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8-sig", "backslashreplace")
 
 
-def raw(file: Path) -> Sheet:
+def raw(file: Path) -> CsvFile:
     """Read a CSV file without changing its cells. Commas, semicolons or tabs separate them.
 
     Raises:
@@ -67,10 +67,10 @@ def raw(file: Path) -> Sheet:
         raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(str(file), f"cannot be read as CSV ({error})", "save it as CSV, in UTF-8") from None
-    return Sheet(separator, [row for _, row in numbered], [number for number, _ in numbered])
+    return CsvFile(separator, [row for _, row in numbered], [number for number, _ in numbered])
 
 
-def read(file: Path) -> list[SheetRow]:
+def read(file: Path) -> list[CsvRow]:
     """The rows of a CSV file after the first. Column names are in lower case.
 
     Raises:
@@ -79,7 +79,7 @@ def read(file: Path) -> list[SheetRow]:
     sheet = raw(file)
     head = sheet.rows[0] if sheet.rows else []
     lines = list(zip(sheet.lines, sheet.rows, strict=True))[1:]
-    return [SheetRow(f"{file}:{line}", cells(head, row)) for line, row in lines if any(row)]
+    return [CsvRow(f"{file}:{line}", cells(head, row)) for line, row in lines if any(row)]
 
 
 def cells(head: Sequence[str], row: Sequence[str]) -> dict[str, str]:

@@ -213,7 +213,7 @@ def moderated(events: Sequence[RecordedEvent]) -> Iterator[str]:
 _HEAD = ("date (UTC)", "run", "problem", "submission", "author", "time or outcome", "board")
 
 
-class RunDocument(TypedDict):
+class RunSummary(TypedDict):
     """A recorded grading as `kernelmark runs` prints it for programs."""
 
     run: str
@@ -235,7 +235,7 @@ class RecordedRun:
     verdict: Verdict
     standing: str
 
-    def document(self) -> RunDocument:
+    def document(self) -> RunSummary:
         """The fields of the list for programs; `kernelmark show RUN --format json` has the whole verdict."""
         verdict = self.verdict
         return {

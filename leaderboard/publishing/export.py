@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field, create_model
 
-from harness.verdict import Interval, Record, Verdict
+from harness.verdict import FrozenModel, Interval, Verdict
 from leaderboard.record.durable import write_whole, writing
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.teams import NO_TEAMS, Teams
@@ -35,7 +35,7 @@ _TYPES: dict[Any, Any] = {
 }
 
 
-class VerdictRow(Record):
+class VerdictRow(FrozenModel):
     """One recorded grading, accepted or not."""
 
     problem: str
@@ -84,7 +84,7 @@ class VerdictRow(Record):
     stale: str | None = Field(description="what has changed since, if the row is out of date")
 
 
-class _CaseRow(Record):
+class _CaseRow(FrozenModel):
     """One case of one grading: a test (right or wrong, no time) or a benchmark (timed)."""
 
     problem: str
@@ -154,7 +154,7 @@ def _score(score: Interval | None) -> dict[str, Any]:
     return {key: getattr(score, key) if score is not None else None for key in keys}
 
 
-def _verdict(verdict: Verdict, seq: int, standing: Row | None, teams: Teams) -> Record:
+def _verdict(verdict: Verdict, seq: int, standing: Row | None, teams: Teams) -> FrozenModel:
     submission, team = verdict.submission, teams.of(verdict.submission.author)
     row = standing if standing and standing.state not in ("disqualified", "late") else None
     named_alike = (
@@ -181,7 +181,7 @@ def _verdict(verdict: Verdict, seq: int, standing: Row | None, teams: Teams) -> 
     )
 
 
-def _cases(verdict: Verdict) -> Iterator[Record]:
+def _cases(verdict: Verdict) -> Iterator[FrozenModel]:
     slug, run = verdict.problem.slug, verdict.run
     absent: dict[str, Any] = dict.fromkeys(CaseRow.model_fields)
     for position, test in enumerate(verdict.tests):
@@ -213,15 +213,15 @@ def _cases(verdict: Verdict) -> Iterator[Record]:
 class _Sink:
     """Writes rows of one kind in both formats; the files get their names when `stack` closes without an error."""
 
-    def __init__(self, stack: ExitStack, stem: Path, model: type[Record]) -> None:
+    def __init__(self, stack: ExitStack, stem: Path, model: type[FrozenModel]) -> None:
         self.count = 0
-        self._rows: list[Record] = []
+        self._rows: list[FrozenModel] = []
         self._schema = pa.schema([_column(name, field.annotation) for name, field in model.model_fields.items()])
         self._lines = stack.enter_context(writing(stem.with_suffix(".jsonl")))
         table = stack.enter_context(writing(stem.with_suffix(".parquet")))
         self._parquet = stack.enter_context(pq.ParquetWriter(table, self._schema, compression="zstd"))
 
-    def add(self, row: Record) -> None:
+    def add(self, row: FrozenModel) -> None:
         self._rows.append(row)
         self.count += 1
         if len(self._rows) >= _BATCH:

@@ -8,10 +8,10 @@ from datetime import datetime
 from pydantic import Field
 
 from harness.files.identity import with_private_cases
-from harness.verdict import Environment, ProblemId, Record
+from harness.verdict import Environment, FrozenModel, ProblemId
 
 
-class Current(Record):
+class Current(FrozenModel):
     """The problems, protocol and software that a new grading would use.
 
     `problems` maps the slug of every problem here to its hash, which covers private cases if `with_private`. The

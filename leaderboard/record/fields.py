@@ -18,11 +18,11 @@ from harness.verdict import (
     DeviceKind,
     Effort,
     Environment,
+    FrozenModel,
     Interval,
     Outcome,
     ProblemId,
     ReadableVersion,
-    Record,
     Roofline,
     Speedup,
     SubmissionId,
@@ -42,7 +42,7 @@ def how_timed(timing: Timing, device_kind: DeviceKind) -> str:
     return _HOW_TIMED[timing] if device_kind == "cuda" else ""
 
 
-class TableKey(Record):
+class TableKey(FrozenModel):
     """What the rows of one table have in common, so that their times can be compared."""
 
     problem: str
@@ -86,7 +86,7 @@ class TableKey(Record):
         return ", ".join(filter(None, (self.how_timed, isolation, triton)))
 
 
-class Setting(Record):
+class Setting(FrozenModel):
     """The part that many verdicts share: the problem, the environment, how times were taken and how they must be."""
 
     problem: ProblemId

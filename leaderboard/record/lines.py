@@ -20,7 +20,7 @@ from leaderboard.record.chain import LinePlace
 from leaderboard.record.entry import Entry
 from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields
 from leaderboard.record.moderation import Events
-from leaderboard.record.pooling import First, PooledSource
+from leaderboard.record.pooling import FirstGrading, PooledSource
 from leaderboard.record.selection import Selection
 
 _FIELDS = ", ".join(f"line.{name}" for name in VerdictFields._fields)  # the columns have their names
@@ -134,7 +134,7 @@ class Lines:
             first_at, first_run, since, gradings, median_ns, low_ns, high_ns, confidence = row[-8:]
             yield PooledSource(
                 self.made(row[:-8]),
-                First(datetime.fromisoformat(first_at), first_run),
+                FirstGrading(datetime.fromisoformat(first_at), first_run),
                 since,
                 tuple(gradings.split(",")),
                 Interval(median_ns=median_ns, low_ns=low_ns, high_ns=high_ns, confidence=confidence),

@@ -21,7 +21,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from harness.verdict import RUN_ID, Record, Sha256, Verdict
+from harness.verdict import RUN_ID, FrozenModel, Sha256, Verdict
 
 Action = Literal["disqualify", "reinstate", "annotate", "late", "undo"]
 Scope = Literal["run", "source", "author"]
@@ -31,7 +31,7 @@ _STATES: dict[Action, State] = {"disqualify": "disqualified", "reinstate": "rank
 _NAMES = {"sha256", "author"}
 
 
-class Moderation(Record):
+class Moderation(FrozenModel):
     """One event. `late` is written with a verdict that was handed in after the deadline, and `annotate` with one that
     was only graded after it; `moderate` writes the others.
 
@@ -88,7 +88,7 @@ class Moderation(Record):
         return self.model_dump_json(exclude=unsaid, exclude_none=True)
 
 
-class RecordedEvent(Record):
+class RecordedEvent(FrozenModel):
     """An event with its id, the problems in whose ledgers it is, and the id of what undoes it in all, if any."""
 
     event: Moderation
@@ -97,7 +97,7 @@ class RecordedEvent(Record):
     undone_by: str = ""
 
 
-class Exemption(Record):
+class Exemption(FrozenModel):
     """An organizer requested the run that is recorded right after this; `created_at` is that of its verdict."""
 
     run: Annotated[str, StringConstraints(pattern=RUN_ID)]

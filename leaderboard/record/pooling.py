@@ -41,7 +41,7 @@ def too_wide(score: Interval) -> bool:
     return score.high_ns > WIDEST * score.low_ns
 
 
-class First(NamedTuple):
+class FirstGrading(NamedTuple):
     """The first grading of a source in a table, with any software."""
 
     created_at: datetime
@@ -53,7 +53,7 @@ class PooledSource(NamedTuple):
 
     verdict: VerdictFields
     """The newest grading, which represents all of them."""
-    first: First
+    first: FirstGrading
     since: int
     """The first line that has a grading of it."""
     gradings: tuple[str, ...]
@@ -73,7 +73,7 @@ class PooledSource(NamedTuple):
         score = pool(times)
         return cls(
             verdict=newest,
-            first=First(first.created_at, first.run),
+            first=FirstGrading(first.created_at, first.run),
             since=min(v.seq for v in found),
             gradings=tuple(v.run for v in pooled),
             score=Interval(

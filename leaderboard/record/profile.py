@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from harness.errors import HarnessError
 from harness.files import outside
 from harness.profiling.stacks import parse
-from harness.verdict import RUN_ID, Record, Sha256, SubmissionId
+from harness.verdict import RUN_ID, FrozenModel, Sha256, SubmissionId
 from leaderboard.record.archive import folder
 from leaderboard.record.durable import write_whole
 from leaderboard.text.visible import visible
@@ -36,7 +36,7 @@ Cell = Annotated[str, StringConstraints(max_length=400)]
 Rows = tuple[tuple[Cell, ...], ...]
 
 
-class StoredProfile(Record):
+class StoredProfile(FrozenModel):
     """Where the time of one case of a run goes, as its own process reported it; section names are shown as titles."""
 
     model_config = ConfigDict(strict=True)

@@ -12,11 +12,11 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from harness.verdict import RUN_ID, Record, Sha256
+from harness.verdict import RUN_ID, FrozenModel, Sha256
 from leaderboard.record.teams import Teams
 
 
-class Selection(Record):
+class Selection(FrozenModel):
     """One choice of an author: the runs that were named, and the sources that these are of."""
 
     author: str

@@ -18,7 +18,7 @@ from itertools import combinations
 
 from harness.languages import LANGUAGES
 from harness.submission import Submission
-from harness.verdict import Record
+from harness.verdict import FrozenModel
 from leaderboard.record.teams import NO_TEAMS, Teams
 
 SHINGLE = 8  # tokens: all kernels in a language share shorter sequences
@@ -41,7 +41,7 @@ Shingle = tuple[str, ...]
 _Person = tuple[str, str]  # the author, and the earlier course, empty for authors of today
 
 
-class GradedFile(Record):
+class GradedFile(FrozenModel):
     """A submitted file with its other files, by its author and its first run."""
 
     author: str
@@ -55,7 +55,7 @@ class GradedFile(Record):
         return " ".join(filter(None, (self.earlier, self.author, self.run, self.name)))
 
 
-class Pair(Record):
+class Pair(FrozenModel):
     """Two authors' files and their similarity, 0 to 1; 1 if they are the same except for names and comments."""
 
     similarity: float

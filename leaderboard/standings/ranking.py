@@ -33,7 +33,7 @@ from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
-from harness.verdict import Effort, Interval, PrivateId, Ratio, Record, SandboxName, Speedup
+from harness.verdict import Effort, FrozenModel, Interval, PrivateId, Ratio, SandboxName, Speedup
 from leaderboard.record import moderation
 from leaderboard.record.current import Current
 from leaderboard.record.entry import Entry
@@ -59,7 +59,7 @@ class Row:
     `moderation` has the events that concern any of the gradings and were not undone, oldest first.
     """
 
-    __pydantic_config__ = Record.model_config
+    __pydantic_config__ = FrozenModel.model_config
     rank: int | None
     author: str
     team: Team | None = None
@@ -112,7 +112,7 @@ class Row:
         return next((speedup.ratio for speedup in self.speedups if speedup.baseline == baseline), None)
 
 
-class Table(Record):
+class Table(FrozenModel):
     """Standings: rows by score with ranks from 1, shared if intervals overlap the leader's; then rows without a rank.
 
     `set_aside` are runs that organizers disqualified, or that were late. `private` identifies and counts the private

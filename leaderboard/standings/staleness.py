@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from harness.verdict import Environment, ProblemId, Record
+from harness.verdict import Environment, FrozenModel, ProblemId
 from leaderboard.record.current import Current
 from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields
 from leaderboard.record.lines import Lines
 from leaderboard.record.pooling import SOFTWARE
 
 
-class Stale(Record):
+class Stale(FrozenModel):
     """Why a result is out of date, and the run that replaced it, if the same file was graded again."""
 
     reason: str

@@ -14,7 +14,7 @@ from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.boards import CaseTimes
 from leaderboard.publishing.site.charts import cases, figure
 from leaderboard.publishing.site.charts.figure import COLOURS, Palette
-from leaderboard.publishing.site.charts.plot import SHAPES, Axis, Mark, Series, linear, plot, ratios
+from leaderboard.publishing.site.charts.plot import SHAPES, Axis, PlotMark, Series, linear, plot, ratios
 from leaderboard.publishing.site.charts.tiny import spark
 from leaderboard.publishing.site.document import Step
 from tests.sites import CALIBRATION
@@ -168,13 +168,13 @@ X = Axis(0, 3, [(0, "left"), (3, "right")], "across")
 Y = Axis(1, 100, [(1, "low"), (100, "high")], log=True)
 LINE = Series("faint", [(0, 1), (1, 10), None, (2, 10), (3, 100)])
 MARKS = (
-    Mark((0, 1), "a & b", "a", "here/", "by1", 1, 0),
-    Mark((3, 100), "c", style="by2"),
-    Mark((3, 10), "d", start=0.0, link="there/"),
+    PlotMark((0, 1), "a & b", "a", "here/", "by1", 1, 0),
+    PlotMark((3, 100), "c", style="by2"),
+    PlotMark((3, 10), "d", start=0.0, link="there/"),
 )
 
 
-def drawn(*series: Series, marks: Sequence[Mark] = (), x: Axis = X, y: Axis = Y) -> Element:
+def drawn(*series: Series, marks: Sequence[PlotMark] = (), x: Axis = X, y: Axis = Y) -> Element:
     return fromstring(plot("title", x, y, series, marks, width=300, height=100))
 
 

@@ -22,7 +22,7 @@ from harness.problem.foreign_files import foreign_files
 from harness.sandbox import provider
 from harness.shared.foreign import ForeignForm
 from kernelmark.interop.importing import Importer, baselines, folder, gpu_mode, kernelbench
-from kernelmark.interop.importing.answer import Answer, check
+from kernelmark.interop.importing.answer import ImporterAnswer, check
 from kernelmark.interop.importing.checkout import (
     Candidate,
     ForeignFile,
@@ -54,7 +54,7 @@ def number(value: float) -> dict[str, Any]:
     return {"number": value}
 
 
-def answered(cases: list[tuple[Any, Any]], **more: Any) -> Answer:
+def answered(cases: list[tuple[Any, Any]], **more: Any) -> ImporterAnswer:
     document = {"cases": [{"data": data, "result": result} for data, result in cases], **more}
     return check(json.dumps(document).encode(), len(cases))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from harness.verdict import BadElement, Doubt, Mismatch, OutputCheck, Roofline, Telemetry
 from leaderboard.publishing.site import markup, paths
-from leaderboard.publishing.site.charts.plot import Mark, Note, Series, linear, plot
+from leaderboard.publishing.site.charts.plot import Note, PlotMark, Series, linear, plot
 from tests.sites import SiteProject
 from tests.verdicts import REPLAYED, accepted, failed, kernel
 
@@ -219,7 +219,7 @@ def test_a_highlighted_source_is_its_text(source: str, language: str) -> None:
 @settings(max_examples=100, deadline=None)
 def test_a_plot_is_svg_whatever_its_names_are(name: str) -> None:
     axis = linear([0.0, 1.0], lambda value, _: name, name)
-    marks = [Mark((0.0, 1.0), name, name, "x.html", start=start) for start in (None, 0.5)]
+    marks = [PlotMark((0.0, 1.0), name, name, "x.html", start=start) for start in (None, 0.5)]
     drawn = plot(name, axis, axis, [Series("main", [(0.0, 1.0)], dots=True)], marks, [Note((1.0, 1.0), name)])
     root = ElementTree.fromstring(str(drawn))
     assert {element.tag.rpartition("}")[2] for element in root.iter()} <= {

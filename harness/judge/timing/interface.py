@@ -1,4 +1,4 @@
-"""The interface between a grading and its way of timing: `Timing`, and the cases to time. Trusted."""
+"""The interface between a grading and its way of timing: `TimingMethod`, and the cases to time. Trusted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import BuildRequest, Builds, Session, SubmissionFault
 from harness.problem import Problem
 from harness.submission import Submission
-from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage
-from harness.verdict import Timing as Kind
+from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage, Timing
 from harness.wire import replies
 
 
@@ -59,7 +58,7 @@ class TimedBaseline(Protocol):
     fault: str | None
 
 
-class Timing(Protocol):
+class TimingMethod(Protocol):
     """A way of timing.
 
     `timed` is extended after each case, so that a later fault loses no result. The methods are called in the order in
@@ -67,7 +66,7 @@ class Timing(Protocol):
     the timing took.
     """
 
-    kind: Kind
+    kind: Timing
     timed: list[BenchmarkResult]
 
     @property

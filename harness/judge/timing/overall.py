@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness import stats
-from harness.judge.timing.interface import Timing
+from harness.judge.timing.interface import TimingMethod
 from harness.judge.timing.precision import CONFIDENCE, ratio
-from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Interval, Speedup, Verdict
-from harness.verdict import Timing as Kind
+from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Interval, Speedup, Timing, Verdict
 
 
 def score(timed: Sequence[BenchmarkResult]) -> Interval:
@@ -33,7 +32,7 @@ def weights(timed: Sequence[BenchmarkResult]) -> list[float]:
     return [case.weight or 1.0 for case in timed]
 
 
-def speedups(timing: Timing) -> Iterator[Speedup]:
+def speedups(timing: TimingMethod) -> Iterator[Speedup]:
     """The geometric mean of the speedups over all cases, for every baseline that ran in all of them."""
     for baseline in timing.baselines:
         ratios_by_case = [p.speedup for b in timing.timed for p in b.baselines if p.name == baseline.name]
@@ -49,7 +48,7 @@ class KnownTimes:
 
     baseline: str
     sha256: str
-    timing: Kind
+    timing: Timing
     cases: Mapping[str, Interval]
     """The intervals of the cases, by name."""
 
@@ -84,7 +83,7 @@ def _quotient(baseline: Interval, own: Interval) -> stats.Estimate:
     )
 
 
-def failed_baselines(timing: Timing, *, accepted: bool) -> Iterator[Doubt]:
+def failed_baselines(timing: TimingMethod, *, accepted: bool) -> Iterator[Doubt]:
     """The doubts about baselines that failed, and in an accepted verdict about all that `speedups` leaves out."""
     every = {baseline.name for baseline in timing.baselines}
     compared = {speedup.baseline for speedup in speedups(timing)} if accepted else every

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import escape
 
-from leaderboard.publishing.site.charts.plot import Axis, Mark, Point, Series, plot
+from leaderboard.publishing.site.charts.plot import Axis, PlotMark, Point, Series, plot
 from leaderboard.text.visible import visible
 
 _COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e", "#6e7781")  # of lines, in light pages and in dark
@@ -23,7 +23,7 @@ def line_chart(
     """A line per name, with a legend if there are several; points that have labels are dots, which show them."""
     series = [Series(str(k), points) for k, points in enumerate(lines.values())]
     marks = [
-        Mark(at, label, style=f"m-{k}")
+        PlotMark(at, label, style=f"m-{k}")
         for k, (name, points) in enumerate(lines.items())
         for at, label in zip(points, labels.get(name, ()), strict=name in labels)
     ]

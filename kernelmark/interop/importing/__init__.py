@@ -20,7 +20,7 @@ from harness.sandbox import Provider
 from harness.shared.foreign import ForeignForm
 from kernelmark.interop.importing import baselines, gpu_mode, kernelbench
 from kernelmark.interop.importing import folder as folders
-from kernelmark.interop.importing.answer import LIMIT_S, Answer, ask, check
+from kernelmark.interop.importing.answer import LIMIT_S, ImporterAnswer, ask, check
 from kernelmark.interop.importing.checkout import Candidate, ForeignProblem, NotImportedError, chosen
 from kernelmark.interop.importing.draft import draft
 
@@ -101,7 +101,7 @@ class Importer:
         return Imported(form, label, problem=problem, remarks=remarks)
 
 
-def _known(answer: Answer, form: ForeignForm) -> Iterator[str]:
+def _known(answer: ImporterAnswer, form: ForeignForm) -> Iterator[str]:
     """Why no result of a problem will have a rank: a submission can predict all its inputs."""
     if answer.fixed:
         yield "no rank: its inputs are the same with every seed"

@@ -110,7 +110,7 @@ class CaseAnswer(_Part):
     result: Described
 
 
-class Answer(_Part):
+class ImporterAnswer(_Part):
     """Everything that the importer found out about a problem."""
 
     cases: tuple[CaseAnswer, ...]
@@ -128,7 +128,7 @@ class Answer(_Part):
     """The most host memory that the importer's process held."""
 
 
-def check(raw: bytes, cases: int) -> Answer:
+def check(raw: bytes, cases: int) -> ImporterAnswer:
     """The answer about a problem with so many cases.
 
     Raises:
@@ -138,7 +138,7 @@ def check(raw: bytes, cases: int) -> Answer:
         document = strict_json(raw)
         if isinstance(document, dict) and isinstance(document.get("refused"), str):
             raise NotImportedError(line(document["refused"]))
-        answer = Answer.model_validate(document)
+        answer = ImporterAnswer.model_validate(document)
     except WireError as error:
         raise NotImportedError(f"what came out of the sandbox is not an answer ({error})") from None
     except ValidationError as error:

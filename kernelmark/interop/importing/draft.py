@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.shared.foreign import FORMS
-from kernelmark.interop.importing.answer import Answer, TensorFacts
+from kernelmark.interop.importing.answer import ImporterAnswer, TensorFacts
 from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 from kernelmark.interop.importing.forms import DraftedTensor, ProblemDraft, constant, data_form, result_form, valid
 
@@ -22,7 +22,7 @@ _HOST_BYTES = 8 << 30
 _GIB = 1 << 30
 
 
-def draft(problem: ForeignProblem, answer: Answer) -> dict[str, Any]:
+def draft(problem: ForeignProblem, answer: ImporterAnswer) -> dict[str, Any]:
     """The keys of problem.toml; of the table `foreign`, only the keys that the answer decides.
 
     Raises:
@@ -53,7 +53,7 @@ def draft(problem: ForeignProblem, answer: Answer) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value or key == "foreign"}
 
 
-def _memory(answer: Answer) -> dict[str, int]:
+def _memory(answer: ImporterAnswer) -> dict[str, int]:
     """The limit on host memory, if the default may be too low."""
     needed = _HOST_BYTES
     if answer.weight_bytes > _HOST_BYTES // 4:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from harness.problem.dtypes import DTYPES
 from harness.problem.keys import Name
 from harness.shared.call import INDEX, Form
-from kernelmark.interop.importing.answer import Answer, Description, TensorFacts
+from kernelmark.interop.importing.answer import Description, ImporterAnswer, TensorFacts
 from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
@@ -36,7 +36,7 @@ class ProblemDraft:
     """The parameters, options and tensors that are known so far."""
 
     problem: ForeignProblem
-    answer: Answer
+    answer: ImporterAnswer
     parameters: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
     """The value in each case, by name."""
     options: list[dict[str, Any]] = field(default_factory=list)

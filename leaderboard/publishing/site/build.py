@@ -18,7 +18,7 @@ from pathlib import Path
 import harness
 from harness.errors import HarnessError
 from harness.files.identity import length_prefixed_sha256
-from harness.verdict import Record
+from harness.verdict import FrozenModel
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
 from leaderboard.publishing.site.inputs import Site, SiteInputs
@@ -96,7 +96,7 @@ def _file(path: str, content: bytes) -> Page:
     return Page((path,), key(hashlib.sha256(content).hexdigest()), make)
 
 
-def _schema(path: str, kind: type[Record]) -> Files:
+def _schema(path: str, kind: type[FrozenModel]) -> Files:
     """The JSON Schema of a page's document; it allows the `$schema` key that every document has."""
     schema = kind.model_json_schema(mode="serialization")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

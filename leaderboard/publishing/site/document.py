@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from harness.verdict import Interval, LaunchedKernel, Mismatch, Outcome, Ratio, Record, Timing, Verdict
+from harness.verdict import FrozenModel, Interval, LaunchedKernel, Mismatch, Outcome, Ratio, Timing, Verdict
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.fields import TableKey
@@ -22,7 +22,7 @@ from leaderboard.standings.ranking import Row, Table
 from leaderboard.standings.staleness import Stale
 
 
-class Step(Record):
+class Step(FrozenModel):
     """A record: a new source whose interval is entirely below those of all earlier sources on its board.
 
     `run` and `at` are those of its first grading; `score_ns` is pooled over all its gradings.
@@ -51,7 +51,7 @@ class Board(Table):
     records: tuple[Step, ...] = ()
 
 
-class Notice(Record):
+class Notice(FrozenModel):
     """An announcement by the organizers, to everyone or to the participants of one problem."""
 
     at: AwareDatetime
@@ -59,7 +59,7 @@ class Notice(Record):
     problem: str | None = None
 
 
-class Leader(Record):
+class Leader(FrozenModel):
     """The first row of a board, which may have no rank, and the board's records; `current` as in `Board`."""
 
     key: TableKey
@@ -68,7 +68,7 @@ class Leader(Record):
     records: tuple[Step, ...] = ()
 
 
-class Summary(Record):
+class Summary(FrozenModel):
     """A problem on the front page, with the first rows of its current boards; if those are empty, of the newest older
     board that is not.
 
@@ -88,7 +88,7 @@ class Summary(Record):
     interpreted: bool = False
 
 
-class Overall(Record):
+class Overall(FrozenModel):
     """An author's geometric mean of shares of the roofline over the problems with a ranked row on a current board.
 
     Boards of Triton's interpreter do not count. For a team, `author` is its name.
@@ -99,7 +99,7 @@ class Overall(Record):
     problems: int
 
 
-class RankedDevice(Record):
+class RankedDevice(FrozenModel):
     """A device with boards: what was ranked on it, and its calibration, if it has one."""
 
     name: str
@@ -110,7 +110,7 @@ class RankedDevice(Record):
     calibration: Calibration | None = None
 
 
-class Holder(Record):
+class Holder(FrozenModel):
     """A past or current record, and the time that it improved upon."""
 
     problem: str
@@ -121,7 +121,7 @@ class Holder(Record):
     before_ns: int | None = None
 
 
-class FrontDocument(Record):
+class FrontDocument(FrozenModel):
     """The front page."""
 
     kind: Literal["front"] = "front"
@@ -135,7 +135,7 @@ class FrontDocument(Record):
     announcements: tuple[Notice, ...] = ()
 
 
-class ProblemDocument(Record):
+class ProblemDocument(FrozenModel):
     """A problem with its boards."""
 
     kind: Literal["problem"] = "problem"
@@ -144,7 +144,7 @@ class ProblemDocument(Record):
     announcements: tuple[Notice, ...] = ()
 
 
-class RunDocument(Record):
+class RunDocument(FrozenModel):
     """A run: its verdict, without the parts that quote a source that may not be shown.
 
     A run that represents a row of a board also has that row's pooled time (`pooled`, over `gradings` of the source),
@@ -168,7 +168,7 @@ class RunDocument(Record):
     """Whether that run is a newer grading of the same source."""
 
 
-class ProfileDocument(Record):
+class ProfileDocument(FrozenModel):
     """The profile that is stored with a run; the submission could have faked it."""
 
     kind: Literal["profile"] = "profile"
@@ -178,7 +178,7 @@ class ProfileDocument(Record):
     profile: StoredProfile
 
 
-class CaseKernels(Record):
+class CaseKernels(FrozenModel):
     """The kernels that a call of one case launches in both runs, the longest first."""
 
     case: str
@@ -186,7 +186,7 @@ class CaseKernels(Record):
     other: tuple[LaunchedKernel, ...] = ()
 
 
-class Compared(Record):
+class Compared(FrozenModel):
     """One case of both runs. `faster` is the second's time over the first's; `paired` is the same ratio through a
     baseline that both alternated with, which a warm chip affects less."""
 
@@ -198,7 +198,7 @@ class Compared(Record):
     baseline: str | None = None
 
 
-class ComparisonDocument(Record):
+class ComparisonDocument(FrozenModel):
     """Two runs of one board, case by case, with the diff of their sources if those may be shown."""
 
     kind: Literal["comparison"] = "comparison"
@@ -217,7 +217,7 @@ class ComparisonDocument(Record):
     hidden: str = ""
 
 
-class Standing(Record):
+class Standing(FrozenModel):
     """An author's or a team's place on one board; `current` as in `Board`."""
 
     problem: str
@@ -230,7 +230,7 @@ class Standing(Record):
 Counts = Literal["itself", "newer_grading", "other_source"]
 
 
-class AcceptedRun(Record):
+class AcceptedRun(FrozenModel):
     """An accepted run, and where it stands on its board; `current` as in `Board`, `state` as in `RunDocument`.
 
     What `counts` there is the run itself, a newer grading of its source, or another source of the author or the team:
@@ -252,7 +252,7 @@ class AcceptedRun(Record):
     current: bool
 
 
-class Reason(Record):
+class Reason(FrozenModel):
     """Where a failed run was wrong: a case, and the mismatch if an output was compared."""
 
     case: str
@@ -260,7 +260,7 @@ class Reason(Record):
     mismatch: Mismatch | None = None
 
 
-class Failure(Record):
+class Failure(FrozenModel):
     """A run that was not accepted, with a report for its author."""
 
     hash: str
@@ -275,7 +275,7 @@ class Failure(Record):
     reasons: tuple[Reason, ...]
 
 
-class ProblemAttempts(Record):
+class ProblemAttempts(FrozenModel):
     """An author's or a team's results on one problem."""
 
     problem: str
@@ -285,7 +285,7 @@ class ProblemAttempts(Record):
     """The newest."""
 
 
-class AuthorDocument(Record):
+class AuthorDocument(FrozenModel):
     """An author or a team: standings, accepted runs that have a page, and the newest failed ones with their reports.
 
     `team` is the team itself, or the team of the author; `author` is the name of the author or the team.
@@ -300,7 +300,7 @@ class AuthorDocument(Record):
     attempts: tuple[ProblemAttempts, ...]
 
 
-class AuthorTotals(Record):
+class AuthorTotals(FrozenModel):
     """The totals of an author or a team over all problems, for the list of authors; `team` as in `AuthorDocument`."""
 
     author: str
@@ -312,14 +312,14 @@ class AuthorTotals(Record):
     latest: datetime
 
 
-class AuthorsDocument(Record):
+class AuthorsDocument(FrozenModel):
     """Everybody who ever submitted, and their teams, in order of name."""
 
     kind: Literal["authors"] = "authors"
     authors: tuple[AuthorTotals, ...]
 
 
-class First(Record):
+class First(FrozenModel):
     """The first row of a current board, and how many rows that board has."""
 
     problem: str
@@ -327,7 +327,7 @@ class First(Record):
     leader: Leader
 
 
-class DevicesDocument(Record):
+class DevicesDocument(FrozenModel):
     """Every device that has a board, and the first rows of the current boards of all devices."""
 
     kind: Literal["devices"] = "devices"
@@ -335,7 +335,7 @@ class DevicesDocument(Record):
     firsts: tuple[First, ...] = ()
 
 
-class MethodDocument(Record):
+class MethodDocument(FrozenModel):
     """How times are taken, with the protocols and timings of the boards.
 
     `accuracy` has the measured table of each device, as Markdown.

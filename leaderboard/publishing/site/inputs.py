@@ -17,7 +17,7 @@ from jinja2 import Environment
 
 from harness.errors import HarnessError
 from harness.submission import Submission
-from harness.verdict import Record, SubmissionId
+from harness.verdict import FrozenModel, SubmissionId
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.book import Book
@@ -175,12 +175,14 @@ class Site:
     def _shared_key(self) -> tuple[str, ...]:
         return self.version, self.material.url, self.material.title
 
-    def page(self, path: str, template: str, key_parts: Iterable[str], make: Callable[[], tuple[Record, Any]]) -> Page:
+    def page(
+        self, path: str, template: str, key_parts: Iterable[str], make: Callable[[], tuple[FrozenModel, Any]]
+    ) -> Page:
         """A page and its JSON; `make` returns the document, and the template's other values."""
         made_from = key(*self._shared_key, path, *key_parts)
         return Page((path, paths.document(path)), made_from, partial(self._files, path, template, make))
 
-    def _files(self, path: str, template: str, make: Callable[[], tuple[Record, Any]]) -> Files:
+    def _files(self, path: str, template: str, make: Callable[[], tuple[FrozenModel, Any]]) -> Files:
         document, values = make()
         html = self.rendered(template, path, page=document, **values)
         return {path: html, paths.document(path): published(document, path)}
@@ -205,13 +207,13 @@ class Kind(NamedTuple):
     """One kind of page: a module of `pages`."""
 
     pages: Callable[[Site], Iterator[Page]]
-    documents: tuple[type[Record], ...]
+    documents: tuple[type[FrozenModel], ...]
     """The data of its pages, whose JSON schemas are published."""
     menu: tuple[Link, ...] = ()
     """Its links at the top of every page."""
 
 
-def published(document: Record, path: str) -> bytes:
+def published(document: FrozenModel, path: str) -> bytes:
     """A document as published JSON, beginning with the address of its schema."""
     schema = json.dumps(f"{paths.root(path)}schema/{type(document).model_fields['kind'].default}.json")
     return f'{{"$schema":{schema},{document.model_dump_json(exclude_none=True)[1:]}\n'.encode()

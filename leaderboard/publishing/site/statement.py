@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harness.verdict import Record, Sha256
+from harness.verdict import FrozenModel, Sha256
 from leaderboard.standings.visibility import Rule
 
 
-class StatedArgument(Record):
+class StatedArgument(FrozenModel):
     """One argument of the entry function, or one tensor of a case; its shape has expressions or sizes, as text."""
 
     name: str
@@ -22,7 +22,7 @@ class StatedArgument(Record):
     """Where it is on a GPU; on a CPU both are the same."""
 
 
-class Shapes(Record):
+class Shapes(FrozenModel):
     """One benchmark case with its tensors' sizes; the minimum bytes and FLOP are those of one call."""
 
     case: str
@@ -33,7 +33,7 @@ class Shapes(Record):
     minimum_flops: int
 
 
-class Statement(Record):
+class Statement(FrozenModel):
     """A problem as its page shows it: Markdown, arguments, sizes, the reference, and when sources are published."""
 
     slug: str

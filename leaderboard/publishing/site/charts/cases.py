@@ -13,7 +13,7 @@ from harness.verdict import Interval
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.boards import CaseTimes
 from leaderboard.publishing.site.charts.figure import Figure, Palette
-from leaderboard.publishing.site.charts.plot import Axis, Mark, Note, Point, Series, linear, plot, ratios
+from leaderboard.publishing.site.charts.plot import Axis, Note, PlotMark, Point, Series, linear, plot, ratios
 from leaderboard.text.units import apart, duration, interval
 from leaderboard.text.visible import shortened, visible
 
@@ -35,7 +35,9 @@ def overview(names: Sequence[str], rows: Sequence[CaseTimes], palette: Palette, 
                 at = (score.median_ns / best_ns, float(len(names) - number))
                 label, link = _said(row, name, score, best_ns), root + paths.run(row.run)
                 short = f"{row.name} {duration(score.median_ns)}"
-                marks.append(Mark(at, label, short, link, palette.style(row.author), palette.case(name) or 0, number))
+                marks.append(
+                    PlotMark(at, label, short, link, palette.style(row.author), palette.case(name) or 0, number)
+                )
     if not marks:
         return None
     x = ratios([mark.at[0] for mark in marks], "time per call, × the fastest of the case")
@@ -58,7 +60,7 @@ def case(number: int, name: str, rows: Sequence[CaseTimes], palette: Palette, ro
         at = (float(score.median_ns), float(height - index))
         style = "baseline" if row.baseline else palette.style(row.author)
         label, link = _said(row, name, score, best_ns), root + paths.run(row.run)
-        marks.append(Mark(at, label, "", link, style, start=0.0))
+        marks.append(PlotMark(at, label, "", link, style, start=0.0))
         if score.low_ns < score.high_ns:
             intervals += [(float(score.low_ns), at[1]), (float(score.high_ns), at[1]), None]
         multiple = f"{score.median_ns / best_ns:.2f} ×"

@@ -17,7 +17,17 @@ from harness.verdict import BenchmarkResult, Verdict
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.book import Bests
-from leaderboard.publishing.site.charts.plot import SHAPES, Axis, Mark, Note, Point, Series, logarithmic, plot, ratios
+from leaderboard.publishing.site.charts.plot import (
+    SHAPES,
+    Axis,
+    Note,
+    PlotMark,
+    Point,
+    Series,
+    logarithmic,
+    plot,
+    ratios,
+)
 from leaderboard.publishing.site.document import Board
 from leaderboard.text.units import duration, percent
 from leaderboard.text.visible import visible
@@ -90,7 +100,7 @@ def records(board: Board, bests_of: Bests, palette: Palette, root: str) -> Figur
     ]
     held = [(step.at.timestamp(), step.score_ns / now_ns) for step in board.records]
     marks = [
-        Mark(
+        PlotMark(
             at,
             f"{visible(step.author)}, {step.at:%Y-%m-%d}: {duration(step.score_ns)}",
             f"{step.author} {duration(step.score_ns)}",
@@ -135,7 +145,7 @@ def roofline(
                 at = (case.minimum_flops / case.minimum_bytes, rate)
                 link = root + paths.run(run.run)
                 short = f"{author} {_rate(rate)}"
-                marks.append(Mark(at, label, short, link, palette.style(author), number, number))
+                marks.append(PlotMark(at, label, short, link, palette.style(author), number, number))
     roofs = _roofs([case for run in runs for case in run.benchmarks], calibration, dtypes)
     if not marks or not (roofs.memory or roofs.arithmetic):
         return None

@@ -50,7 +50,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Mark:
+class PlotMark:
     """A point with a label, as one of `SHAPES`; a bar, if it has the place where that begins.
 
     `style` is a class of the stylesheet, `short` the label next to it in the enlarged plot, and `case` the number of
@@ -120,7 +120,7 @@ def plot(
     x: Axis,
     y: Axis,
     series: Sequence[Series],
-    marks: Sequence[Mark] = (),
+    marks: Sequence[PlotMark] = (),
     notes: Sequence[Note] = (),
     *,
     width: int = 460,
@@ -252,7 +252,7 @@ def _draw_series(area: _PlotArea, series: Series) -> str:
     return _element("g", {"class": f"s-{series.style}"}, "".join(drawn))
 
 
-def _draw_mark(area: _PlotArea, mark: Mark) -> str:
+def _draw_mark(area: _PlotArea, mark: PlotMark) -> str:
     """A mark. The tab key skips its link, unless a script changes that: a table next to the plot has the same links."""
     attributes = {"class": f"{'mark' if mark.start is None else 'mark bar'} {mark.style}"}
     if mark.link:
