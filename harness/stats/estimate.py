@@ -1,5 +1,6 @@
-"""Medians and pseudomedians with their intervals, and the geometric mean of several. Called by the judge and the board.
-Trusted.
+"""Estimates medians and pseudomedians with their confidence intervals, and combines estimates by the geometric mean.
+
+The judge and the board call it. Trusted.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from statistics import NormalDist
 
 from harness.stats.series import correlation_time, integrated_autocorrelation, median
 
-_FEWEST = 6  # with fewer no interval covers a pseudomedian with 95 %
+_MIN_VALUES = 6  # no interval of fewer values covers a pseudomedian with 95 %
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A median, a pseudomedian, or a geometric mean of such; it is between `low` and `high` with this confidence."""
+    """An estimated median, pseudomedian, or geometric mean of these, with its confidence interval."""
 
     median: float
     low: float
@@ -33,26 +34,26 @@ class Estimate:
 
 
 def estimate_median(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """The median and the narrowest symmetric pair of order statistics that covers it with at least `confidence`.
+    """The median, with the narrowest symmetric pair of order statistics that covers it with at least `confidence`.
 
     The number of independent samples below the median is binomial(n, ½), so that x₍ₖ₎ to x₍ₙ₊₁₋ₖ₎ covers the median
     with 1 − 2·P(B ≤ k − 1), whatever the continuous distribution (for a discrete one, at least that). David and
     Nagaraja, "Order Statistics", 3rd edition (2003), section 7.1; Hahn and Meeker, "Statistical Intervals" (1991),
     section 5.2.
 
-    `xs` is in time order. If its `correlation_time` τ is above 1, that number varies by √τ more (as in a sample of n/τ;
-    Gastwirth and Rubin, "Effect of Dependence on the Level of Some One-Sample Tests", Journal of the American
-    Statistical Association 66, 1971), so the ranks are moved away from the middle by that factor. The interval is
-    never narrower than for independent samples.
+    `xs` is in time order. If its `correlation_time` τ is above 1, the standard deviation of that number is √τ times as
+    large (as in a sample of n/τ; Gastwirth and Rubin, "Effect of Dependence on the Level of Some One-Sample Tests",
+    Journal of the American Statistical Association 66, 1971), so the ranks are moved away from the middle by that
+    factor. The interval is never narrower than for independent samples.
 
-    If n is too small (below 6 for 95 %), the result spans the minimum and the maximum and states their actual
-    confidence: 1 − 2^(1−n) for independent samples, which is 0 for a single one, less for others.
+    If n is too small (below 6 for 95 %), the interval is from the minimum to the maximum, and has their actual
+    confidence: 1 − 2^(1−n) for independent samples, which is 0 for a single one, and less for correlated samples.
 
     Raises:
         ValueError: `xs` is empty, or `confidence` is not between 0 and 1.
     """
     if not xs or not 0 < confidence < 1:
-        raise ValueError(f"no interval of confidence {confidence} of {len(xs)} values")
+        raise ValueError(f"{len(xs)} values have no interval of confidence {confidence}")
     ordered, n, stretch = sorted(xs), len(xs), math.sqrt(correlation_time(xs))
     coverages = _coverages(n)
     depth = max(1, sum(covered >= confidence for covered in coverages))
@@ -69,26 +70,29 @@ def estimate_median(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
 
 
 def estimate_pseudomedian(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """The median of the means of all pairs of values, each with itself included, and its interval.
+    """The pseudomedian with its interval: the median of the means of all pairs of values, including pairs of a value
+    with itself.
 
-    For a symmetric distribution this is its median, and outliers move it as little. But for normal values its error is
-    only 2 % above that of the mean, where the median's is 25 % above: Hodges and Lehmann, "Estimates of Location Based
-    on Rank Tests", The Annals of Mathematical Statistics 34 (1963).
+    The pseudomedian of a symmetric distribution is its median, and is as robust to outliers. But for normal values its
+    error is only 2 % larger than that of the mean, whereas the median's is 25 % larger: Hodges and Lehmann, "Estimates
+    of Location Based on Rank Tests", The Annals of Mathematical Statistics 34 (1963).
 
-    The interval is between two of those means, of the same rank from either end: Wilcoxon's signed-rank test, whose
-    statistic has the mean n(n+1)/4 and the variance n(n+1)(2n+1)/24 and is approximated as normal. The rank is rounded
-    outwards. Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd edition (2014), sections 3.2, 3.3.
+    The ends of the interval are two of those means, of the same rank from either end. The rank follows from Wilcoxon's
+    signed-rank test: its statistic has the mean n(n+1)/4 and the variance n(n+1)(2n+1)/24, and is approximated as
+    normal. The rank is rounded outwards. Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd edition
+    (2014), sections 3.2, 3.3.
 
-    `xs` is in time order. If neighbours are correlated, the standard deviation grows by the root of the integrated
-    autocorrelation time of the values' ranks, which is what that test adds up. Fewer than ten values cannot show it. If
-    the rank would be beyond the extremes, the interval spans them, and has a lower confidence.
+    `xs` is in time order. If it is autocorrelated, the standard deviation is multiplied by the root of the integrated
+    autocorrelation time of the values' ranks, since the test's statistic is a sum of ranks. Fewer than ten values
+    cannot show autocorrelation. If the rank would be beyond the extremes, the interval ends there, and has a lower
+    confidence.
 
     Raises:
         ValueError: there are fewer than six values, or `confidence` is not between 0 and 1.
     """
     n = len(xs)
-    if n < _FEWEST or not 0 < confidence < 1:
-        raise ValueError(f"no interval of confidence {confidence} of {n} values")
+    if n < _MIN_VALUES or not 0 < confidence < 1:
+        raise ValueError(f"{n} values have no interval of confidence {confidence}")
     means = sorted((a + b) / 2 for i, a in enumerate(xs) for b in xs[i:])
     ordered = sorted(xs)
     ranks = [(bisect_left(ordered, x) + bisect_right(ordered, x)) / 2 for x in xs]
@@ -101,10 +105,10 @@ def estimate_pseudomedian(xs: Sequence[float], confidence: float = 0.95) -> Esti
 
 
 def geometric_mean(xs: Sequence[float], weights: Sequence[float] | None = None) -> float:
-    """The n-th root of the product: the mean of ratios that does not depend on the choice of unit.
+    """The n-th root of the product. A number of weight 2 counts like two of weight 1.
 
-    Fleming and Wallace, "How not to lie with statistics", Communications of the ACM 29 (1986). A number
-    of weight 2 counts like two of weight 1.
+    Which of two geometric means is larger does not depend on what their numbers are normalized to: Fleming and Wallace,
+    "How not to lie with statistics", Communications of the ACM 29 (1986).
 
     Raises:
         ValueError: `xs` is empty, or a number or a weight is not positive and finite.
@@ -117,13 +121,13 @@ def geometric_mean(xs: Sequence[float], weights: Sequence[float] | None = None) 
 
 
 def combine(estimates: Sequence[Estimate], weights: Sequence[float] | None = None) -> Estimate:
-    """The geometric mean of several positive estimates, times or ratios, with its interval; `weights` as for the mean.
+    """The weighted geometric mean of positive estimates, of times or of ratios, with its interval.
 
-    On the log scale the geometric mean is a plain mean, so its half-widths are the root of the sum of the squared
-    half-widths, each times its weight, over the sum of the weights: the propagation of independent uncertainties in
-    JCGM 100:2008 (GUM), 5.1.2. The upper and the lower half-widths are added separately, which Barlow ("Asymmetric
-    Errors", PHYSTAT2003) shows to be an approximation, good if the sides differ little. Assumes that the estimates are
-    independent and that their errors are roughly normal on the log scale. The confidence is the lowest of theirs.
+    On the log scale the geometric mean is a weighted arithmetic mean. So its half-width is the root of the sum of the
+    squares of the weighted half-widths, divided by the sum of the weights: the propagation of independent uncertainties
+    in JCGM 100:2008 (GUM), 5.1.2. The upper and the lower half-widths are added separately, which is a good
+    approximation if they differ little (Barlow, "Asymmetric Errors", PHYSTAT2003). The estimates are assumed to be
+    independent, and their errors to be roughly normal on the log scale. The confidence is the lowest of theirs.
 
     Raises:
         ValueError: `estimates` is empty or contains a bound that is not positive.
@@ -136,23 +140,23 @@ def combine(estimates: Sequence[Estimate], weights: Sequence[float] | None = Non
     down = math.hypot(*(w * (math.log(estimate.median) - math.log(estimate.low)) for estimate, w in weighted)) / total
     up = math.hypot(*(w * (math.log(estimate.high) - math.log(estimate.median)) for estimate, w in weighted)) / total
     low, high = antilog(math.log(middle) - down), antilog(math.log(middle) + up)
-    # Rounding must not push a bound past the middle.
+    # Rounding must not move a bound past the middle.
     return Estimate(middle, min(low, middle), max(high, middle), min(estimate.confidence for estimate in estimates))
 
 
 def antilog(log: float) -> float:
-    """e to this power, clamped to positive and finite values."""
+    """The exponential function, clamped to positive and finite values."""
     return math.exp(min(max(log, -708.0), 709.0))
 
 
 @lru_cache(maxsize=256)
 def _coverages(n: int) -> tuple[float, ...]:
-    """The coverage of the median of n independent samples by the order statistics of depth 1, 2, …; decreasing."""
+    """With which probability the order statistics of depth 1, 2, … of n independent samples cover the median."""
     total, coverages = 1 << n, []
-    # Integers throughout: `term` is a binomial coefficient, `below` the sum of those so far.
+    # Exact, since these are integers: `term` is a binomial coefficient, `below` the sum of those so far.
     term = below = 1
     for depth in range(1, (n + 1) // 2 + 1):
-        # Division of integers rounds correctly at any size; only a tail below 2^-53 would round to certainty.
+        # Python divides integers of any size with correct rounding. A tail below 2^-53 must not round up to certainty.
         coverages.append(min((total - 2 * below) / total, math.nextafter(1.0, 0.0)))
         term = term * (n - depth + 1) // depth
         below += term

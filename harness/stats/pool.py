@@ -1,6 +1,6 @@
-"""Combines several estimates of one positive quantity: the repeated gradings of a source. Trusted, pure.
+"""Pools several estimates of one positive quantity, such as the times from repeated gradings of a source.
 
-The ranking calls it, through `leaderboard.record.pooling`.
+`leaderboard.record.pooling` calls it. Trusted, pure.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import NamedTuple
 from harness.stats.estimate import Estimate, antilog
 
 
-class Measured(NamedTuple):
-    """What pooling needs of an estimate, which it has checked: cheaper to make than an `Estimate`."""
+class UncheckedEstimate(NamedTuple):
+    """The fields of an `Estimate`. It is not validated, since pooling needs one for each grading."""
 
     median: float
     low: float
@@ -24,22 +24,23 @@ class Measured(NamedTuple):
     confidence: float
 
 
-_FINEST = 1e-6  # relative: no interval of a time is believed to be narrower
+_CONFIDENCE = 0.95  # of the interval of a pooled estimate
+_MIN_DEVIATION = 1e-6  # the smallest standard deviation of a logarithm that is believed
 
 
-def pool(estimates: Sequence[Measured], confidence: float = 0.95) -> Estimate:
-    """The random-effects mean of the logarithms, as an estimate; a single estimate is returned as it is.
+def pool(estimates: Sequence[UncheckedEstimate]) -> Estimate:
+    """The random-effects mean of the logarithms; a single estimate is returned unchanged.
 
     DerSimonian and Laird, "Meta-Analysis in Clinical Trials", Controlled Clinical Trials 7 (1986). Each estimate has
-    the variance that its interval implies, (log(high / low) / 2z)² with the normal quantile z of its own confidence,
-    and all share a between-estimate variance τ²: the scatter in excess of those intervals, by the moments of Cochran's
-    Q. Each is weighted by the inverse of the sum of both. So estimates that agree narrow the interval, those that
-    disagree widen it, and none is singled out.
+    the within-estimate variance that its interval implies, (log(high / low) / 2z)² with the normal quantile z of its
+    own confidence. All share a between-estimate variance τ², which is the scatter in excess of those intervals, from
+    the expected value of Cochran's Q. Each estimate is weighted by the inverse of the sum of both variances. So
+    estimates that agree narrow the interval, those that disagree widen it, and none is treated as an outlier.
 
     The interval is that of a normal distribution, so it is too narrow if a few estimates disagree by more than their
-    own intervals. Simulated, a nominal 95 % cover 96 % if there is no variance between estimates, 87 to 91 % (two to
-    eight estimates) if it equals that within, and 78 to 91 % if τ is twice as large; the interval of a single estimate
-    covers 81 and 60 % there.
+    own intervals. In simulations with two to eight estimates, the 95 % interval covers the true value in 96 % of cases
+    if τ is 0, in 87 to 91 % if τ equals the standard deviation within estimates, and in 78 to 91 % if τ is twice as
+    large. The interval of a single estimate covers it in 81 % and 60 % of the latter two cases.
 
     Raises:
         ValueError: `estimates` is empty, a bound is not positive, or a confidence is not between 0 and 1.
@@ -49,30 +50,31 @@ def pool(estimates: Sequence[Measured], confidence: float = 0.95) -> Estimate:
     if len(estimates) == 1:
         return Estimate(*estimates[0])
     logs = [math.log(estimate.median) for estimate in estimates]
-    within = [max(math.log(x.high / x.low) / (2 * _quantile(x.confidence)), _FINEST) ** 2 for x in estimates]
-    between = _between(logs, within)
-    mean, total = _mean(logs, [1 / (variance + between) for variance in within])
-    reach = _quantile(confidence) / math.sqrt(total)
-    return Estimate(antilog(mean), antilog(mean - reach), antilog(mean + reach), confidence)
+    within = [max(math.log(x.high / x.low) / (2 * _z(x.confidence)), _MIN_DEVIATION) ** 2 for x in estimates]
+    between = _between_variance(logs, within)
+    mean, total = _weighted_mean(logs, [1 / (variance + between) for variance in within])
+    half_width = _z(_CONFIDENCE) / math.sqrt(total)
+    return Estimate(antilog(mean), antilog(mean - half_width), antilog(mean + half_width), _CONFIDENCE)
 
 
-def _between(logs: Sequence[float], within: Sequence[float]) -> float:
-    """The variance τ² between the estimates, at least 0."""
+def _between_variance(logs: Sequence[float], within: Sequence[float]) -> float:
+    """The between-estimate variance τ², at least 0."""
     weights = [1 / variance for variance in within]
-    mean, total = _mean(logs, weights)
-    scatter = sum([weight * (log - mean) ** 2 for weight, log in zip(weights, logs, strict=True)])
+    mean, total = _weighted_mean(logs, weights)
+    cochran_q = sum([weight * (log - mean) ** 2 for weight, log in zip(weights, logs, strict=True)])
     scale = total - sum(map(mul, weights, weights)) / total
-    return max(0.0, (scatter - len(logs) + 1) / scale) if scale > 0 else 0.0  # 0: rounded, all but one have no weight
+    # The scale is rounded to 0 if one weight is far larger than all others.
+    return max(0.0, (cochran_q - len(logs) + 1) / scale) if scale > 0 else 0.0
 
 
-def _mean(logs: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
     """The weighted mean, and the sum of the weights."""
     total = sum(weights)
-    return sum(map(mul, weights, logs)) / total, total
+    return sum(map(mul, weights, values)) / total, total
 
 
 @lru_cache(maxsize=64)
-def _quantile(confidence: float) -> float:
+def _z(confidence: float) -> float:
     """How many standard deviations on either side of the mean contain this share of a normal distribution."""
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence is between 0 and 1, not {confidence}")

@@ -1,6 +1,6 @@
-"""Statistics of a series of times: quantiles, autocorrelation, drift, modes, and when one may look at it. Trusted.
+"""Statistics of a series of times: quantiles, autocorrelation, drift, modes, and the sizes for interim looks.
 
-Used by the intervals of `estimate` and `ratio`, and by callers that measure until an interval is narrow.
+`estimate`, `ratio` and the judge call it. Trusted.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from itertools import accumulate, combinations
 from operator import mul
 from statistics import NormalDist
 
-FEWEST_TO_CORRELATE = 10  # fewer values cannot show their correlation
-_FEWEST_TO_DRIFT = 8
-_LEAST_DRIFT = 0.01
+MIN_FOR_CORRELATION = 10  # fewer values cannot show autocorrelation
+_MIN_FOR_DRIFT = 8
+_MIN_DRIFT = 0.01  # as a share of the median
 _Z_DRIFT = NormalDist().inv_cdf(1 - 0.01 / 2)
-_FEWEST_FOR_MODES = 20
-_APART = 0.02  # of the median
-_OUTLIERS = 20  # one value in this many may be an outlier
-_CLUSTER = 10  # and a cluster has at least one in this many
+_MIN_FOR_MODES = 20
+_MIN_GAP = 0.02  # between two modes, as a share of the median
+_VALUES_PER_OUTLIER = 20  # one value in this many may be an outlier
+_CLUSTERS_MAX = 10  # a cluster has at least one value in this many
 
 
 def quantile(xs: Sequence[float], q: float) -> float:
@@ -31,14 +31,14 @@ def quantile(xs: Sequence[float], q: float) -> float:
         ValueError: `xs` is empty, or `q` is not within 0 to 1.
     """
     if not xs or not 0 <= q <= 1:
-        raise ValueError(f"no quantile {q} of {len(xs)} values")
+        raise ValueError(f"{len(xs)} values have no quantile {q}")
     ordered = sorted(xs)
     below = math.floor((len(ordered) - 1) * q)
     share = (len(ordered) - 1) * q - below
     if share == 0:
         return ordered[below]
     low, high = ordered[below], ordered[below + 1]
-    # Rounding must not leave the interval of the two values around the result.
+    # Rounding must not move the result outside the two values.
     return min(max(low * (1 - share) + high * share, low), high)
 
 
@@ -52,19 +52,19 @@ def median(xs: Sequence[float]) -> float:
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """The sizes at which a growing sample may be looked at: `first`, twice that, and so on, and finally `most`.
+    """The sample sizes at which a growing sample is evaluated: `first`, twice that, and so on, and finally `most`.
 
-    Stopping as soon as an interval is narrow, or excludes 1, gives chance another try with each look: looked at after
-    every value, a 95 % interval eventually excludes the truth with certainty. Armitage, McPherson and Rowe, "Repeated
-    Significance Tests on Accumulating Data", Journal of the Royal Statistical Society A 132 (1969). Doubling keeps the
-    looks few, and each sees as many new values as old ones; they cost less coverage than the intervals of
-    `estimate_median` have beyond 95 %.
+    If sampling stops as soon as an interval is narrow or excludes 1, each look is another chance to stop by accident.
+    With a look after every value, a 95 % interval is certain to exclude the true value eventually: Armitage, McPherson
+    and Rowe, "Repeated Significance Tests on Accumulating Data", Journal of the Royal Statistical Society A 132 (1969).
+    With doubling there are few looks, each at as many new values as old ones. They cost less coverage than the
+    intervals of `estimate_median` have in excess of 95 %.
 
     Raises:
         ValueError: `first` or `most` is not positive.
     """
     if first < 1 or most < 1:
-        raise ValueError(f"no looks at {first} to {most} values")
+        raise ValueError(f"sample sizes must be positive, not {first} and {most}")
     sizes, look = [], first
     while look < most:
         sizes.append(look)
@@ -75,31 +75,34 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 def correlation_time(xs: Sequence[float]) -> float:
     """How many consecutive values count as one independent value for the median: at least 1, at most n.
 
-    The integrated autocorrelation time 1 + 2·Σρₖ of the side of the median that each value is on, which determines the
-    error of a median. Estimated by the initial monotone sequence of Geyer, "Practical Markov Chain Monte Carlo",
-    Statistical Science 7 (1992): pairs ρ₂ₖ + ρ₂ₖ₊₁ are added while they are positive, none counting more than the one
-    before. Since autocovariances about a sample's own mean are too small, the sum over lags up to w is multiplied by 1
-    + (2w + 1)/n: Wolff, "Monte Carlo Errors with Less Errors", Computer Physics Communications 156 (2004). 1 for fewer
-    than ten values, which cannot show it, and for constant ones. It errs upwards: for two dozen independent values it
-    is 1.5 on average. `xs` is in time order.
+    This is the integrated autocorrelation time 1 + 2·Σρₖ of the signs of the differences from the median, which
+    determine the median's error. `xs` is in time order. The result is 1 for fewer than ten values, which cannot show
+    autocorrelation, and for constant values. It is biased upwards: for two dozen independent values it is 1.5 on
+    average.
     """
     middle = median(xs) if xs else 0.0
     return integrated_autocorrelation([(x > middle) - (x < middle) for x in xs])
 
 
 def integrated_autocorrelation(xs: Sequence[float]) -> float:
-    """The time 1 + 2·Σρₖ of the values themselves, estimated and bounded as in `correlation_time`."""
+    """The integrated autocorrelation time 1 + 2·Σρₖ of the values, bounded as in `correlation_time`.
+
+    It is estimated by the initial monotone sequence of Geyer, "Practical Markov Chain Monte Carlo", Statistical Science
+    7 (1992): pairs ρ₂ₖ + ρ₂ₖ₊₁ are added as long as they are positive, and none counts more than the previous one.
+    Autocovariances about the mean of the sample are too small, so the sum over lags up to w is multiplied by
+    1 + (2w + 1)/n: Wolff, "Monte Carlo Errors with Less Errors", Computer Physics Communications 156 (2004).
+    """
     n = len(xs)
-    if n < FEWEST_TO_CORRELATE:
+    if n < MIN_FOR_CORRELATION:
         return 1.0
     mean = math.fsum(xs) / n
-    around = [x - mean for x in xs]
-    variance = math.fsum(map(mul, around, around))
+    deviations = [x - mean for x in xs]
+    variance = math.fsum(map(mul, deviations, deviations))
     if variance == 0:
         return 1.0
 
     def correlation(lag: int) -> float:
-        return math.fsum(map(mul, around, around[lag:])) / variance
+        return math.fsum(map(mul, deviations, deviations[lag:])) / variance
 
     pair, window = 1 + correlation(1), 1
     total = 2 * pair - 1
@@ -114,51 +117,53 @@ def integrated_autocorrelation(xs: Sequence[float]) -> float:
 def drift(xs: Sequence[float]) -> float | None:
     """The rise of a series from start to end as a share of its median, negative for a fall; None without a trend.
 
-    n times the median of the slopes between all pairs: Sen, "Estimates of the Regression Coefficient Based on Kendall's
-    Tau", Journal of the American Statistical Association 63 (1968). It counts if it amounts to 1 %, and the test of
-    Mann ("Nonparametric Tests Against Trend", Econometrica 13, 1945) and Kendall (with his correction for ties: "Rank
-    Correlation Methods", 4th edition, 1970) finds a trend at 1 %. An autocorrelated series looks like one, so the
-    variance of the test is multiplied by the correlation time of the residuals: Yue and Wang, "The Mann-Kendall Test
-    Modified by Effective Sample Size", Water Resources Management 18 (2004). None for fewer than eight values, and if
-    the median is not positive. `xs` is in time order.
+    The rise is n times the median of the slopes between all pairs: Sen, "Estimates of the Regression Coefficient Based
+    on Kendall's Tau", Journal of the American Statistical Association 63 (1968). It is reported if it is at least 1 %,
+    and if the test of Mann ("Nonparametric Tests Against Trend", Econometrica 13, 1945) and Kendall (with his
+    correction for ties: "Rank Correlation Methods", 4th edition, 1970) finds a trend at the significance level 1 %.
+    Autocorrelation can look like a trend, so the variance of the test is multiplied by the correlation time of the
+    residuals: Yue and Wang, "The Mann-Kendall Test Modified by Effective Sample Size", Water Resources Management 18
+    (2004). `xs` is in time order. There is no result for fewer than eight values, or if the median is not positive.
     """
     n, middle = len(xs), median(xs) if xs else 0.0
-    if n < _FEWEST_TO_DRIFT or middle <= 0:
+    if n < _MIN_FOR_DRIFT or middle <= 0:
         return None
     pairs = list(combinations(enumerate(xs), 2))
     slope = median([(later - earlier) / (j - i) for (i, earlier), (j, later) in pairs])
     change = slope / middle * n
-    if abs(change) < _LEAST_DRIFT:
+    if abs(change) < _MIN_DRIFT:
         return None
     score = abs(sum((later > earlier) - (later < earlier) for (_, earlier), (_, later) in pairs))
-    variance = (_kendall(n) - sum(map(_kendall, Counter(xs).values()))) / 18
+    variance = (_kendall_term(n) - sum(map(_kendall_term, Counter(xs).values()))) / 18
     variance *= correlation_time([x - slope * i for i, x in enumerate(xs)])
     return change if score - 1 > _Z_DRIFT * math.sqrt(variance) else None
 
 
-def _kendall(n: int) -> int:
+def _kendall_term(n: int) -> int:
+    """18 times the variance of Kendall's score of n values; subtracted, the correction for n equal values."""
     return n * (n - 1) * (2 * n + 5)
 
 
 def two_modes(xs: Sequence[float]) -> tuple[float, float] | None:
-    """The medians of the lower and the upper cluster of a clearly bimodal sample of times; None for any other.
+    """The medians of the lower and the upper cluster of a clearly bimodal sample of times; None for any other sample.
 
-    The sample is split where the variance between the parts is the largest share η of its total variance: Otsu, "A
+    The sample is split where the variance between the two parts is the largest share η of the total variance: Otsu, "A
     Threshold Selection Method from Gray-Level Histograms", IEEE Transactions on Systems, Man, and Cybernetics 9 (1979).
-    That share is 0.64 for a normal distribution, less for one with heavy tails and 0.75 for a uniform one; a sample
-    of n exceeds 0.75 + 0.8/√n in fewer than 1 % of cases for these, and for exponential and lognormal ones with σ up to
-    1 (simulated, n from 20 to 200). Two normal modes of equal weight exceed it when about six standard deviations apart
-    (five for n above 50).
+    It is bimodal if η exceeds 0.75 + 0.8/√n. For a normal distribution η is 0.64, for one with heavy tails less, and
+    for a uniform one 0.75. In simulations with n from 20 to 200, fewer than 1 % of the samples of these distributions,
+    of exponential ones and of lognormal ones with σ up to 1 were bimodal. Two normal modes of equal weight are found if
+    they are about six standard deviations apart, or five for n above 50.
 
-    Each cluster has a tenth of the values, at least three, and they are 2 % of the median apart. The highest 5 % of
-    the values do not count for η, so that one interruption does not hide two modes. None for fewer than 20 values.
+    Each cluster must have a tenth of the values, and at least three. The two medians must differ by 2 % of the median
+    of all. The highest 5 % of the values do not count for η, so that one interruption does not hide two modes. There is
+    no result for fewer than 20 values.
     """
     n = len(xs)
-    if n < _FEWEST_FOR_MODES:
+    if n < _MIN_FOR_MODES:
         return None
     ordered = sorted(xs)
-    inner = n - n // _OUTLIERS
-    # Between 0 and 1, so that no square overflows.
+    inner = n - n // _VALUES_PER_OUTLIER
+    # The values are scaled to 0 to 1, so that no square overflows.
     base, width = ordered[0], ordered[inner - 1] - ordered[0]
     if width == 0:
         return None
@@ -170,8 +175,8 @@ def two_modes(xs: Sequence[float]) -> tuple[float, float] | None:
         low, high = sums[split - 1] / split, (sums[-1] - sums[split - 1]) / (inner - split)
         return split * (inner - split) / inner * (high - low) ** 2
 
-    fewest = max(3, math.ceil(n / _CLUSTER))
+    fewest = max(3, math.ceil(n / _CLUSTERS_MAX))
     split = max(range(fewest, n - fewest + 1), key=between)
     low, high = median(ordered[:split]), median(ordered[split:])
-    clear = between(split) > (0.75 + 0.8 / math.sqrt(n)) * variance
-    return (low, high) if clear and high - low >= _APART * abs(median(ordered)) else None
+    bimodal = between(split) > (0.75 + 0.8 / math.sqrt(n)) * variance
+    return (low, high) if bimodal and high - low >= _MIN_GAP * abs(median(ordered)) else None

@@ -18,7 +18,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Literal, NamedTuple, Self
 
-from harness.stats import Measured, pool
+from harness.stats import UncheckedEstimate, pool
 from harness.verdict import Interval
 from leaderboard.record.fields import VerdictFields
 
@@ -69,7 +69,9 @@ class PooledSource(NamedTuple):
         now = _conditions(newest.environment)
         pooled = [v for v in oldest_first if v.setting is newest.setting or _conditions(v.environment) == now]
         # A time below one nanosecond is rounded up to one, for its logarithm.
-        times = [Measured(v.median_ns or 1, v.low_ns or 1, v.high_ns or 1, v.confidence or 0.95) for v in pooled]
+        times = [
+            UncheckedEstimate(v.median_ns or 1, v.low_ns or 1, v.high_ns or 1, v.confidence or 0.95) for v in pooled
+        ]
         score = pool(times)
         return cls(
             verdict=newest,

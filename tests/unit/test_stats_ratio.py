@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.stats import (
     Estimate,
-    Measured,
+    UncheckedEstimate,
     combine,
     estimate_median,
     estimate_pseudomedian,
@@ -22,7 +22,7 @@ from harness.stats import (
     pool,
     steady_ratio,
 )
-from harness.stats.ratio import lower_end, student
+from harness.stats.ratio import bootstrap_lower_end, student_quantile
 from harness.stats.series import integrated_autocorrelation
 from tests.draws import DRAWS, at_most, stopped
 
@@ -42,7 +42,7 @@ ratios = st.lists(st.integers(1, 10**6).map(lambda k: k / 1000), min_size=1, max
     ],
 )
 def test_students_quantiles_are_those_of_the_tables(confidence: float, freedom: int, t: float) -> None:
-    assert student(confidence, freedom) == pytest.approx(t, abs=5e-5)
+    assert student_quantile(confidence, freedom) == pytest.approx(t, abs=5e-5)
 
 
 @given(st.lists(st.integers(0, 6), min_size=4, max_size=7), st.integers(1, 3), st.floats(0.05, 0.95))
@@ -56,9 +56,9 @@ def test_the_closed_form_is_the_bootstrap_of_all_resamples(xs: list[int], length
         )
         for starts in itertools.product(range(n), repeat=len(sizes))
     )
-    tail = statistics.NormalDist().cdf(-math.sqrt(n / (n - 1)) * student(confidence, n - 1))
+    tail = statistics.NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_quantile(confidence, n - 1))
     allowed = {middles[math.floor(len(middles) * tail * (1 + e))] for e in (-1e-9, 1e-9)}
-    assert lower_end(xs, confidence, length) in allowed
+    assert bootstrap_lower_end(xs, confidence, length) in allowed
 
 
 @given(ratios, st.floats(0, 0.1))
@@ -201,9 +201,9 @@ def test_a_steady_ratio_mirrors_its_reciprocal_and_is_wider_by_the_resolution() 
 Z = 1.959963984540054
 
 
-def near(log: float, sigma: float, confidence: float = 0.95, z: float = Z) -> Measured:
+def near(log: float, sigma: float, confidence: float = 0.95, z: float = Z) -> UncheckedEstimate:
     """An estimate with this mean and standard deviation on the log scale."""
-    return Measured(math.exp(log), math.exp(log - z * sigma), math.exp(log + z * sigma), confidence)
+    return UncheckedEstimate(math.exp(log), math.exp(log - z * sigma), math.exp(log + z * sigma), confidence)
 
 
 def logs(found: Estimate) -> tuple[float, float]:
@@ -212,7 +212,7 @@ def logs(found: Estimate) -> tuple[float, float]:
 
 
 def test_one_estimate_stands_as_it_is() -> None:
-    one = Measured(100.0, 93.0, 128.0, 0.836)
+    one = UncheckedEstimate(100.0, 93.0, 128.0, 0.836)
     assert pool([one]) == Estimate(*one)
 
 
@@ -243,20 +243,22 @@ def test_each_interval_counts_by_its_own_confidence() -> None:
 
 
 def test_exact_times_can_be_pooled_too() -> None:
-    same = pool([Measured(50.0, 50.0, 50.0, 0.95)] * 3)
+    same = pool([UncheckedEstimate(50.0, 50.0, 50.0, 0.95)] * 3)
     assert same.low <= 50.0 <= same.high < 50.001
-    apart = pool([Measured(50.0, 50.0, 50.0, 0.95), Measured(60.0, 60.0, 60.0, 0.95)])
+    apart = pool([UncheckedEstimate(50.0, 50.0, 50.0, 0.95), UncheckedEstimate(60.0, 60.0, 60.0, 0.95)])
     assert apart.median == pytest.approx(math.sqrt(3000))
     assert apart.low < 50 < 60 < apart.high
 
 
-@pytest.mark.parametrize("estimates", [[], [Measured(1.0, 0.0, 2.0, 0.95)] * 2, [Measured(1.0, 0.5, 2.0, 0.0)] * 2])
-def test_invalid_estimates_are_not_pooled(estimates: list[Measured]) -> None:
+@pytest.mark.parametrize(
+    "estimates", [[], [UncheckedEstimate(1.0, 0.0, 2.0, 0.95)] * 2, [UncheckedEstimate(1.0, 0.5, 2.0, 0.0)] * 2]
+)
+def test_invalid_estimates_are_not_pooled(estimates: list[UncheckedEstimate]) -> None:
     with pytest.raises(ValueError, match=r"pool|confidence"):
         pool(estimates)
 
 
-def gradings(draw: random.Random, count: int, between: float, within: float) -> list[Measured]:
+def gradings(draw: random.Random, count: int, between: float, within: float) -> list[UncheckedEstimate]:
     """Gradings of a kernel that truly takes 1, on a machine whose state moves the time by `between`."""
     found = []
     for _ in range(count):

@@ -207,7 +207,7 @@ def overall(books: Iterable[Book]) -> tuple[Overall, ...]:
                 shares = best.setdefault(row.name, {})
                 shares[book.problem] = max(row.share, shares.get(book.problem, 0.0))
     means = [
-        Overall(author=author, share=geometric_mean(list(shares.values()), [1.0] * len(shares)), problems=len(shares))
+        Overall(author=author, share=geometric_mean(list(shares.values())), problems=len(shares))
         for author, shares in best.items()
     ]
     return tuple(sorted(means, key=lambda mean: (-mean.share, -mean.problems, mean.author)))
