@@ -27,7 +27,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
 from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.plan import replay_plan_for
-from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
+from harness.judge.timing.replayed.benchmark import PairedReplays, Player, ReplayMeasurement
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, scratch_for
 from harness.problem import Problem, load
@@ -136,7 +136,7 @@ def _measure(
                 other.warm_up(fresh)
                 beside = [PairedReplays(baseline, other)]
                 plan = replay_plan_for("default")
-                yield Replaying(case, mine, beside, fresh, plan, sensors, None, dealt.of(case)).run()
+                yield ReplayMeasurement(case, mine, beside, fresh, plan, sensors, None, dealt.dealer_for(case)).run()
             finally:
                 fresh.close()
 

@@ -81,7 +81,7 @@ def replayed(
                 fresh.keep()
             fresh.check()
             ended = time.perf_counter()
-            made, loaded = player.made, player.apart
+            made, loaded = player.made, player.loaded
     finally:
         fresh.close()
         free_deferred("cuda")

@@ -14,7 +14,7 @@ from harness.kinds import DeviceKind
 if TYPE_CHECKING:
     import torch
 
-# The state of `get_state` on a CPU: three words of 8 bytes, the Twister's 624 words, and some numbers drawn ahead.
+# The result of `get_state` on a CPU: three words of 8 bytes, the Twister's 624 words, and some numbers drawn ahead.
 _MT19937_BYTES = 5056
 _MT19937_WORDS = slice(3, 627)
 

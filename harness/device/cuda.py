@@ -42,8 +42,8 @@ class CudaDevice:
             device_uuid_sha256=hashlib.sha256(str(properties.uuid).encode()).hexdigest(),
             cuda=torch.version.cuda,
         )
-        if found := nvml.opened():
-            library, device = found
+        if handles := nvml.open_nvml():
+            library, device = handles
             with contextlib.suppress(library.NVMLError):  # a virtual GPU may report less
                 facts = facts._replace(driver=str(library.nvmlSystemGetDriverVersion()))
                 facts = facts._replace(power_limit_mw=int(library.nvmlDeviceGetEnforcedPowerLimit(device)))
@@ -59,8 +59,8 @@ class CudaDevice:
     def properties(self) -> dict[str, int | float | str]:
         import torch
 
-        found = torch.cuda.get_device_properties(torch.cuda.current_device())
-        values = {name: getattr(found, name) for name in dir(found) if not name.startswith("_")}
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        values = {name: getattr(properties, name) for name in dir(properties) if not name.startswith("_")}
         return {name: value for name, value in values.items() if isinstance(value, int | float | str)}
 
     def free_bytes(self) -> int:

@@ -1,7 +1,7 @@
 """Reads a GPU's sensors right after a round: clocks, power, temperature, and reasons for lowered clocks. Trusted.
 
-The judge itself calls NVML, so a submission cannot influence the result. The readings are recorded with each round.
-They explain times but change none.
+The judge itself calls NVML, so a submission cannot influence the readings. They are recorded with each round. They
+explain times, but do not change any.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ class NvmlSensors:
     def read(self) -> Telemetry | None:
         """Read the sensors. This takes microseconds; up to a millisecond if the driver queries the device."""
         nvml = self._nvml
-        reasons = self._ask("nvmlDeviceGetCurrentClocksEventReasons") or 0
+        reasons = self._query("nvmlDeviceGetCurrentClocksEventReasons") or 0
         return Telemetry(
-            sm_mhz=self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
-            memory_mhz=self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
-            power_mw=self._ask("nvmlDeviceGetPowerUsage"),
-            temperature_c=self._ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+            sm_mhz=self._query("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
+            memory_mhz=self._query("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
+            power_mw=self._query("nvmlDeviceGetPowerUsage"),
+            temperature_c=self._query("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
             throttle=tuple(name for bit, name in _THROTTLE.items() if reasons & bit),
         )
 
-    def _ask(self, function: str, *arguments: int) -> int | None:
+    def _query(self, function: str, *arguments: int) -> int | None:
         try:
             return int(getattr(self._nvml, function)(self._device, *arguments))
         except (AttributeError, self._nvml.NVMLError):  # an older library, or a sensor that this device lacks
             return None
 
 
-def opened() -> tuple[Any, Any] | None:
-    """NVML and its handle of the judge's device; None without the library, or if NVML does not know the device."""
+def open_nvml() -> tuple[Any, Any] | None:
+    """The NVML library and its handle of the judge's device; None if either is missing."""
     import torch
 
     with contextlib.suppress(metadata.PackageNotFoundError):
@@ -66,4 +66,4 @@ def opened() -> tuple[Any, Any] | None:
 
 def sensors() -> Sensors:
     """The sensors of the judge's device; without NVML, sensors that report nothing."""
-    return NvmlSensors(*found) if (found := opened()) else NoSensors()
+    return NvmlSensors(*handles) if (handles := open_nvml()) else NoSensors()

@@ -23,7 +23,7 @@ from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.layout import ALIGNMENT, Layout
 from harness.judge.correctness.truth import Truth
 from harness.judge.timing.roof import Roof
-from harness.judge.timing.rounds.batch_size import most_calls
+from harness.judge.timing.rounds.batch_size import max_calls
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.runner.devices import RunnerCpu
@@ -141,7 +141,7 @@ def test_inputs_in_host_memory_are_drawn_and_checked_like_others(batch: Batch) -
 
 @pytest.mark.parametrize(("n", "calls"), [(1 << 26, 4), (1 << 29, 1), (1 << 10, commands.MAX_SETS)])
 def test_a_round_takes_at_most_one_gib_of_host_memory_unless_one_call_needs_more(n: int, calls: int) -> None:
-    assert most_calls(Layout(resolved(n)), 1 << 40) == calls
+    assert max_calls(Layout(resolved(n)), 1 << 40) == calls
 
 
 def test_a_call_has_no_share_of_the_roofline_and_is_not_refused_by_it() -> None:

@@ -79,7 +79,7 @@ def test_other_values_are_dealt_once_and_differ_between_cases() -> None:
         if "cpu" in case.devices
     )
     dealt = DealtValues()
-    deal, other = dealt.of(first), dealt.of(second)
+    deal, other = dealt.dealer_for(first), dealt.dealer_for(second)
     had = [each.name for each in deal(2)]
     assert len(set(had)) == 2
     assert not {each.name for each in other(3)} & set(had)
@@ -89,7 +89,7 @@ def test_other_values_are_dealt_once_and_differ_between_cases() -> None:
 
 def test_the_order_of_other_values_is_random() -> None:
     case = GradedCase(SOFTMAX, Reference.load(SOFTMAX), "cpu", SOFTMAX.resolve(SOFTMAX.benchmarks[0]))
-    firsts = {DealtValues().of(case)(1)[0].name for _ in range(100)}
+    firsts = {DealtValues().dealer_for(case)(1)[0].name for _ in range(100)}
     assert len(firsts) > 1, "each of five is first in 100 draws with a probability of 1e-69"
 
 

@@ -14,7 +14,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.plan import TimingPlan
 from harness.judge.timing.replayed import benchmark as replaying
-from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
+from harness.judge.timing.replayed.benchmark import PairedReplays, Player, ReplayMeasurement
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.recording.file import Packed
@@ -119,7 +119,7 @@ def timed(
         dealt, left[:] = left[:most], left[most:]
         return dealt
 
-    return Replaying(CASE, player(launcher), found, inputs, plan, sensors, None, deal).run(), inputs, baselines
+    return ReplayMeasurement(CASE, player(launcher), found, inputs, plan, sensors, None, deal).run(), inputs, baselines
 
 
 def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from harness.judge.correctness.layout import Layout
 from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.plan import TimingPlan
 from harness.judge.timing.rounds import benchmark
-from harness.judge.timing.rounds.batch_size import most_calls, prepared, wanted_calls
-from harness.judge.timing.rounds.benchmark import Measuring
+from harness.judge.timing.rounds.batch_size import max_calls, prepare_rounds, wanted_calls
+from harness.judge.timing.rounds.benchmark import RoundsMeasurement
 from harness.judge.timing.rounds.overhead import Overhead
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
@@ -55,10 +55,10 @@ def test_a_round_that_took_no_time_does_not_divide_by_it() -> None:
 def test_memory_and_tensors_limit_a_round() -> None:
     step = load(PROBLEM.directory.parent / "adam_multi_tensor")
     [case] = [case for case in step.benchmarks if case.name.startswith("2000 tensors")]
-    assert most_calls(Layout(step.resolve(case)), GPU.memory_bytes) == 2
-    assert most_calls(layout(1024), GPU.memory_bytes) == commands.MAX_SETS
-    assert most_calls(layout(1 << 20), GPU.memory_bytes) == GPU.memory_bytes // layout(1 << 20).bytes_per_set
-    assert most_calls(layout(1024), 1) == 1
+    assert max_calls(Layout(step.resolve(case)), GPU.memory_bytes) == 2
+    assert max_calls(layout(1024), GPU.memory_bytes) == commands.MAX_SETS
+    assert max_calls(layout(1 << 20), GPU.memory_bytes) == GPU.memory_bytes // layout(1 << 20).bytes_per_set
+    assert max_calls(layout(1024), 1) == 1
 
 
 def test_the_overhead_is_a_round_of_one_call_less_the_call() -> None:
@@ -128,7 +128,7 @@ def a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_clock_decides_how_many_calls_a_round_has(call_ns: int, n: int, sizes: list[int]) -> None:
     rounds: Any = Steady(call_ns)
-    prepared(rounds, graded(n), Overhead(OVERHEAD_NS, 10_000))
+    prepare_rounds(rounds, graded(n), Overhead(OVERHEAD_NS, 10_000))
     assert rounds.sizes == sizes
 
 
@@ -137,7 +137,7 @@ def measured(
 ) -> RoundsBenchmark:
     monkeypatch.setattr(benchmark, "time", SimpleNamespace(perf_counter_ns=lambda: rounds.now_ns))
     given: Any = rounds
-    return Measuring(given, graded(n), plan, Overhead(OVERHEAD_NS, error_ns), DealtValues()).run()
+    return RoundsMeasurement(given, graded(n), plan, Overhead(OVERHEAD_NS, error_ns), DealtValues()).run()
 
 
 def test_one_round_among_those_that_count_has_other_values(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-"""Tries benchmarks on the values of the problem's tests, and reports calls that are wrong there. Trusted.
+"""Checks calls of benchmarks on the values of the problem's tests. Trusted.
 
-A benchmark is timed on its usual values. Between the timed calls it gets untimed calls with the values of tests: large
-numbers, masks, ties. The values and the moments are random, so that no call can know that it is not timed.
+A benchmark is timed on its usual values. Between the timed calls there are untimed calls with the values of tests:
+large numbers, masks, ties. The values and the moments are random, so a call cannot know whether it is timed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ _FAR = 16
 
 
 class DealtValues:
-    """Deals the values of tests to the benchmarks of one grading, starting with those that were dealt the least."""
+    """Deals the values of tests to the benchmarks of one grading. Values that were dealt least often come first."""
 
     def __init__(self) -> None:
         self._times: Counter[str] = Counter()
 
-    def of(self, case: GradedCase) -> Callable[[int], list[ResolvedCase]]:
-        """A function that deals up to `most` values to a benchmark. It deals each only once, so it may return fewer."""
-        left = list(case.other_values)
+    def dealer_for(self, case: GradedCase) -> Callable[[int], list[ResolvedCase]]:
+        """A function that deals up to a number of values to a benchmark. No value is dealt twice, so it may return
+        fewer.
+        """
+        remaining = list(case.other_values)
 
         def deal(most: int) -> list[ResolvedCase]:
-            left.sort(key=lambda case: (self._times[case.name], secrets.randbits(32)))
-            dealt, left[:] = left[:most], left[most:]
+            remaining.sort(key=lambda case: (self._times[case.name], secrets.randbits(32)))
+            dealt, remaining[:] = remaining[:most], remaining[most:]
             self._times.update(case.name for case in dealt)
             return dealt
 
@@ -46,32 +48,30 @@ class DealtValues:
 def fault_with_values(values: Sequence[ResolvedCase], outcome: Outcome, message: str) -> SubmissionFault:
     """The fault of calls that had these values. If one belongs to a hidden test, the message names only the outcome."""
     if len(values) > 1:
-        whose = "the problem's tests"
+        source = "the problem's tests"
     else:
-        whose = "a hidden test" if values[0].hidden else f"test {values[0].name}"
+        source = "a hidden test" if values[0].hidden else f"test {values[0].name}"
     shown = outcome.replace("_", " ") if any(case.hidden for case in values) else message
-    return SubmissionFault(outcome, f"with the values of {whose}: {shown}")
+    return SubmissionFault(outcome, f"with the values of {source}: {shown}")
 
 
 def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
     """Check the calls of a batch with the values of tests, after its snapshot was taken.
 
-    The values of a test were chosen for its own sizes. At the sizes of a benchmark a sum may cancel, or the reference
-    itself may be so inaccurate that its error says nothing. So only errors far beyond the budget count as wrong here;
-    the timed calls and the tests judge the precision.
+    The values of a test were chosen for the test's own sizes. At the sizes of a benchmark a sum may cancel, or the
+    reference itself may be too inaccurate to judge by. So only errors far beyond the budget count as wrong here; the
+    timed calls and the tests judge precision.
 
     Raises:
         SubmissionFault: an output is wrong.
     """
     if not first_wrong(batch, truth, calls):
         return
-    # Visible tests first, since their messages say more.
-    for k in sorted(calls, key=lambda k: bool((of := batch.values_of(k)) and of.hidden)):
-        values = batch.values_of(k)
-        checks = check_batch(batch, truth, [k], measures=False)
-        wrong = next((check for check in checks if _is_wrong(check, truth)), None)
-        if values and wrong:
-            raise fault_with_values([values], Outcome.WRONG_ANSWER, describe(wrong))
+    dealt = [(k, values) for k in calls if (values := batch.values_of(k))]
+    for k, values in sorted(dealt, key=lambda call: call[1].hidden):  # visible tests first: their messages say more
+        for check in check_batch(batch, truth, [k], measures=False):
+            if _is_wrong(check, truth):
+                raise fault_with_values([values], Outcome.WRONG_ANSWER, describe(check))
 
 
 def _is_wrong(check: OutputCheck, truth: Truth) -> bool:

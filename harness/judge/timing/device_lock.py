@@ -70,21 +70,21 @@ def waiting_before(device: DeviceKind) -> int:
 
 
 class _Busy(Exception):
-    """Another grading has the device, or waits for it."""
+    """Another grading holds the device, or waits for it."""
 
 
 @contextlib.contextmanager
-def _locked(device: DeviceKind, how: int, waiting: Callable[[], None]) -> Iterator[None]:
-    which = DEVICES[device].lock_name()
+def _locked(device: DeviceKind, mode: int, waiting: Callable[[], None]) -> Iterator[None]:
+    name = DEVICES[device].lock_name()
     # The files are opened for each use, so that threads of one process wait for each other as processes do.
-    gate, queue, lock = (_open(_DIRECTORY / name.format(which)) for name in (_GATE, _QUEUE, _LOCK))
+    gate, queue, lock = (_open(_DIRECTORY / pattern.format(name)) for pattern in (_GATE, _QUEUE, _LOCK))
     try:
-        if how == fcntl.LOCK_EX:
+        if mode == fcntl.LOCK_EX:
             waiting = _lock(gate, fcntl.LOCK_SH, waiting)
-            _lock(lock, how, _lock(queue, how, waiting))
+            _lock(lock, mode, _lock(queue, mode, waiting))
             fcntl.flock(queue, fcntl.LOCK_UN)
         else:
-            _lock(lock, how, _lock(gate, fcntl.LOCK_EX, waiting))
+            _lock(lock, mode, _lock(gate, fcntl.LOCK_EX, waiting))
             fcntl.flock(gate, fcntl.LOCK_UN)
         yield
     finally:
@@ -96,13 +96,13 @@ def _silent() -> None:
     pass
 
 
-def _lock(lock: int, how: int, waiting: Callable[[], None]) -> Callable[[], None]:
+def _lock(lock: int, mode: int, waiting: Callable[[], None]) -> Callable[[], None]:
     """Wait for a lock; returns the `waiting` callback for the next lock, so that it is called only once."""
     try:
-        fcntl.flock(lock, how | fcntl.LOCK_NB)
+        fcntl.flock(lock, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         waiting()
-        fcntl.flock(lock, how)
+        fcntl.flock(lock, mode)
         return _silent
     return waiting
 

@@ -26,20 +26,23 @@ def busy_machine(others: tuple[float, int] | None) -> tuple[Doubt, ...]:
 
 
 def doubts_of_series(
-    times: Sequence[float], samples: Mapping[str, Sequence[float]], what: str, read: Sequence[Telemetry | None]
+    times: Sequence[float], samples: Mapping[str, Sequence[float]], unit: str, readings: Sequence[Telemetry | None]
 ) -> Iterator[tuple[DoubtCode, str]]:
-    """The doubts that follow from a series of times and its sensor readings."""
+    """The doubts that follow from times and sensor readings. `unit` says what there is one of each for: round, block.
+
+    `samples` are the times in which two modes are looked for, by their name in the message.
+    """
     if moved := stats.drift(times):
-        yield DoubtCode.DRIFT, f"the time moved by {100 * moved:+.1f} % of its median from the first {what} to the last"
+        yield DoubtCode.DRIFT, f"the time moved by {100 * moved:+.1f} % of its median from the first {unit} to the last"
     for name, sample in samples.items():
         if modes := stats.two_modes(sample):
             yield DoubtCode.TWO_MODES, f"the times of {name} have two centres, {modes[0]:,.0f} and {modes[1]:,.0f} ns"
-    if reasons := [telemetry.throttle for telemetry in read if telemetry and telemetry.throttle]:
-        names = ", ".join(sorted({name for named in reasons for name in named}))
-        clocks = [telemetry.sm_mhz for telemetry in read if telemetry and telemetry.sm_mhz]
+    if throttled := [telemetry.throttle for telemetry in readings if telemetry and telemetry.throttle]:
+        names = ", ".join(sorted({name for reasons in throttled for name in reasons}))
+        clocks = [telemetry.sm_mhz for telemetry in readings if telemetry and telemetry.sm_mhz]
         span = " to ".join(str(mhz) for mhz in sorted({min(clocks), max(clocks)})) if clocks else ""
         ran = f"; the SM clock ran at {span} MHz" if clocks else ""
         yield (
             DoubtCode.THROTTLED,
-            f"the device lowered its clocks in {len(reasons)} of {len(read)} {what}s ({names}){ran}",
+            f"the device lowered its clocks in {len(throttled)} of {len(readings)} {unit}s ({names}){ran}",
         )

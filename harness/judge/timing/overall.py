@@ -85,10 +85,9 @@ def _quotient(baseline: Interval, own: Interval) -> stats.Estimate:
 
 def failed_baselines(timing: TimingMethod, *, accepted: bool) -> Iterator[Doubt]:
     """The doubts about baselines that failed, and in an accepted verdict about all that `speedups` leaves out."""
-    every = {baseline.name for baseline in timing.baselines}
-    compared = {speedup.baseline for speedup in speedups(timing)} if accepted else every
+    compared = {speedup.baseline for speedup in speedups(timing)} if accepted else set()
     for baseline in timing.baselines:
-        if baseline.fault is not None or baseline.name not in compared:
+        if baseline.fault is not None or (accepted and baseline.name not in compared):
             yield no_baseline(baseline.name, baseline.fault or "its calls were too short, or too few, for a ratio")
 
 

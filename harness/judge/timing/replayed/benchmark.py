@@ -34,7 +34,7 @@ from harness.verdict import Doubt, DoubtCode, PairedBaseline, ReplayedBenchmark,
 from harness.wire import replies
 
 _WARM_UPS = 3
-_BLOCKS_A_PLACE = 5  # so that the calls before the first look use two places in memory
+_BLOCKS_PER_PLACE = 5  # so that the calls before the first look use two places in memory
 _VALUES_AT_ONCE = 4
 # The time that trying other values may take at least; more if that is a quarter of the time for checking timed calls.
 _VALUES_NS = 200_000_000
@@ -54,7 +54,7 @@ class Player:
         """Load the recording; `scratch` is from `scratch_for`."""
         self._launcher, self._limit = launcher, case.time_limit()
         self.recording = recorded.packed.recording
-        self.apart = launcher.load(recorded, case, scratch, self._limit)
+        self.loaded = launcher.load(recorded, case, scratch, self._limit)
         self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
         self.made: list[replies.Replayed] = []
 
@@ -81,7 +81,7 @@ class Player:
 
     @property
     def clocks(self) -> Clocks:
-        return Clocks.of(self.made, self.apart, self.nodes)
+        return Clocks.of(self.made, self.loaded, self.nodes)
 
     @property
     def calls(self) -> ReplayedCalls:
@@ -150,8 +150,8 @@ class PairedReplays:
         )
 
 
-class Replaying:
-    """Measures one case."""
+class ReplayMeasurement:
+    """Measures one case by replayed calls that alternate with those of the baselines."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Replaying:
         roof: Roof | None,
         deal: Callable[[int], list[ResolvedCase]],
     ) -> None:
-        """`deal`: gives values of the problem's tests, on which the case is tried."""
+        """`deal` is from `DealtValues.dealer_for`."""
         self._case, self._player, self._baselines, self._deal = case, player, baselines, deal
         self._fresh, self._plan, self._sensors, self._roof = fresh, plan, sensors, roof
         self._telemetry: list[Telemetry | None] = []
@@ -184,7 +184,7 @@ class Replaying:
             ):
                 if blocks == tried_before:
                     started += self._try_values(1 if self._plan.values_once else _VALUES_AT_ONCE)
-                if blocks % _BLOCKS_A_PLACE == 0 and self._fresh.move():
+                if blocks % _BLOCKS_PER_PLACE == 0 and self._fresh.move():
                     self._settle()
                 self._block()
                 blocks += 1
@@ -255,9 +255,9 @@ class Replaying:
             calls=player.calls,
             seeds=tuple(self._fresh.seeds),
             group=self._fresh.group,
-            kernels=launched(player.recording, player.apart, player.made),
-            event_extra_ns=player.apart.event_extra_ns,
-            span_extra_ns=player.apart.span_extra_ns,
+            kernels=launched(player.recording, player.loaded, player.made),
+            event_extra_ns=player.loaded.event_extra_ns,
+            span_extra_ns=player.loaded.span_extra_ns,
             telemetry=tuple(self._telemetry),
             score=interval(estimate),
             weight=self._case.resolved.weight,
@@ -272,8 +272,8 @@ class Replaying:
         )
 
 
-def _doubts(times: Sequence[float], clocks: Clocks, read: Sequence[Telemetry | None]) -> tuple[Doubt, ...]:
-    """The doubts about the time; `read` contains the sensor readings after each block."""
+def _doubts(times: Sequence[float], clocks: Clocks, readings: Sequence[Telemetry | None]) -> tuple[Doubt, ...]:
+    """The doubts about the time. `readings` are those of the sensors after each block."""
     doubts = [(DoubtCode.CLOCKS_DISAGREE, clocks.doubt)] if clocks.doubt else []
-    doubts += doubts_of_series(times, {"calls": times}, "block", read)
+    doubts += doubts_of_series(times, {"calls": times}, "block", readings)
     return tuple(Doubt(code=code, text=text) for code, text in doubts)

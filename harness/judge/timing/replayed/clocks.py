@@ -16,13 +16,13 @@ from harness import stats
 from harness.wire import replies
 
 _EVENT_SLACK_NS = 1_500
-_NODE_SLACK_NS, _MOST_NODES = 500, 8  # graphs of 3, 5 and 56 nodes took 0.7, 1.6 and 3.0 µs more on an H100
+_NODE_SLACK_NS, _MAX_NODES = 500, 8  # graphs of 3, 5 and 56 nodes took 0.7, 1.6 and 3.0 µs more on an H100
 _SPAN_SLACK_NS = 40_000  # for waking the host up
 # Upper limits of the differences for a kernel of our own, which are measured while others may use the device.
 # On an H100 they were 2.7 to 3.5 µs and 32 to 45 µs, once 160 µs.
-_MOST_EVENT_NS, _MOST_SPAN_NS = 8_000, 100_000
-_RELATIVE = 0.01
-_OFTEN = 0.05  # of the calls
+_MAX_EVENT_NS, _MAX_SPAN_NS = 8_000, 100_000
+_RELATIVE_SLACK = 0.01
+_MAX_LONGER = 0.05  # the share of calls that events may lengthen without a doubt
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,22 @@ class Clocks:
     doubt: str = ""
 
     @classmethod
-    def of(cls, calls: Sequence[replies.Replayed], apart: replies.Loaded, nodes: int) -> Clocks:
+    def of(cls, calls: Sequence[replies.Replayed], loaded: replies.Loaded, nodes: int) -> Clocks:
         """Compare the clocks of a case's calls, each of which ran `nodes` nodes of a graph."""
-        branching_ns = _NODE_SLACK_NS * min(nodes - 1, _MOST_NODES)
-        slack_ns = min(apart.event_extra_ns, _MOST_EVENT_NS) + _EVENT_SLACK_NS + branching_ns
-        finest = [float(call.device_ns) for call in calls]
-        counted = [max(ns, (1 - _RELATIVE) * call.event_ns - slack_ns) for ns, call in zip(finest, calls, strict=True)]
+        slack_ns = min(loaded.event_extra_ns, _MAX_EVENT_NS) + _EVENT_SLACK_NS
+        slack_ns += _NODE_SLACK_NS * min(nodes - 1, _MAX_NODES)
+        counted = [max(call.device_ns, (1 - _RELATIVE_SLACK) * call.event_ns - slack_ns) for call in calls]
         device_ns, event_ns, span_ns = (
             stats.median([getattr(call, clock) for call in calls]) for clock in ("device_ns", "event_ns", "span_ns")
         )
-        waking_ns = min(apart.span_extra_ns, _MOST_SPAN_NS) + _SPAN_SLACK_NS
-        least_ns = (1 - _RELATIVE) * span_ns - slack_ns - waking_ns
+        wake_up_ns = min(loaded.span_extra_ns, _MAX_SPAN_NS) + _SPAN_SLACK_NS
+        least_ns = (1 - _RELATIVE_SLACK) * span_ns - slack_ns - wake_up_ns
         if (missing_ns := least_ns - stats.median(counted)) > 0:
-            said = f"the launcher's host waited {span_ns:,.0f} ns for what CUPTI says took {device_ns:,.0f} ns"
-            return cls([ns + missing_ns for ns in counted], f"{said}: more than CUPTI's time counts")
-        longer = sum(ns > fine for fine, ns in zip(finest, counted, strict=True))
-        if longer > _OFTEN * len(calls):
-            said = f"in {longer} of {len(calls)} calls events lasted longer than CUPTI's time allows"
-            return cls(counted, f"{said} (medians {event_ns:,.0f} and {device_ns:,.0f} ns): there a longer time counts")
+            doubt = f"the launcher's host waited {span_ns:,.0f} ns for what CUPTI says took {device_ns:,.0f} ns"
+            return cls([ns + missing_ns for ns in counted], f"{doubt}: more than CUPTI's time counts")
+        longer = sum(ns > call.device_ns for ns, call in zip(counted, calls, strict=True))
+        if longer > _MAX_LONGER * len(calls):
+            doubt = f"in {longer} of {len(calls)} calls events lasted longer than CUPTI's time allows"
+            doubt += f" (medians {event_ns:,.0f} and {device_ns:,.0f} ns): there a longer time counts"
+            return cls(counted, doubt)
         return cls(counted)

@@ -24,7 +24,7 @@ from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.plan import replay_plan_for
-from harness.judge.timing.replayed.benchmark import PairedReplays, Player, Replaying
+from harness.judge.timing.replayed.benchmark import PairedReplays, Player, ReplayMeasurement
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import LauncherSession, RecordedCall, record, scratch_for
 from harness.judge.timing.roof import Roof
@@ -275,8 +275,8 @@ class ReplayedTiming:
                 player.warm_up(fresh)
                 pairs = (baseline.paired(case, other, fresh, stack) for baseline, other in loaded)
                 baselines = [pair for pair in pairs if pair is not None]
-                deal = self._dealt.of(case)
-                timed = Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
+                deal = self._dealt.dealer_for(case)
+                timed = ReplayMeasurement(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
             except SubmissionFault as fault:
                 raise _noted(fault, recorded) from None
             for loaded_player in (player, *(other for _, other in loaded)):

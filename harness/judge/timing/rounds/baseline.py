@@ -15,7 +15,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.precision import RESOLUTION, ratio
-from harness.judge.timing.rounds.batch_size import prepared
+from harness.judge.timing.rounds.batch_size import prepare_rounds
 from harness.judge.timing.rounds.overhead import Overhead
 from harness.judge.timing.rounds.rounds import Rounds
 from harness.submission import Submission
@@ -41,24 +41,24 @@ class Baseline:
         except SubmissionFault as fault:
             self.fault = fault.message
 
-    def pair(self, case: GradedCase, overhead: Overhead, sensors: Sensors) -> Paired | None:
+    def pair(self, case: GradedCase, overhead: Overhead, sensors: Sensors) -> PairedRounds | None:
         """Prepare the baseline for one case; None if it has failed."""
         if self.fault is None:
             case = case.of_baseline(self.submission)
             try:
                 rounds = Rounds(self._session, case, sensors, case.time_limit())
-                prepared(rounds, case, overhead)
+                prepare_rounds(rounds, case, overhead)
                 if self._session.interpreted:
                     self.fault = "Triton's interpreter ran it, and such a time says nothing of its speed"
                     return None
                 rounds.play("warm-up round", checked=case.problem.has_reference)
-                return Paired(self, rounds, overhead)
+                return PairedRounds(self, rounds, overhead)
             except SubmissionFault as fault:
                 self.fault = f"{case.name}: {fault.message}"
         return None
 
 
-class Paired:
+class PairedRounds:
     """A baseline's rounds in one case."""
 
     def __init__(self, baseline: Baseline, rounds: Rounds, overhead: Overhead) -> None:

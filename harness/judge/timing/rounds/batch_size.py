@@ -1,7 +1,4 @@
-"""Decides how many calls a round has, by the judge's clock, since anything that the runner says may be false.
-
-Trusted.
-"""
+"""Decides how many calls a round has. It uses only the judge's clock, since a runner may lie about times. Trusted."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ from harness.judge.timing.rounds.rounds import Rounds
 from harness.wire import commands
 
 _ROUND_NS = 20_000_000  # the judge's clock is accurate to tens of microseconds: 0.3 % of this
-_NEARLY = 2  # half of that is long enough
-_STEP = 16  # the largest increase at a time: a round of few calls shows only roughly how long a call takes
-_MOST_TENSORS = 1 << 14  # in all calls of a round
+_MAX_SHORTFALL = 2  # a round of half of that is long enough
+_MAX_INCREASE = 16  # the largest increase at a time: a round of few calls shows only roughly how long a call takes
+_MAX_TENSORS = 1 << 14  # in all calls of a round
 # In the host's memory, in all calls of a round: 20 ms at the 50 GB/s of PCIe 5. Pinning that much takes 0.27 s.
-_MOST_HOST_BYTES = 1 << 30
+_MAX_HOST_BYTES = 1 << 30
 _CACHE_ROUND_NS = 5 * _ROUND_NS  # small inputs of a long kernel matter little to the cache
 
 
-def prepared(rounds: Rounds, case: GradedCase, overhead: Overhead) -> None:
-    """Prepare rounds of about 20 ms with inputs of twice the L2 cache, or as many calls as fit into memory.
+def prepare_rounds(rounds: Rounds, case: GradedCase, overhead: Overhead) -> None:
+    """Prepare rounds of about 20 ms, with inputs of at least twice the L2 cache if memory allows that.
 
     Raises:
         SubmissionFault: as for `Rounds`.
@@ -44,9 +41,9 @@ def more_calls(case: GradedCase, calls: int, took_ns: float) -> int | None:
     then hide short rounds in the overhead.
     """
     sizes = DEVICES[case.device].batch_sizes()
-    most = min(most_calls(case.layout, sizes.memory_bytes), _STEP * calls)
-    wanted = min(most, wanted_calls(case.layout, sizes, took_ns, calls))
-    enough = wanted <= calls or (wanted < _NEARLY * calls and wanted != most)
+    limit = min(max_calls(case.layout, sizes.memory_bytes), _MAX_INCREASE * calls)
+    wanted = min(limit, wanted_calls(case.layout, sizes, took_ns, calls))
+    enough = wanted <= calls or (wanted < _MAX_SHORTFALL * calls and wanted != limit)
     return None if enough else wanted
 
 
@@ -58,12 +55,12 @@ def wanted_calls(layout: Layout, sizes: BatchSizes, took_ns: float, calls: int) 
     return int(max(1, by_time, by_cache))
 
 
-def most_calls(layout: Layout, memory_bytes: int) -> int:
-    """How many calls a round can have, at least one.
+def max_calls(layout: Layout, memory_bytes: int) -> int:
+    """The largest possible number of calls in a round, at least one.
 
-    Memory limits it, and the number of tensors, since the judge fills and compares them one by one.
+    It is limited by memory, and by the number of tensors, since the judge fills and compares them one by one.
     """
-    calls = min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), commands.MAX_SETS)
+    calls = min(memory_bytes // layout.bytes_per_set, _MAX_TENSORS // len(layout.slots), commands.MAX_SETS)
     if layout.host_stride:
-        calls = min(calls, _MOST_HOST_BYTES // layout.host_stride)
+        calls = min(calls, _MAX_HOST_BYTES // layout.host_stride)
     return max(1, calls)

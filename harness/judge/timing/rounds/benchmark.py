@@ -14,7 +14,7 @@ from harness.judge.timing.doubts import doubts_of_series
 from harness.judge.timing.plan import TimingPlan
 from harness.judge.timing.precision import CONFIDENCE, UNSTABLE, half_width, interval
 from harness.judge.timing.roof import Roof
-from harness.judge.timing.rounds.baseline import Paired
+from harness.judge.timing.rounds.baseline import PairedRounds
 from harness.judge.timing.rounds.batch_size import more_calls
 from harness.judge.timing.rounds.overhead import Overhead
 from harness.judge.timing.rounds.rounds import Rounds
@@ -22,7 +22,7 @@ from harness.problem import ResolvedCase
 from harness.verdict import Doubt, DoubtCode, RoundsBenchmark, TimedRound
 
 
-class Measuring:
+class RoundsMeasurement:
     """Measures one case in one session, alternating with the baselines that are prepared for it."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Measuring:
         plan: TimingPlan,
         overhead: Overhead,
         dealt: DealtValues,
-        baselines: Sequence[Paired] = (),
+        baselines: Sequence[PairedRounds] = (),
         roof: Roof | None = None,
     ) -> None:
         self._rounds, self._case, self._plan, self._overhead, self._dealt = rounds, case, plan, overhead, dealt
@@ -67,7 +67,7 @@ class Measuring:
             paired.forget()
         started = time.perf_counter_ns()
         blocks, least, ended, converged = 0, self._plan.blocks_min, False, False
-        deal, tried_before, tried_ns = self._dealt.of(self._case), secrets.randbelow(least), 0
+        deal, tried_before, tried_ns = self._dealt.dealer_for(self._case), secrets.randbelow(least), 0
         for look in stats.looks(least, self._plan.blocks_max):
             while blocks < look and not ended:
                 if blocks == tried_before:

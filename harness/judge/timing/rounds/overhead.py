@@ -33,14 +33,14 @@ class Overhead:
     def of(cls, one_ns: Sequence[int], two_ns: Sequence[int]) -> Overhead:
         """Derive the overhead from the times of rounds of one call and of two calls.
 
-        It uses the fastest of each kind: a delay by other programs here must not be subtracted from later rounds. So
-        the overhead may be too small, by the difference between the median and the fastest round of one call. No round
-        is shorter than its overhead, which also bounds the error.
+        The fastest round of each kind counts, since a delay by other programs must not be subtracted from later rounds.
+        So the overhead may be too small, by the difference between the median and the fastest round of one call. No
+        round is shorter than its overhead, which also bounds the error.
         """
-        fastest = min(one_ns)
-        taken_off = min(max(0, 2 * fastest - min(two_ns)), fastest)
-        error = min(stats.median(one_ns) - fastest, max(taken_off, fastest - taken_off))
-        return cls(taken_off, round(error))
+        fastest_ns = min(one_ns)
+        overhead_ns = min(max(0, 2 * fastest_ns - min(two_ns)), fastest_ns)
+        error_ns = min(stats.median(one_ns) - fastest_ns, max(overhead_ns, fastest_ns - overhead_ns))
+        return cls(overhead_ns, round(error_ns))
 
 
 def measure_overhead(session: Session, cases: Sequence[GradedCase]) -> Overhead:
@@ -54,14 +54,15 @@ def measure_overhead(session: Session, cases: Sequence[GradedCase]) -> Overhead:
     try:
         case.bind(session, practice, limit=limit, doing=_DOING)
         session.ask(commands.Unmap(), replies.Done, limit=limit, doing=_DOING)
-        played = [_played(session, case, calls) for _ in range(_ROUNDS + 1) for calls in (1, 2)]
+        rounds_ns = [_play(session, case, calls) for _ in range(_ROUNDS + 1) for calls in (1, 2)]
     finally:
         practice.close_arenas()
     session.ask(commands.Release(), replies.Done, limit=TimeLimit(_SECONDS), doing=_DOING)
-    return Overhead.of(played[2::2], played[3::2])  # the first of each kind ran cold code
+    return Overhead.of(rounds_ns[2::2], rounds_ns[3::2])  # the first of each kind ran cold code
 
 
-def _played(session: Session, case: GradedCase, calls: int) -> int:
+def _play(session: Session, case: GradedCase, calls: int) -> int:
+    """Play one round; returns its time in ns."""
     limit, batch = TimeLimit(_SECONDS), case.batch(2, filled=False)
     try:
         wall_ns = timed(session, batch, batch.draw_sample(range(calls)), calls, limit, _DOING)

@@ -18,8 +18,8 @@ from harness.judge.timing.neighbours import Neighbours
 from harness.judge.timing.plan import plan_for
 from harness.judge.timing.roof import Roof
 from harness.judge.timing.rounds.baseline import Baseline
-from harness.judge.timing.rounds.batch_size import prepared
-from harness.judge.timing.rounds.benchmark import Measuring
+from harness.judge.timing.rounds.batch_size import prepare_rounds
+from harness.judge.timing.rounds.benchmark import RoundsMeasurement
 from harness.judge.timing.rounds.overhead import Overhead, measure_overhead
 from harness.judge.timing.rounds.rounds import Rounds
 from harness.verdict import BenchmarkResult, DeviceKind, Doubt, DoubtCode, Effort, RoundsBenchmark, Stage, Timing
@@ -117,6 +117,6 @@ class RoundsTiming:
         before = neighbours.read()
         paired = [ready for baseline in self.baselines if (ready := baseline.pair(case, self._overhead, sensors))]
         rounds = Rounds(session, case, sensors, case.time_limit())
-        prepared(rounds, case, self._overhead)
-        timed = Measuring(rounds, case, self._plan, self._overhead, self._dealt, paired, roof).run()
+        prepare_rounds(rounds, case, self._overhead)
+        timed = RoundsMeasurement(rounds, case, self._plan, self._overhead, self._dealt, paired, roof).run()
         return timed.model_copy(update={"doubts": (*timed.doubts, *busy_machine(neighbours.since(before)))})
