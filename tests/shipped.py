@@ -68,8 +68,8 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
     resolved = of.resolve(case.drawn(random.Random(case.name)))
     generator = torch.Generator().manual_seed(len(case.name))
     reference = Reference.load(of)
-    truth, given = Truth(reference, resolved), reference.draw(resolved, generator)
-    tensors = {name: t.clone() for name, t in given.items()}
+    truth, inputs = Truth(reference, resolved), reference.draw(resolved, generator)
+    tensors = {name: t.clone() for name, t in inputs.items()}
     for spec in resolved.tensors:
         if spec.role == "output":
             tensors[spec.name] = torch.empty(spec.shape, dtype=getattr(torch, spec.dtype))
@@ -77,13 +77,13 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
         if spec.strides is not None:
             apart = torch.empty(spec.span, dtype=tensors[spec.name].dtype).as_strided(spec.shape, spec.strides)
             tensors[spec.name] = apart.copy_(tensors[spec.name])
-    wide = {name: widened(tensor) for name, tensor in given.items()}
-    exact, honest = truth.one(wide), truth.one(given)
+    wide = {name: widened(tensor) for name, tensor in inputs.items()}
+    exact, honest = truth.of_call(wide), truth.of_call(inputs)
     run(resolved, tensors)
     if truth.reference.compares:
         outputs = {name: tensors[name] for name in exact}
         return (
-            truth.reference.compare(*(truth.grouped(tensors_by_name) for tensors_by_name in (outputs, given, exact)))
+            truth.reference.compare(*(truth.grouped(tensors_by_name) for tensors_by_name in (outputs, inputs, exact)))
             or ""
         )
     for name, right in exact.items():

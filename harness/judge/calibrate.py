@@ -125,9 +125,9 @@ def _int8(a: torch.Tensor, b: torch.Tensor) -> Callable[[], object]:
 
 def _float8(values: torch.Tensor) -> Callable[[], object]:
     def product() -> torch.Tensor:  # with fast accumulation, as submissions may use it
-        return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
+        return torch._scaled_mm(a, b, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16, use_fast_accum=True)
 
     a = values.to(torch.float8_e4m3fn)
     b = values.to(torch.float8_e4m3fn).t()
-    one = torch.ones((), device=values.device)
+    scale = torch.ones((), device=values.device)
     return product

@@ -42,16 +42,15 @@ class Examined:
     def __init__(self, problem: Problem, reference: Reference, case: ResolvedCase) -> None:
         truth = Truth(reference, case)
         self.draws = [reference.draw(case, torch.Generator().manual_seed(seed)) for seed in _SEEDS]
-        self.given, answers = self.draws[0], []
-        held = {name: t.clone() for name, t in self.given.items()}
-        for given in self.draws:
-            answers.append(truth.one({n: widened(t) for n, t in given.items()}))
+        self.inputs = self.draws[0]
+        copies = {name: t.clone() for name, t in self.inputs.items()}
+        answers = [truth.of_call({n: widened(t) for n, t in inputs.items()}) for inputs in self.draws]
         self.exact = answers[0]
-        self.honest = truth.one(self.given)
-        self.changed = next((n for n, t in self.given.items() if not same_bits(t, held[n])), None)
+        self.honest = truth.of_call(self.inputs)
+        self.changed = next((n for n, t in self.inputs.items() if not same_bits(t, copies[n])), None)
         own = {t.name: getattr(torch, t.dtype) for t in case.tensors}
         right, *others = ({n: rounded(t, own[n]) for n, t in answer.items()} for answer in answers)
-        self.scene = Scene(truth, self.given, _before(case, self.given), right, tuple(others))
+        self.scene = Scene(truth, self.inputs, _before(case, self.inputs), right, tuple(others))
 
     def refuses(self, outputs: Tensors) -> str | None:
         """Why outputs are wrong, or None if they are right.
@@ -61,8 +60,8 @@ class Examined:
         """
         truth = self.scene.truth
         if truth.reference.compares:
-            got, given, exact = map(truth.grouped, (outputs, self.given, self.exact))
-            return truth.reference.compare(got, given, exact, truth.case, partial(self._by_tolerance, outputs))
+            got, inputs, exact = map(truth.grouped, (outputs, self.inputs, self.exact))
+            return truth.reference.compare(got, inputs, exact, truth.case, partial(self._by_tolerance, outputs))
         wrong = self._wrong(outputs)
         return None if wrong is None else f"`{wrong}` is wrong"
 
@@ -308,7 +307,7 @@ def _soundness(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
     if examined.changed:
         yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
         return
-    unbounded = any(not bool(_finite(t).all()) for t in scene.given.values())
+    unbounded = any(not bool(_finite(t).all()) for t in scene.inputs.values())
     for output, right in scene.right.items():
         if examined.exact[output].dtype is not wide(right.dtype):
             what = f"`{output}` is a float, and no input is: there is no float64 truth to hold it against"
@@ -358,7 +357,7 @@ def _clearly_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolera
     return rms.error > 1.01 * rms.allowed  # the sum's own rounding must not decide
 
 
-def _before(case: ResolvedCase, given: Tensors) -> Tensors:
+def _before(case: ResolvedCase, inputs: Tensors) -> Tensors:
     """The content of the outputs before a call: inouts have their initial values, and outputs poison."""
     pattern = poison(random.Random(_SEEDS[0]).randbytes(16))
     held = {}
@@ -368,7 +367,7 @@ def _before(case: ResolvedCase, given: Tensors) -> Tensors:
             raw = pattern.repeat(-(-nbytes // 16))[:nbytes]
             held[tensor.name] = raw.view(getattr(torch, tensor.dtype)).view(tensor.shape)
         elif tensor.role == "inout":
-            held[tensor.name] = given[tensor.name]
+            held[tensor.name] = inputs[tensor.name]
     return held
 
 

@@ -55,14 +55,14 @@ def _distinct_cases(problem: Problem, device: DeviceKind) -> Iterator[Case]:
 
 def _passing(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> Iterator[str]:
     truth = Truth(oracle, case)
-    inputs = [oracle.generate(case, DEVICES[device].generator(seed)) for seed in _SEEDS]
-    right, others = map(truth.one, inputs)
-    scene = Scene(truth, inputs[0], {}, right, (others,))
+    draws = [oracle.generate(case, DEVICES[device].generator(seed)) for seed in _SEEDS]
+    right, others = map(truth.of_call, draws)
+    scene = Scene(truth, draws[0], {}, right, (others,))
     for kernel in WITHOUT_WORK:
         got = kernel.outputs(scene) or {}
         if oracle.compares:
-            outputs, given, exact = map(truth.grouped, (got, inputs[0], right))
-            passes = oracle.compare(outputs, given, exact, case) is None
+            outputs, inputs, exact = map(truth.grouped, (got, draws[0], right))
+            passes = oracle.compare(outputs, inputs, exact, case) is None
         else:
             passes = all(is_close(got[output], right[output], case.tolerance) for output in got)
         if passes:

@@ -46,7 +46,7 @@ class Scene:
     """One case with one draw of its inputs. Tensors are `[*shape]`, by name; members of lists are like `params[3]`."""
 
     truth: Truth
-    given: Tensors
+    inputs: Tensors
     before: Tensors
     """The content of outputs and inouts before the call: poison, or the input values."""
     right: Tensors
@@ -129,17 +129,17 @@ def _members(spec: str, tensors: Mapping[str, Tensor]) -> list[str]:
 
 def _without(spec: str, scene: Scene) -> Tensors | None:
     """The answer of a kernel that ignores an optional input."""
-    ignored = _members(spec, scene.given)
+    ignored = _members(spec, scene.inputs)
     if not ignored:
         return None
     try:
-        return scene.truth.one({name: tensor for name, tensor in scene.given.items() if name not in ignored})
+        return scene.truth.of_call({name: tensor for name, tensor in scene.inputs.items() if name not in ignored})
     except ProblemError:  # with these other inputs the reference needs it
         return None
 
 
 def _copy_of(spec: str, scene: Scene) -> Tensors | None:
-    sources = [numbers(scene.given[name]) for name in _members(spec, scene.given)]
+    sources = [numbers(scene.inputs[name]) for name in _members(spec, scene.inputs)]
     if not sources:
         return None
     copied = {}
@@ -191,7 +191,7 @@ def _low_precision_kernels(low: str, *, exact: bool) -> list[NullKernel]:
 
 def applies(low: str, scene: Scene) -> bool:
     """Whether `low` is the next lower precision of the case's widest float."""
-    tensors = (*scene.given.values(), *scene.right.values())
+    tensors = (*scene.inputs.values(), *scene.right.values())
     floats = {t.dtype for t in tensors if info(t.dtype).family in ("float", "complex")}
     widest = min(floats, key=lambda d: info(d).eps, default=None)
     return widest is not None and low in LOWER[_PART.get(widest, widest)]
@@ -201,19 +201,19 @@ def _operands_in(low: str, scene: Scene) -> Tensors | None:
     """The answer for inputs rounded to `low`, with unchanged arithmetic. If no input changes, outputs are rounded."""
     if not applies(low, scene):
         return None
-    rounded = {name: _rounded(t, low) for name, t in scene.given.items()}
-    if all(rounded[name] is t for name, t in scene.given.items()):
+    rounded = {name: _rounded(t, low) for name, t in scene.inputs.items()}
+    if all(rounded[name] is t for name, t in scene.inputs.items()):
         return {name: _rounded(t, low) for name, t in scene.right.items()}
-    return scene.truth.one(rounded)
+    return scene.truth.of_call(rounded)
 
 
 def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
     """The answer with all arithmetic in `low`, if torch supports that on this device."""
     dtype = getattr(torch, low)
-    if not applies(low, scene) or any(t.is_complex() for t in scene.given.values()):
+    if not applies(low, scene) or any(t.is_complex() for t in scene.inputs.values()):
         return None
     try:
-        return scene.truth.one({name: t.to(dtype) if _wider(t, low) else t for name, t in scene.given.items()})
+        return scene.truth.of_call({name: t.to(dtype) if _wider(t, low) else t for name, t in scene.inputs.items()})
     except ProblemError:
         return None
 
@@ -241,7 +241,7 @@ def _products_in_tf32(scene: Scene) -> Tensors | None:
     if not applies("tf32", scene):
         return None
     with _Tf32() as mode:
-        outputs = scene.truth.one(scene.given)
+        outputs = scene.truth.of_call(scene.inputs)
     return outputs if mode.rounded else None
 
 

@@ -52,8 +52,8 @@ def check(forms: Forms, named: Mapping[str, Any]) -> str:
     answer = {name: _cloned(value) for name, value in named.items()}
     [data] = [value_of(form, named) for form in forms.arguments]
     with torch.no_grad():
-        said = function(data, value_of(forms.result, answer))
-    right, why = said if isinstance(said, tuple) and len(said) == 2 else (not said, said)
+        result = function(data, value_of(forms.result, answer))
+    right, why = result if isinstance(result, tuple) and len(result) == 2 else (not result, result)
     return "" if right else " ".join(str(why or "its check gave no reason").split())
 
 

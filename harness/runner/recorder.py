@@ -101,19 +101,19 @@ class GraphRecorder:
             return Empty()
         raise Unrecordable(f"a {str(kind.name).removeprefix('CU_GRAPH_NODE_TYPE_').lower()} node")
 
-    def _copy(self, given: Any) -> Memcpy | HostCopy:
-        if given.srcMemoryType != _Memory.CU_MEMORYTYPE_HOST or given.dstMemoryType not in _ON_DEVICE:
-            return _memcpy(given)
-        source = int(given.srcHost) + given.srcXInBytes
-        if max(given.Height, 1) * max(given.Depth, 1) > 1 or given.WidthInBytes > MAX_HOST_COPY_BYTES:
+    def _copy(self, parameters: Any) -> Memcpy | HostCopy:
+        if parameters.srcMemoryType != _Memory.CU_MEMORYTYPE_HOST or parameters.dstMemoryType not in _ON_DEVICE:
+            return _memcpy(parameters)
+        source = int(parameters.srcHost) + parameters.srcXInBytes
+        if max(parameters.Height, 1) * max(parameters.Depth, 1) > 1 or parameters.WidthInBytes > MAX_HOST_COPY_BYTES:
             raise Unrecordable(f"a copy from the host's memory in rows, or of more than {MAX_HOST_COPY_BYTES:,} bytes")
         kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
         if driver.cuPointerGetAttribute(kind, source)[0] != driver.CUresult.CUDA_SUCCESS:
             raise Unrecordable("a copy from memory of the host that is not page-locked")
         if HOST_INPUTS.holds(source, 1):
             raise Unrecordable("a copy of an input in the host's memory, as if it were the submission's own")
-        content = self._blob(ctypes.string_at(source, given.WidthInBytes))
-        return HostCopy(content, target=int(given.dstDevice) + given.dstXInBytes)
+        content = self._blob(ctypes.string_at(source, parameters.WidthInBytes))
+        return HostCopy(content, target=int(parameters.dstDevice) + parameters.dstXInBytes)
 
     def _kernel(self, node: Any) -> Kernel:
         parameters = check(driver.cuGraphKernelNodeGetParams(node))
@@ -229,29 +229,33 @@ def _foreign_address(parameters: bytes) -> int:
     return 0
 
 
-def _memset(given: Any) -> Memset:
+def _memset(parameters: Any) -> Memset:
     return Memset(
-        address=int(given.dst),
-        value=given.value & ((1 << (8 * given.elementSize)) - 1),
-        element_bytes=given.elementSize,
-        width=given.width,
-        height=given.height,
-        pitch=given.pitch if given.height > 1 else 0,
+        address=int(parameters.dst),
+        value=parameters.value & ((1 << (8 * parameters.elementSize)) - 1),
+        element_bytes=parameters.elementSize,
+        width=parameters.width,
+        height=parameters.height,
+        pitch=parameters.pitch if parameters.height > 1 else 0,
     )
 
 
-def _memcpy(given: Any) -> Memcpy:
-    if given.srcMemoryType not in _ON_DEVICE or given.dstMemoryType not in _ON_DEVICE:
+def _memcpy(parameters: Any) -> Memcpy:
+    if parameters.srcMemoryType not in _ON_DEVICE or parameters.dstMemoryType not in _ON_DEVICE:
         raise Unrecordable("a copy from or to the host's memory")
-    height, depth = max(given.Height, 1), max(given.Depth, 1)
+    height, depth = max(parameters.Height, 1), max(parameters.Depth, 1)
     return Memcpy(
-        source=int(given.srcDevice) + given.srcXInBytes + given.srcPitch * (given.srcY + given.srcHeight * given.srcZ),
-        target=int(given.dstDevice) + given.dstXInBytes + given.dstPitch * (given.dstY + given.dstHeight * given.dstZ),
-        width=given.WidthInBytes,
+        source=int(parameters.srcDevice)
+        + parameters.srcXInBytes
+        + parameters.srcPitch * (parameters.srcY + parameters.srcHeight * parameters.srcZ),
+        target=int(parameters.dstDevice)
+        + parameters.dstXInBytes
+        + parameters.dstPitch * (parameters.dstY + parameters.dstHeight * parameters.dstZ),
+        width=parameters.WidthInBytes,
         height=height,
         depth=depth,
-        source_pitch=given.srcPitch,
-        target_pitch=given.dstPitch,
-        source_height=given.srcHeight,
-        target_height=given.dstHeight,
+        source_pitch=parameters.srcPitch,
+        target_pitch=parameters.dstPitch,
+        source_height=parameters.srcHeight,
+        target_height=parameters.dstHeight,
     )

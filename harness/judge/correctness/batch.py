@@ -225,16 +225,16 @@ class Batch:
         chunk = max(1, min(self.sets, self._device.chunk_bytes // per_set))
         first = 0
         for tensors in self._stacked_inputs(chunk):
-            here = [k for k in range(first, min(first + chunk, self.sets)) if k in wanted]
-            if here:
-                rows = [k - first for k in here]
-                given = {
+            calls = [k for k in range(first, min(first + chunk, self.sets)) if k in wanted]
+            if calls:
+                rows = [k - first for k in calls]
+                inputs = {
                     s.tensor.name: t if len(rows) == len(t) else carrier(t)[rows].view(t.dtype)
                     for s, t in zip(self._layout.slots, tensors, strict=True)
                     if t is not None
                 }
-                got = {s.tensor.name: self._stacked(self._snapshot, s, here) for s in self._layout.outputs}
-                yield here[0], truth(given, len(here)), got
+                got = {s.tensor.name: self._stacked(self._snapshot, s, calls) for s in self._layout.outputs}
+                yield calls[0], truth(inputs, len(calls)), got
             first += chunk
 
     def poison(self, slot_name: str, count: int) -> torch.Tensor:

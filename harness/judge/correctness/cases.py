@@ -276,10 +276,12 @@ def _check_by_compare(
     name = next(_result_names(truth.case), next(iter(got)))
     values = got[name]
     for k in range(count):
-        answer, given, right = (
+        answer, inputs, right = (
             truth.grouped({n: t[k] for n, t in stacked.items()}) for stacked in (got, expected.inputs, expected.truth)
         )
-        why = truth.reference.compare(answer, given, right, truth.case, partial(_by_tolerance, truth, expected, got, k))
+        why = truth.reference.compare(
+            answer, inputs, right, truth.case, partial(_by_tolerance, truth, expected, got, k)
+        )
         if measures and why is None and not truth.reference.exact:
             honest = expected.honest()
             for output in _result_names(truth.case):
@@ -300,7 +302,7 @@ def _by_tolerance(truth: Truth, expected: ExpectedOutputs, got: Tensors, k: int,
     answer, right = ({name: stacked[name][k : k + 1] for name in names} for stacked in (got, expected.truth))
     if _passes_fast_check(right, answer, truth.case.tolerance):
         return None
-    honest = truth.one({name: tensor[k] for name, tensor in expected.inputs.items()})
+    honest = truth.of_call({name: tensor[k] for name, tensor in expected.inputs.items()})
     for name in names:
         tolerance = truth.case.tolerance.of_output(name)
         checked = check_by(tolerance)(name, got[name][k], expected.truth[name][k], honest[name], tolerance)

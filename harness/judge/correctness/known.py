@@ -60,7 +60,7 @@ def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list
     """
     try:
         inputs = oracle.generate(case, DEVICES[device].generator(secrets.randbits(62)))
-        answer = Truth(oracle, case).one(inputs)
+        answer = Truth(oracle, case).of_call(inputs)
         return [*_sums(inputs)], [*_sums(answer)]
     except torch.OutOfMemoryError:
         what = "the judge ran out of device memory while it compared inputs"

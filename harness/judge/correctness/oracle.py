@@ -142,8 +142,8 @@ class Oracle:
             bound = self._bind_case(case)
             bound.put(inputs)
             bound.put(got)
-            said = self._ask(commands.Verify(), replies.Said, "checking an answer")
-        return said.text or None
+            reply = self._ask(commands.Verify(), replies.Said, "checking an answer")
+        return reply.text or None
 
     def release_large(self) -> None:
         """Release the memory of a large case, which the submission's call needs. The next use allocates it again."""

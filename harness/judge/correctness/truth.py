@@ -62,18 +62,18 @@ class Truth:
     def _run(self, inputs: Tensors, calls: int, convert: Callable[[Tensor], Tensor] = lambda t: t) -> Tensors:
         if self._vectorised and inputs and calls >= _VMAP_FROM:
             try:
-                return torch.vmap(self.one)({name: convert(tensor) for name, tensor in inputs.items()})
+                return torch.vmap(self.of_call)({name: convert(tensor) for name, tensor in inputs.items()})
             except (RuntimeError, ProblemError):
                 # Control flow that depends on values cannot be vectorised. An error of the reference itself is raised
                 # again below.
                 self._vectorised = False
         stacks: Tensors = {}
         for k in range(calls):
-            for name, answer in self.one({n: convert(t[k]) for n, t in inputs.items()}).items():
+            for name, answer in self.of_call({n: convert(t[k]) for n, t in inputs.items()}).items():
                 stacks[name] = _put(answer, stacks.get(name), k, calls)
         return stacks
 
-    def one(self, inputs: Tensors) -> Tensors:
+    def of_call(self, inputs: Tensors) -> Tensors:
         """The reference's answer to one call; its dtypes follow from those of the inputs."""
         return flatten(self.reference(self.grouped(inputs), self._scalars, self.case))
 

@@ -272,8 +272,8 @@ class Session:
             self._look_for_breach(doing)
             outcome, fatal = Outcome(reply.outcome), reply.fatal
             if outcome is Outcome.UNSUPPORTED and not self._device.on_host:
-                said = "reported that it cannot run without a GPU, although it has one"
-                raise self._fault(Outcome.REJECTED, f"{said}, while {doing}")
+                text = f"reported that it cannot run without a GPU, although it has one, while {doing}"
+                raise self._fault(Outcome.REJECTED, text)
             raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
         if isinstance(reply, replies.Broken) and self._role == "launcher":
             _log.debug("%s", reply.traceback)

@@ -20,13 +20,13 @@ def make() -> tuple[Path, int]:
 
     First remove the folders of killed judges, which no process locks any more.
     """
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
-            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 if os.fstat(lock).st_uid == os.getuid() and time.time() - os.fstat(lock).st_mtime > _FRESH_S:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(left)
+                    shutil.rmtree(folder)
             finally:
                 os.close(lock)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
