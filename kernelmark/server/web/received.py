@@ -134,7 +134,9 @@ async def _of_form(given: FormData) -> SubmissionRequest:
         what = f"is given {len(files['file'])} times"
         raise Refusal(422, "form", "file", what, "send the kernel as `file`, and other files as `with`")
     ((own, source),) = files["file"]
-    fields.setdefault("language", PurePath(own).suffix.removeprefix("."))
+    language = fields.setdefault("language", PurePath(own).suffix.removeprefix("."))
+    if own.endswith(f".{language}"):
+        fields.setdefault("name", own)
     beside = tuple({"name": name, "content": b""} for name, _ in files["with"])
     try:
         asked = SubmissionRequest.model_validate({**fields, "source": b"", "beside": beside})
@@ -150,7 +152,7 @@ async def _of_form(given: FormData) -> SubmissionRequest:
 
 
 def _checked(asked: SubmissionRequest) -> SubmissionRequest:
-    own = f"submission.{asked.language}"
+    own = asked.file_name
     for name, content in ((own, asked.source), *((one.name, one.content) for one in asked.beside)):
         for begin, magic, kind in _MAGIC:
             if content[begin : begin + len(magic)] == magic:
@@ -160,7 +162,8 @@ def _checked(asked: SubmissionRequest) -> SubmissionRequest:
     beside = {one.name: one.content for one in asked.beside}
     if len(beside) < len(asked.beside):
         raise Refusal(422, "submission", "beside", "names a file twice", "rename one")
-    made = Submission.of(asked.source, asked.language, author="author", beside=beside)  # raises what is wrong with it
+    # Raises what is wrong with it.
+    made = Submission.of(asked.source, asked.language, author="author", name=own, beside=beside)
     ordered = {one.name: one for one in asked.beside}
     return asked.model_copy(update={"beside": tuple(ordered[name] for name, _ in made.beside)})
 
