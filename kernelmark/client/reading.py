@@ -43,6 +43,19 @@ def problem_text(connection: Connection, slug: str) -> list[str]:
     return [visible(line) for line in content.decode(errors="replace").splitlines()]
 
 
+def start(connection: Connection, slug: str, start: str) -> str:
+    """The text of a first submission in a language, as `kernelmark start` has it.
+
+    Raises:
+        Refused, Unreachable: as for `Connection.get`.
+        HarnessError: it is no text.
+    """
+    try:
+        return connection.get_bytes(f"problems/{quote(slug, safe='')}/start/{start}").decode()
+    except UnicodeDecodeError:
+        raise HarnessError(f"what {connection.origin} answered is not UTF-8 text") from None
+
+
 def tables(connection: Connection, problem: str | None) -> list[Table]:
     """The standings of a problem, or of all.
 

@@ -10,7 +10,7 @@ import click
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.options import load_settings
+from kernelmark.commands.options import from_option, load_settings
 from kernelmark.text.terminal import counted, print_text, say
 
 
@@ -22,7 +22,8 @@ from kernelmark.text.terminal import counted, print_text, say
     type=click.Choice(["triton", "cu", "cpp", "torch"]),
     help="What to write it in. [default: by the suffix of FILE, torch for .py]",
 )
-def start(problem: str, file: Path | None, lang: str | None) -> None:
+@from_option
+def start(problem: str, file: Path | None, lang: str | None, server: str | None) -> None:
     """Write a first kernel for PROBLEM into FILE, and print the command that checks it.
 
     In PyTorch it is the problem's definition: right and slow, for you to replace step by step. In Triton, CUDA and C++
@@ -31,10 +32,18 @@ def start(problem: str, file: Path | None, lang: str | None) -> None:
     """
     from kernelmark.authoring import start as starting
 
-    started = starting.write(load_settings(problem), problem, lang, file)  # type: ignore[arg-type]  # click has checked lang
+    to = [] if server is None else ["--to", server]
+    if server is None:
+        started = starting.write(load_settings(problem), problem, lang, file)  # type: ignore[arg-type]  # click has checked lang
+    else:
+        from kernelmark.client import reading, servers
+
+        kind, path = starting.choose(problem, lang, file)  # type: ignore[arg-type]  # as above
+        with servers.reading(server) as connection:
+            started = starting.store(path, reading.start(connection, problem, kind), kind)
     state = "right, and slow" if started.right else "wrong until you fill it in at TODO"
     say(f"wrote {started.path}: {state}; this command checks it:")
-    print_text(shlex.join(["kernelmark", "check", problem, str(started.path)]))
+    print_text(shlex.join(["kernelmark", "check", problem, str(started.path), *to]))
 
 
 @click.command()

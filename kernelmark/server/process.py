@@ -36,7 +36,7 @@ from kernelmark.server.queue.sweeper import Sweeper
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.server.web.defence import access
-from kernelmark.text.terminal import say, warn
+from kernelmark.text.terminal import say, visible, warn
 
 LOG = "log.jsonl"
 _LOG_DAYS = 14
@@ -107,7 +107,8 @@ def serve(project: Project, place: Listening, *, grading: bool, lost: bool = Fal
         UsageError: it cannot be served so.
     """
     if not refuse_tracked_archive(project):
-        warn("git does not ignore the archive of sources: add it to .gitignore until the problems have closed")
+        archive = visible(str(project.locate("archive")))
+        warn(f"git does not ignore {archive}, the archive of sources: add it to .gitignore until problems have closed")
     with ExitStack() as stack:
         own = stack.enter_context(served(project))
         folder = own.path

@@ -52,25 +52,56 @@ def write(settings: Settings, reference: str | Path, start: Start | None = None,
         or cannot be written.
     """
     problem = find_problem(settings, reference)
+    start, path = choose(problem.slug, start, file)
+    return store(path, source(problem, start), start)
+
+
+def source(problem: Problem, start: Start) -> str:
+    """The text of a first submission.
+
+    Raises:
+        UsageError: the problem cannot be solved in this language.
+    """
+    return pytorch.source(problem) if start == "torch" else _kernel(problem, _suffix(start))
+
+
+def choose(slug: str, start: Start | None, file: Path | None) -> tuple[Start, Path]:
+    """What to write, and into which file, if either is not given.
+
+    Raises:
+        UsageError: the file has another suffix.
+    """
     if start is None:
         if file and file.suffix.removeprefix(".") not in LANGUAGES:
             raise UsageError(str(file), f"does not end in {known()}", "use one of these, which names the language")
         start = "cu" if file and file.suffix == ".cu" else "cpp" if file and file.suffix == ".cpp" else "torch"
-    suffix = start if start in LANGUAGES else "py"
-    path = file or Path(f"{problem.slug}.{suffix}")
+    suffix = _suffix(start)
+    path = file or Path(f"{slug}.{suffix}")
     if path.suffix != f".{suffix}":
         raise UsageError(str(path), f"does not end in .{suffix}, as --lang {start} needs", f"name it *.{suffix}")
-    source = pytorch.source(problem) if start == "torch" else _kernel(problem, suffix)
+    return start, path
+
+
+def store(path: Path, text: str, start: Start) -> Started:
+    """Write the text of a first submission.
+
+    Raises:
+        UsageError: the file exists or cannot be written.
+    """
     if not path.parent.is_dir():
         raise UsageError(str(path), f"cannot be written: there is no folder {path.parent}", "make it first")
     try:
         with path.open("x", encoding="utf-8") as out:
-            out.write(source)
+            out.write(text)
     except FileExistsError:
         raise UsageError(str(path), "exists already", "name another FILE") from None
     except OSError as error:
         raise UsageError(str(path), f"cannot be written ({error.strerror})") from None
     return Started(path, right=start == "torch")
+
+
+def _suffix(start: Start) -> str:
+    return start if start in LANGUAGES else "py"
 
 
 def _kernel(problem: Problem, suffix: str) -> str:

@@ -15,6 +15,8 @@ from sqlalchemy import select
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import Schedule
+from kernelmark.authoring import start
+from kernelmark.authoring.start import Start
 from kernelmark.project.competition import state
 from kernelmark.project.documents import portable, written
 from kernelmark.project.problems import entry_points_of, statement_of
@@ -80,6 +82,19 @@ def problem_text(service: Service, slug: str) -> str:
     found = service.files.snapshot.problem(slug)
     now = moment(service.clock.now_ns())
     return "".join(f"{line}\n" for line in text.lines(found, statement_of(found), entry_points_of(found), now=now))
+
+
+def problem_start(service: Service, slug: str, language: Start) -> str:
+    """A first submission to a problem, as `kernelmark start` writes it.
+
+    Raises:
+        Refusal: as for `problem`, or the problem cannot be solved in this language.
+    """
+    found = service.files.snapshot.problem(slug)
+    try:
+        return start.source(found, language)
+    except UsageError as error:  # `where` may be a path of this machine
+        raise Refusal(422, "no-start", f"problem {slug}", error.what, error.remedy or "choose another") from None
 
 
 def board(service: Service, slug: str | None) -> str:

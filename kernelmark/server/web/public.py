@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
+from kernelmark.authoring.start import Start
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.record import boards
 from kernelmark.server.web.dependencies import Serving, Visitor
@@ -45,6 +46,12 @@ async def problem(request: Request, service: Serving, slug: Slug) -> Response:
 async def problem_text(service: Serving, slug: Slug) -> PlainTextResponse:
     """A problem for people: its statement, and what a submission must define."""
     return PlainTextResponse(await asyncio.to_thread(boards.problem_text, service, slug))
+
+
+@router.get("/problems/{slug}/start/{language}", response_class=PlainTextResponse)
+async def problem_start(service: Serving, slug: Slug, language: Start) -> PlainTextResponse:
+    """A first submission to a problem, as `kernelmark start` writes it."""
+    return PlainTextResponse(await asyncio.to_thread(boards.problem_start, service, slug, language))
 
 
 @router.get("/boards", responses=_DOCUMENT, response_class=Response)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from kernelmark.authoring.start import pytorch
 from kernelmark.client import servers
 from kernelmark.client.connection import Connection, Refused
 from kernelmark.server.accounts import invitations
@@ -111,6 +112,18 @@ def test_a_problem_is_read_by_nobody_in_particular(bench: Command, live: Service
     assert f"{live.files.snapshot.problems[slug].entry}(x, out): a function that writes into out" in shown
     absent = bench("problems", "show", "absent", "--from", live.url)
     assert (absent.code, "does not exist; known: `twice`" in absent.err) == (2, True), absent.err
+
+
+def test_a_first_kernel_is_written_without_the_project(bench: Command, live: Service) -> None:
+    bench("logout", "bench")
+    begun = bench("start", "twice", "first.py", "--from", live.url)
+    assert (begun.code, begun.out) == (0, f"kernelmark check twice first.py --to {live.url}\n"), begun.err
+    there = bench("start", "twice", "first.py", "--from", live.url)
+    assert (there.code, "first.py exists already" in there.err) == (2, True)
+    assert Path("first.py").read_text() == pytorch.source(live.files.snapshot.problem("twice"))
+    absent = bench("start", "absent", "--from", live.url)
+    assert (absent.code, "does not exist; known: `twice`" in absent.err) == (2, True), absent.err
+    assert not Path("absent.py").exists()
 
 
 def test_a_board_is_read_by_nobody_in_particular(bench: Command, live: Service) -> None:
