@@ -102,7 +102,7 @@ class Watched:
         return self.seen
 
     def __exit__(self, *_: object) -> None:
-        eventually(lambda: not (tree({os.getpid()}) - self._before) or None, 5)
+        eventually(lambda: not (tree({os.getpid()}) - self._before) or None)
         assert groups(self.seen) == []
 
 
@@ -182,8 +182,8 @@ def test_a_dispatcher_that_ends_takes_everything_with_it(project: Path, scratch:
         assert script.returncode == -how, err
         assert ("KeyboardInterrupt" in err) == (how == signal.SIGINT)
         assert "trying once more" not in err
-        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below) or None, 15)
-        eventually(lambda: not left_in(scratch) or None, 5)
+        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below) or None)
+        eventually(lambda: not left_in(scratch) or None)
         assert groups(below) == []
     finally:
         script.kill()
@@ -226,7 +226,7 @@ def test_a_worker_that_is_killed_in_the_middle_is_replaced(project: Path, scratc
         [another] = workers_of(os.getpid())
         assert another != worker
         seen |= {another}
-        gone = eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sandboxes) or None, 15)
+        gone = eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sandboxes) or None)
     assert gone
     assert [each.verdict.outcome for each in got if each.verdict] == [Outcome.ACCEPTED] * 4
     for left in scratch.glob("kernelmark-session-*"):
@@ -255,7 +255,7 @@ def test_a_call_that_is_cancelled_ends_its_sandbox_and_no_other(project: Path) -
 
     with Watched() as seen, fleet(slots=2) as workers:
         late, right = asyncio.run(main(workers, seen))
-        status = eventually(lambda: workers.status() if not workers.status().in_flight else None, 15)
+        status = eventually(lambda: workers.status() if not workers.status().in_flight else None)
     assert (type(late.error), late.check) == (JobTimeoutError, None)
     assert right.check is not None
     assert right.check.outcome is Outcome.ACCEPTED

@@ -36,7 +36,7 @@ def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="wo-"))
     monkeypatch.setenv("TMPDIR", str(folder))
     yield folder
-    eventually(lambda: not left_in(folder) or None, 5)
+    eventually(lambda: not left_in(folder) or None)
     shutil.rmtree(folder)
 
 
@@ -81,7 +81,7 @@ def started(server: FakeServer, project: Path, scratch: Path) -> Iterator[Starte
             seen |= tree({worker.pid})
             typed(worker).close()
             assert worker.wait(60) == 0
-    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in seen) or None, 15)
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in seen) or None)
     assert groups(seen) == []
 
 
@@ -134,7 +134,7 @@ def test_what_is_cancelled_ends_with_its_sandbox(server: FakeServer, started: St
     below = eventually(lambda: grading(worker.pid), 60)
     runners = below - tree({worker.pid}) or below
     server.end(given["lease"])
-    eventually(lambda: grading(worker.pid) is None or None, 20)
+    eventually(lambda: grading(worker.pid) is None or None)
     server.lease(other := lease(project, RIGHT, 2))
     assert "check" in server.answer_to(other, 120)
     assert [answer["lease"] for answer in server.answers] == [other["lease"]]
@@ -154,14 +154,14 @@ def test_a_killed_worker_leaves_nothing_and_its_answers_are_sent_by_the_next(
     below = eventually(lambda: grading(worker.pid), 60)
     worker.send_signal(signal.SIGKILL)
     assert worker.wait() == -signal.SIGKILL
-    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below) or None, 20)
-    eventually(lambda: not left_in(scratch) or None, 5)
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below) or None)
+    eventually(lambda: not left_in(scratch) or None)
     assert server.answers == []
     server.is_away = False
     started()
     answer = server.answer_to(given)
     assert Verdict.from_json(answer["verdict"]).outcome is Outcome.ACCEPTED
-    eventually(lambda: not kept.exists() or None, 5)
+    eventually(lambda: not kept.exists() or None)
     assert server.hellos[0]["instance"] != answer["instance"]
 
 
