@@ -74,14 +74,14 @@ class Spent:
 
     def left(self) -> str:
         """What is left, in words; empty if there are no limits."""
-        words = [f"{max(0, most - number)} of {most} {name}" for name, most, number in self._counted()]
+        words = [f"{max(0, most - number) or 'none'} of {most} {name}" for name, most, number in self._counted()]
         if (most := self.limits.device_seconds_a_day) is not None:
-            words.append(f"{max(0, most - round(self._device_s))} of {most} device seconds")
+            words.append(f"{max(0, most - round(self._device_s)) or 'none'} of {most} device seconds")
         reached, again = dict(self._reached("gradings")), ""
         if reached:
-            again = f"; possible again from {_minute(max(reached.values()))}"
+            again = f"; the next grading is possible from {_minute(max(reached.values()))}"
         elif self._is_reserved:
-            again = "; the rest is reserved by what is queued"
+            again = "; what is queued has reserved the rest, and returns what it does not use"
         return f"{', '.join(words)}{again}"
 
     @property

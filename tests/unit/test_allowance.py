@@ -57,7 +57,8 @@ def after(hours: float) -> str:
             "gradings_a_day = 2",
             [used("ada", 5), used("ada", 3), used("ada", 1)],
             f"{WHO} 3 of 2 gradings in 24 hours; possible again from {after(21)}",
-            f"0 of 2 gradings; possible again from {after(21)}", id="above the limit, as after it was lowered",
+            f"none of 2 gradings; the next grading is possible from {after(21)}",
+            id="above the limit, as after it was lowered",
         ),
         pytest.param(
             "gradings_a_day = 2", [used("ada", 25), used("eve", 1), used("ada", 1)], "", "1 of 2 gradings",
@@ -66,7 +67,8 @@ def after(hours: float) -> str:
         pytest.param(
             "gradings_a_day = 2", [used("bob", 4), used("ada", 2, wrong=True, problem="softmax")],
             f"{WHO} 2 of 2 gradings in 24 hours; possible again from {after(20)}",
-            f"0 of 2 gradings; possible again from {after(20)}", id="a teammate's, and a wrong one of another problem",
+            f"none of 2 gradings; the next grading is possible from {after(20)}",
+            id="a teammate's, and a wrong one of another problem",
         ),
         pytest.param(
             "device_seconds_a_day = 60", [used("ada", 10, 30), used("ada", 5, 29)], "", "1 of 60 device seconds",
@@ -76,7 +78,7 @@ def after(hours: float) -> str:
             "device_seconds_a_day = 60\ngradings_a_day = 3",
             [used("ada", 10, 30), used("ada", 5, 50), used("ada", 4, 20)],
             f"{WHO} 3 of 3 gradings and 100 of 60 device seconds in 24 hours; possible again from {after(19)}",
-            f"0 of 3 gradings, 0 of 60 device seconds; possible again from {after(19)}",
+            f"none of 3 gradings, none of 60 device seconds; the next grading is possible from {after(19)}",
             id="of both, when neither is reached any more",
         ),
     ],
@@ -127,7 +129,7 @@ def test_submit_is_refused_before_anything_is_graded(competition: Path, command:
     asked = judge(used("ada", 0), used("bob", 0)).asked
     submit = ("submit", "double", "kernel.py", "--author")
     assert "\n  left today  1 of 2 gradings\n" in command(*submit, "ada").out
-    assert "\n  left today  0 of 2 gradings; possible again from 2" in command(*submit, "bob").out
+    assert "\n  left today  none of 2 gradings; the next grading is possible from 2" in command(*submit, "bob").out
     said = command(*submit, "ada")
     assert (said.code, said.out, len(asked)) == (2, "", 2)
     why = "quickfix (ada) has used 2 of 2 gradings in 24 hours; possible again from "
@@ -167,4 +169,4 @@ def test_files_above_limits_are_skipped(recording: bool, competition: Path, comm
     assert str(reasons["quickfix/d.py"]).endswith(team)
     summary = (competition / "summary.md").read_text()
     assert "has used 2 of 2 gradings" in summary
-    assert ("0 of 2 gradings" in summary) == recording
+    assert ("none of 2 gradings" in summary) == recording
