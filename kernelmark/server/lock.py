@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ _LOCK = "lock"
 _MOUNTS = Path("/proc/self/mountinfo")
 _OF_A_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs")
 _GIT_S = 30
+_TRIES, _PAUSE_S = 10, 0.05
 
 
 @contextmanager
@@ -47,11 +49,9 @@ def served(project: Project, command: str = "kernelmark serve") -> Iterator[Serv
         raise UsageError(str(folder), f"cannot be used ({error.strerror})", "make it writable for you") from error
     try:
         refuse_network(folder)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(lock):
             what = f"is served already, by {_holder(lock) or 'another process'}"
-            raise UsageError(str(project.root), what, "use that server, or end it first") from None
+            raise UsageError(str(project.root), what, "use that server, or end it first")
         found = ServerFolder(folder, lock)
         found.write_holder(f"process {os.getpid()} ({command})")
         try:
@@ -60,6 +60,16 @@ def served(project: Project, command: str = "kernelmark serve") -> Iterator[Serv
             found.write_holder("")
     finally:
         os.close(lock)
+
+
+def _locked(lock: int) -> bool:
+    """Take the lock; False if another process keeps it. `address_of_server` has it for a moment only."""
+    for _ in range(_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(_PAUSE_S)
+    return False
 
 
 @dataclass(frozen=True)

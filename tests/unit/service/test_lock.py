@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
+from kernelmark.server import lock
 from kernelmark.server.lock import address_of_server, refuse_network, refuse_tracked_archive, served
 from tests.service_fixtures import make_project
 
@@ -38,6 +40,19 @@ def test_the_address_of_a_running_server_is_found(tmp_path: Path) -> None:
     assert address_of_server(project.root) is None
     (project.root / ".kernelmark/server/lock").write_text("process 1 at http://127.0.0.1:8080")
     assert address_of_server(project.root) is None, "that server was killed"
+
+
+def test_who_asks_for_the_address_does_not_keep_a_server_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project(tmp_path / "project")
+    with served(project):
+        pass
+    asks = os.open(project.root / ".kernelmark/server/lock", os.O_RDONLY)
+    fcntl.flock(asks, fcntl.LOCK_SH)
+    monkeypatch.setattr(lock.time, "sleep", lambda _: os.close(asks))
+    with served(project):
+        pass
 
 
 def test_a_server_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
