@@ -106,5 +106,7 @@ def _pool(pool: PoolStatus) -> Iterator[str]:
     workers = f"{counted(pool.devices, 'device')} of {counted(pool.workers, 'worker')}"
     yield labelled("devices", workers if pool.workers else "no worker is connected")
     yield labelled("queue", f"{pool.leased} being graded, {pool.queued} waiting")
+    for why in pool.waits_for:
+        yield labelled("waiting", shown(why), "yellow")
     if pool.expected_s is not None and pool.workers:
         yield labelled("a new one", f"ends in {about(pool.expected_s)}")

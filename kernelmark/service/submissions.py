@@ -162,6 +162,8 @@ class PoolStatus(ServiceDocument):
     queued: int
     expected_s: float | None = None
     """In about how many seconds a submission would end that is queued now, if that is known."""
+    waits_for: tuple[str, ...] = ()
+    """Why submissions wait although workers are connected: no worker has their version of the problem."""
 
 
 class QueueStatus(ServiceDocument):

@@ -99,7 +99,7 @@ def board(tables: Sequence[Table], *, memory: bool = False, folded: bool = False
     """
     current = {table.key.problem for table in tables if not _out_of_date(table)}
     if not tables:
-        yield "no submission has been accepted yet"
+        yield "the board shows no submission yet"
     for number, table in enumerate(tables):
         if number:
             yield ""

@@ -219,7 +219,7 @@ def test_boards_and_problems_are_listed(run: Command, judge: Answering) -> None:
     judge(accepted())
     run("submit", "double", "kernel.py")
     assert "double on NVIDIA H200 (cuda), plain calls, protocol 1" in run("board").out
-    assert run("board", "closed").out == "no submission has been accepted yet\n"
+    assert run("board", "closed").out == "the board shows no submission yet\n"
     assert run("board", "nothing").code == 2
     closed, deadline, double = run("problems", "list").out.splitlines()
     assert (closed, deadline[:23], double) == ("closed  Double", "        closed since 20", "double  Double")

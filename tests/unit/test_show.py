@@ -380,7 +380,7 @@ def test_a_board_is_aligned_and_describes_its_tables() -> None:
     ]
     assert lines.count("  Triton's interpreter ran these: their times and ranks say nothing about speed") == 1
     assert lines.count("") == 2
-    assert list(standings.board([])) == ["no submission has been accepted yet"]
+    assert list(standings.board([])) == ["the board shows no submission yet"]
 
 
 def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:

@@ -5,6 +5,7 @@ reads.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -92,10 +93,13 @@ def overview(connection: Connection, service: Service) -> QueueStatus:
     numbers = {(row.pool, row.state): row for row in connection.execute(counted)}
     paused = leases.paused(connection)
     active = [row for row in workers.alive(connection, service) if not row.paused]
+    stuck = _without_version(connection, active)
     pools = {*service.project.settings.server.pools, *(row.pool for row in active), *(pool for pool, _ in numbers)}
     return QueueStatus(
         pools=tuple(
-            _pool_status(pool, numbers, [row for row in active if row.pool == pool], paused is None)
+            _pool_status(
+                pool, numbers, [row for row in active if row.pool == pool], paused is None, stuck.get(pool, ())
+            )
             for pool in sorted(pools)
         ),
         paused=paused or "",
@@ -103,7 +107,11 @@ def overview(connection: Connection, service: Service) -> QueueStatus:
 
 
 def _pool_status(
-    pool: str, numbers: Mapping[tuple[str, str], Row[Any]], active: Sequence[Row[Any]], running: bool
+    pool: str,
+    numbers: Mapping[tuple[str, str], Row[Any]],
+    active: Sequence[Row[Any]],
+    running: bool,
+    waits_for: Sequence[str],
 ) -> PoolStatus:
     queued, leased = numbers.get((pool, "queued")), numbers.get((pool, "leased"))
     devices = sum(row.devices for row in active)
@@ -115,7 +123,26 @@ def _pool_status(
         leased=0 if leased is None else leased.number,
         queued=0 if queued is None else queued.number,
         expected_s=expected_ns / devices / 1e9 if devices and expected_ns and running else None,
+        waits_for=tuple(waits_for),
     )
+
+
+def _without_version(connection: Connection, active: Sequence[Row[Any]]) -> dict[str, list[str]]:
+    """Why submissions wait for a problem's version that no active worker of their pool has, by pool."""
+    known = {pool: set[Version]() for pool in (row.pool for row in active)}
+    for worker in active:
+        known[worker.pool] |= workers.versions(connection, worker)
+    columns = gradings.c
+    wanted = (columns.pool, columns.problem, columns.problem_sha256, columns.final)
+    queued = select(*wanted, func.count().label("number")).where(columns.state == "queued").group_by(*wanted)
+    numbers = Counter[tuple[str, str]]()
+    for row in connection.execute(queued):
+        if row.pool in known and Version(row.problem, row.problem_sha256, bool(row.final)) not in known[row.pool]:
+            numbers[row.pool, row.problem] += row.number
+    found: dict[str, list[str]] = {}
+    for (pool, problem), number in sorted(numbers.items()):
+        found.setdefault(pool, []).append(f"{number} for a worker that has the server's version of {problem}")
+    return found
 
 
 def _row(connection: Connection, run: str) -> Row[Any]:

@@ -371,7 +371,9 @@ def test_the_end_of_what_is_cancelled_under_way_may_be_shown_later(signed_in: Fa
 
 def test_the_queue_says_what_waits_and_where_ones_own_is(signed_in: Fake, run: Command) -> None:
     pools = (
-        PoolStatus(pool="NVIDIA H200", workers=2, devices=8, leased=8, queued=31, expected_s=95),
+        PoolStatus(
+            pool="NVIDIA H200", workers=2, devices=8, leased=8, queued=31, expected_s=95, waits_for=("2 for one",)
+        ),
         PoolStatus(pool="NVIDIA L4", workers=0, devices=0, leased=0, queued=1),
     )
     signed_in.answers("GET queue", QueueStatus(pools=pools, problems=("recording of double has stopped: why",)))
@@ -382,6 +384,7 @@ def test_the_queue_says_what_waits_and_where_ones_own_is(signed_in: Fake, run: C
         "NVIDIA H200",
         "  devices     8 devices of 2 workers",
         "  queue       8 being graded, 31 waiting",
+        "  waiting     2 for one",
         "  a new one   ends in about 2 min",
         "NVIDIA L4",
         "  devices     no worker is connected",

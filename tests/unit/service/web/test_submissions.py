@@ -323,13 +323,16 @@ def test_a_full_queue_asks_a_batch_to_come_back(tmp_path: Path, clock: FakeClock
 
 
 def test_the_queue_is_told_without_names(service: Service, client: Asks) -> None:
-    Worker(service, devices=2).hello()
+    (worker := Worker(service, devices=2)).hello()
     submit(client("ada"))
     told = client("bob").get("/api/v1/queue")
     assert told.json()["pools"][0] | {"expected_s": 0} == {
-        "pool": POOL, "workers": 1, "devices": 2, "leased": 0, "queued": 1, "expected_s": 0,
+        "pool": POOL, "workers": 1, "devices": 2, "leased": 0, "queued": 1, "expected_s": 0, "waits_for": [],
     }  # fmt: skip
     assert "ada" not in told.text
+    worker.hello(problems={})
+    [pool] = client("bob").get("/api/v1/queue").json()["pools"]
+    assert pool["waits_for"] == ["1 for a worker that has the server's version of twice"]
     assert code(client().get("/api/v1/queue")) == (401, "unauthenticated")
 
 
