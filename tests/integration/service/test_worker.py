@@ -65,7 +65,8 @@ def started(server: FakeServer, project: Path, scratch: Path) -> Iterator[Starte
 
     def start(*options: str) -> subprocess.Popen[bytes]:
         hellos = len(server.hellos)
-        command = [*KERNELMARK, "worker", "--to", server.origin, "--token-file", "-", *options]
+        heeding = ["env", "--default-signal=INT"]  # who runs the tests in the background ignores Ctrl-C
+        command = [*heeding, *KERNELMARK, "worker", "--to", server.origin, "--token-file", "-", *options]
         with (project / "stderr").open("ab") as stderr:
             worker = subprocess.Popen(command, cwd=project, env=environment(), stdin=subprocess.PIPE, stderr=stderr)
         made.append(worker)
