@@ -15,6 +15,7 @@ from harness.problem.spec import BaselineSpec, Case, ProblemSpec
 from harness.shared.call import Form, numbered
 from harness.shared.call import names as form_names
 from harness.shared.call import parameters as form_parameters
+from harness.shared.layouts import MAX_RESULTS
 
 
 def check(problem: ProblemSpec) -> None:
@@ -148,6 +149,12 @@ def _check_call(problem: ProblemSpec, file: ProblemKey) -> None:
             key.at("result").refuse(f"names {name!r}, which is no output", "name tensors of role 'output'")
     if len(set(returned)) < len(returned):
         key.at("result").refuse("names an output twice", "name each once")
+    if sum(bool(spec.layouts) for spec in problem.tensors) > MAX_RESULTS:
+        file.at("tensors").refuse("have too many `layouts`", f"at most {MAX_RESULTS} outputs can have some")
+    for number, spec in enumerate(problem.tensors):
+        if spec.layouts and spec.name not in form_names(forms(problem).result):
+            what = f"are given for `{spec.name}`, which no call returns"
+            file.at("tensors", number, "layouts").refuse(what, 'remove them, or choose the style "returns" in `call`')
     complete = forms(problem)
     reached = {name for form in (*complete.arguments, complete.result) for name in form_names(form)}
     for name, role in roles.items() if call.style != "writes" else ():

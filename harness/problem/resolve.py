@@ -18,6 +18,7 @@ from harness.problem.signature import forms, symbol
 from harness.problem.spec import Case, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec
 from harness.problem.tolerance import Tolerance
 from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms, settled
+from harness.shared.layouts import OtherLayout
 
 MAX_ELEMENTS = 2**40
 MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one
@@ -36,6 +37,8 @@ class ResolvedTensor:
     strides: tuple[int, ...] | None = None
     """In elements; None: contiguous and row-major."""
     memory: Placement = "device"
+    layouts: tuple[OtherLayout, ...] = ()
+    """What a returned tensor may be besides row-major."""
 
     @property
     def elements(self) -> int:
@@ -78,6 +81,10 @@ class ResolvedCase:
     """The absent inputs, with their indices among the tensor arguments, where a list counts as one."""
     weight: float | None = None
     """How much a benchmark counts in the score; None: 1."""
+
+    def row_major(self) -> ResolvedCase:
+        """The case with results that are copied into row-major outputs, whatever their layout."""
+        return replace(self, tensors=tuple(replace(tensor, layouts=()) for tensor in self.tensors))
 
 
 def resolve_case(problem: ProblemSpec, case: Case, own: Case | None = None) -> ResolvedCase:
@@ -227,7 +234,7 @@ def _tensor(spec: TensorSpec, dtype: str, fill: Fill, key: ProblemKey) -> Resolv
     in_list = spec.count is not None
     name = f"{spec.name}[{key.parameters['index']}]" if in_list else spec.name
     list_name = spec.name if in_list else None
-    return ResolvedTensor(name, spec.role, shape, dtype, fill, list_name, strides, spec.memory)
+    return ResolvedTensor(name, spec.role, shape, dtype, fill, list_name, strides, spec.memory, spec.layouts)
 
 
 def _dtype(spec: TensorSpec, key: ProblemKey) -> str:

@@ -23,6 +23,7 @@ from harness.problem.schedule import Schedule
 from harness.problem.tolerance import Tolerance
 from harness.shared.call import Form, Style
 from harness.shared.call import check as check_form
+from harness.shared.layouts import LEAST_DIMENSIONS, OtherLayout
 
 Role = Literal["input", "output", "inout"]
 Placement = Literal["device", "host"]
@@ -42,6 +43,9 @@ class TensorSpec(Spec):
     strides: tuple[Expression, ...] | None = Field(
         default=None, description="in elements, one a dimension; by default contiguous and row-major"
     )
+    layouts: tuple[OtherLayout, ...] = Field(
+        default=(), description="outputs: what a returned tensor may be besides row-major, without a copy"
+    )
     dtype: str = Field(description="an element type, or the name of a parameter that holds one")
     fill: Fill = Field(default=Fill(kind="normal"), description="inputs and inouts: the elements before the call")
     memory: Placement = Field(
@@ -56,6 +60,11 @@ class TensorSpec(Spec):
     def _keys_suit_each_other(self) -> Self:
         if self.strides is not None and len(self.strides) != len(self.shape):
             raise ValueError(f"`strides` has {len(self.strides)} entries, and `shape` {len(self.shape)}: give as many")
+        if self.layouts and (self.role != "output" or self.strides is not None or self.count is not None):
+            raise ValueError("only an output without `strides` and `count` has `layouts`: remove one of them")
+        for layout in self.layouts:
+            if len(self.shape) < LEAST_DIMENSIONS[layout]:
+                raise ValueError(f"{layout} needs {LEAST_DIMENSIONS[layout]} dimensions: remove it from `layouts`")
         if self.present is not None and self.role != "input":
             raise ValueError(f"an {self.role} is in every call: remove `present`, which only an input can have")
         if self.memory == "host" and self.role != "input":

@@ -18,6 +18,7 @@ from harness.recording.schema import Returned
 from harness.runner.kernel import CallError
 from harness.shared.call import Form, FormError, names, parts
 from harness.shared.carrier import assign, carrier
+from harness.shared.layouts import ROW_MAJOR, layout_of, strides_of
 from harness.wire import commands
 
 _NO_NUMBERS = (torch.bool, torch.float4_e2m1fn_x2)  # an element is not a number, or is two numbers
@@ -30,7 +31,15 @@ IsNew = Callable[[int, int], bool]
 class Results:
     """The outputs of a call, into which results are put."""
 
-    def __init__(self, form: Form, named: Mapping[str, Any], *, converts: commands.Converts = "never") -> None:
+    def __init__(
+        self,
+        form: Form,
+        named: Mapping[str, Any],
+        *,
+        converts: commands.Converts = "never",
+        allowed: Mapping[str, Sequence[str]] = {},
+        chosen: dict[str, str] | None = None,
+    ) -> None:
         """Prepare the outputs of a call.
 
         Args:
@@ -38,7 +47,10 @@ class Results:
             named: all tensors of the call, and lists of them, by name.
             converts: whether results of another dtype are converted. "never": they are refused. "widening": if the
                 output's dtype can represent their values, or they are float64 for a float32 output. "always".
+            allowed: the layouts besides row-major that results may have. Others are copied into the output's layout.
+            chosen: the layouts that these results had in the first call, which all calls share.
         """
+        self._allowed, self._chosen = allowed, {} if chosen is None else chosen
         self._form, self._converts = form, converts
         self._outputs: dict[str, Any] = {name: named[name] for name in names(form)}
         flat = [t for output in self._outputs.values() for t in (output if isinstance(output, list) else [output])]
@@ -70,7 +82,8 @@ class Results:
         for name, output in self._outputs.items():
             value = found[name]
             if not isinstance(output, list):
-                yield output, self._checked(name, value, output)
+                checked = self._checked(name, value, output)
+                yield self._laid_like(checked, name, output), checked
                 continue
             if not isinstance(value, list | tuple) or len(value) != len(output):
                 got = f"{len(value)} values" if isinstance(value, list | tuple) else _kind(value)
@@ -82,6 +95,20 @@ class Results:
         if isinstance(value, Tensor) and self._converts_from(value.dtype, output.dtype):
             value = value.to(output.dtype)
         return _checked(name, value, output)
+
+    def _laid_like(self, value: Tensor, name: str, output: Tensor) -> Tensor:
+        """The output in the layout of its result, if it may have several."""
+        if name not in self._allowed:
+            return output
+        layout = layout_of(value.shape, value.stride(), self._allowed[name])
+        if layout is None:
+            may = " or ".join((ROW_MAJOR, *self._allowed[name]))
+            got = f"the strides {list(value.stride())} for the shape {list(value.shape)}"
+            raise CallError(f"returned {got}, `{name}` is {may}, without gaps: make it `.contiguous()`")
+        if self._chosen.setdefault(name, layout) != layout:
+            before = self._chosen[name]
+            raise CallError(f"returned `{name}` {layout}, before that {before}: keep to one layout in a case")
+        return output.as_strided(output.shape, strides_of(layout, output.shape))
 
     def _converts_from(self, got: torch.dtype, wanted: torch.dtype) -> bool:
         if self._converts == "widening":

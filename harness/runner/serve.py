@@ -168,7 +168,8 @@ class RunnerServer:
         kind: replies.ReturnedKind = "nothing"
         if self._kernel.writes and returned is not None:
             kind = "a tensor" if isinstance(returned, torch.Tensor) else "a value"
-        return replies.Called(returned=kind, interpreted=interpreter.launched())
+        layouts = self._kernel.layouts
+        return replies.Called(returned=kind, interpreted=interpreter.launched(), layouts=layouts)
 
     def _profiled(self, artefacts: dict[str, bytes]) -> replies.Profiled:
         """Keep artefacts for `Fetch`; returns their names and sizes."""

@@ -17,6 +17,7 @@ import torch
 from harness.recording.schema import Returned
 from harness.runner.kernel import CallError, OneCall, Prepare, named, scalar_values, value_of
 from harness.runner.results import IsNew, Results
+from harness.shared.layouts import ROW_MAJOR
 from harness.wire import commands
 
 
@@ -50,11 +51,18 @@ class PythonKernel:
     ) -> None:
         self._entry, self._style, self._signature, self._device = entry, style, signature, device
         self._converts = converts
+        self._allowed: dict[str, tuple[str, ...]] = {}  # the layouts of results that may have several
+        self._chosen: dict[str, str] = {}  # those that they had since the last `bind`
 
     @property
     def writes(self) -> bool:
         """Whether the function should write into its outputs and return nothing."""
         return self._style == "writes"
+
+    @property
+    def layouts(self) -> tuple[str, ...]:
+        """The layouts of the results that may have several, in the order of the arguments, once a call was made."""
+        return tuple(self._chosen.get(name, ROW_MAJOR) for name in self._allowed)
 
     def bind(self, bind: commands.Bind, declared: Sequence[commands.TensorArgument]) -> Prepare:
         if self.writes:
@@ -84,11 +92,14 @@ class PythonKernel:
     def _returning(
         self, function: Callable[..., Any], bind: commands.Bind, declared: Sequence[commands.TensorArgument]
     ) -> Prepare:
+        allowed = self._allowed = {argument.name: argument.layouts for argument in declared if argument.layouts}
+        chosen = self._chosen = dict[str, str]()
+
         def prepare(tensors: Sequence[Any]) -> OneCall:
             by_name = named(declared, tensors)
             arguments = [value_of(form, by_name) for form in bind.forms.arguments]
             self._check(function.forward if isinstance(function, torch.nn.Module) else function, arguments)
-            results = Results(bind.forms.result, by_name, converts=self._converts)
+            results = Results(bind.forms.result, by_name, converts=self._converts, allowed=allowed, chosen=chosen)
             return ReturningCall(partial(function, *arguments), results)
 
         return prepare

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from harness.languages import LANGUAGES
 from harness.shared.call import MAX_ABSENT, STYLES, Forms
 from harness.shared.foreign import FORMS
+from harness.shared.layouts import OTHER_LAYOUTS
 from harness.wire.checks import (
     ascending,
     boolean,
@@ -78,6 +79,7 @@ class TensorArgument:
     group: str = checked(SHORT)  # the list of tensors that it belongs to, or ""
     strides: tuple[int, ...] = checked(many(SIZE, 8), default=())  # in elements; none: contiguous
     host: bool = checked(boolean, default=False)  # in the arena of the host's memory
+    layouts: tuple[str, ...] = checked(many(choice(*OTHER_LAYOUTS), 4), default=())  # of a result; none: it is copied
 
 
 @dataclass(frozen=True)

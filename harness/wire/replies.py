@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from harness.shared.layouts import MAX_RESULTS, OTHER_LAYOUTS, ROW_MAJOR
 from harness.wire.checks import boolean, checked, choice, integer, kinds, many, record, text
 from harness.wire.protocol import ARTEFACTS, LONG, NANOSECONDS, SHORT, SIZE
 
@@ -56,10 +57,12 @@ class Called(Done):
     Attributes:
         returned: what a function returned that should write into its outputs instead, for a hint.
         interpreted: whether Triton's interpreter has run a kernel so far.
+        layouts: of each result that may have several, in the order of the arguments; a claim of the runner.
     """
 
     returned: ReturnedKind = checked(choice(*get_args(ReturnedKind)))
     interpreted: bool = checked(boolean)
+    layouts: tuple[str, ...] = checked(many(choice(ROW_MAJOR, *OTHER_LAYOUTS), MAX_RESULTS), default=())
 
 
 @dataclass(frozen=True)

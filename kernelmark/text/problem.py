@@ -114,6 +114,7 @@ def _tensor(spec: TensorSpec) -> str:
     shape = ", ".join(str(extent) for extent in spec.shape)
     copies = "" if spec.count is None else f", a list of {spec.count}"
     apart = "" if spec.strides is None else f", strides [{', '.join(str(stride) for stride in spec.strides)}]"
+    apart += f", may be returned {' or '.join(spec.layouts)}" if spec.layouts else ""
     place = "" if spec.memory == "device" else ", in the host's memory"
     absent = "" if spec.present is None else f"; None, in C a null pointer, where {spec.present} is 0"
     filled = "" if spec.role == "output" else f": {_fill(spec.fill)}"

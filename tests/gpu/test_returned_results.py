@@ -34,7 +34,7 @@ entry = "twice"
 parameters = ["n"]
 tensors = [
     {{ name = "x", role = "input", shape = ["n", "n"], dtype = "float32" }},
-    {{ name = "y", role = "output", shape = ["n", "n"], dtype = "float32" }},
+    {{ name = "y", role = "output", shape = ["n", "n"], dtype = "float32"{layouts} }},
     {{ name = "largest", role = "output", shape = ["n"], dtype = "float32" }},
 ]
 cost = {{ bytes = "8 * n * n", flops = "2 * n * n" }}
@@ -55,6 +55,7 @@ class Returning(NamedTuple):
     """How many of its two results stay where they are."""
     style: str = "returns"
     wrong: str = ""
+    layouts: str = ""
 
 
 RETURNING = {
@@ -79,6 +80,23 @@ def twice(x):
     ),
     "compiled": Returning("import torch\n\n@torch.compile\ndef twice(x):\n    return 2 * x, x.amax(1)\n", 2),
     "a transposed view": Returning("def twice(x):\n    return 2 * x.t().contiguous().t(), x.amax(1)\n", 1),
+    "a transposed view that is allowed": Returning(
+        "def twice(x):\n    return 2 * x.t().contiguous().t(), x.amax(1)\n", 2, layouts=', layouts = ["column_major"]'
+    ),
+    "a transposed view in memory that is kept": Returning(
+        "import torch\nkept = {}\ndef twice(x):\n"
+        "    y = kept.setdefault(len(x), torch.empty_like(x))\n"
+        "    return torch.mul(x.t(), 2, out=y).t(), x.amax(1)\n",
+        1,
+        layouts=', layouts = ["column_major"]',
+    ),
+    "half of a transposed view written": Returning(
+        "import torch\ndef twice(x):\n    y = torch.empty_like(x)\n"
+        "    torch.mul(x.t()[::2], 2, out=y[::2])\n    return y.t(), x.amax(1)\n",
+        2,
+        wrong="elements wrong",
+        layouts=', layouts = ["column_major"]',
+    ),
     "a view of more": Returning(
         "import torch\ndef twice(x):\n    return torch.cat([x, x[:1]])[:-1].mul_(2), x.amax(1)\n", 2
     ),
@@ -119,7 +137,7 @@ def twice(x):
 def recorded_by(returning: Returning, provider: Provider, folder: Path) -> tuple[GradedCase, RecordedCall]:
     """The recording of a submission's call, and its case."""
     (folder / "twice").mkdir()
-    (folder / "twice/problem.toml").write_text(PROBLEM.format(style=returning.style))
+    (folder / "twice/problem.toml").write_text(PROBLEM.format(style=returning.style, layouts=returning.layouts))
     (folder / "twice/reference.py").write_text(REFERENCE)
     (folder / "twice/README.md").write_text("# Twice\n")
     problem = load(folder / "twice")

@@ -455,6 +455,15 @@ BAD: list[tuple[str, str, str]] = [
     ('role = "output"', 'role = "output"\npresent = "rows"',
      "`tensors[3]`: an output is in every call: remove `present`, which only an input can have"),
     ('role = "output"', 'role = "output"\nmemory = "host"', "`tensors[3]`: an output is in the device's memory:"),
+    # Layouts of results.
+    ('shape = ["ceil_div(rows, 2) * cols"]', 'shape = ["rows", "cols"]\nlayouts = ["column_major"]',
+     "`tensors[3].layouts` are given for `out`, which no call returns; remove them, or choose the style"),
+    ('role = "output"', 'role = "output"\nlayouts = ["rows"]',
+     "`tensors[3].layouts[0]`: should be 'column_major' or 'channels_last'; it is 'rows'"),
+    ('name = "x"', 'name = "x"\nlayouts = ["column_major"]',
+     "`tensors[0]`: only an output without `strides` and `count` has `layouts`: remove one of them"),
+    ('role = "output"', 'role = "output"\nlayouts = ["channels_last"]',
+     "`tensors[3]`: channels_last needs 3 dimensions: remove it from `layouts`"),
     ('name = "x"', 'name = "x"\nmemory = "hbm"', "`tensors[0].memory`: should be 'device' or 'host'; it is 'hbm'"),
     ('name = "x"', 'name = "x"\npresent = "row"', "`tensors[0].present` has no value: `row`: `row` is not a parame"),
     # What must agree.

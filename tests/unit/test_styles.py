@@ -23,6 +23,7 @@ from harness.runner.kernel import CallError
 from harness.runner.results import Results
 from harness.runner.styles import PythonKernel
 from harness.shared.call import Form, Forms, Style
+from harness.shared.layouts import strides_of
 from harness.wire import commands
 
 
@@ -220,6 +221,49 @@ def test_overlapping_results_are_read_first(of: Callable[[Tensor, Tensor], Any],
     y, z = memory[:2], memory[2:]
     Results({"tuple": ["y", "z"]}, {"y": y, "z": z}).take(of(y, z))
     assert (y.tolist(), z.tolist()) == expected
+
+
+def laid(y: Tensor, *layouts: str) -> tuple[Results, dict[str, str]]:
+    """Results that may have these layouts, and where they note which one they had."""
+    chosen: dict[str, str] = {}
+    return Results("y", {"y": y}, allowed={"y": layouts}, chosen=chosen), chosen
+
+
+def test_a_result_in_an_allowed_layout_is_copied_as_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = torch.zeros(2, 3)
+    results, chosen = laid(y, "column_major")
+    assert copies(results, torch.arange(6.0).view(3, 2).t(), monkeypatch) == ["copy_"]
+    assert (y.view(-1).tolist(), chosen) == ([0, 1, 2, 3, 4, 5], {"y": "column_major"})
+
+
+def test_a_result_in_an_allowed_layout_stays_in_new_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, value = torch.zeros(2, 3), torch.arange(6.0).view(3, 2).t()
+    place = Returned(value.data_ptr(), y.data_ptr(), 24)
+    results, chosen = laid(y, "column_major")
+    assert results.take(value, lambda low, high: True) == [place]
+    assert (bool(y.any()), chosen) == (False, {"y": "column_major"})
+    assert Results("y", {"y": y}).take(value, lambda low, high: True) == [], "the problem allows only rows"
+    assert y.tolist() == value.tolist()
+
+
+def test_a_transposed_result_in_the_memory_of_the_output_is_read_first() -> None:
+    y = torch.arange(6.0).view(2, 3)
+    results, _ = laid(y, "column_major")
+    results.take(y.view(-1).flip(0).view(3, 2).t())
+    assert y.view(-1).tolist() == [5, 4, 3, 2, 1, 0]
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 3, 4), (2, 1, 1, 3), (2, 0, 3), (1, 1, 1)], ids=str)
+def test_the_layouts_are_those_of_torch(shape: tuple[int, ...]) -> None:
+    x = torch.arange(float(math.prod(shape))).view(shape)
+    channels_last = x.movedim(1, -1).contiguous().movedim(-1, 1)
+    for value, name in ((x, "row_major"), (x.mT.contiguous().mT, "column_major"), (channels_last, "channels_last")):
+        y = torch.zeros(shape)
+        results, chosen = laid(y, "column_major", "channels_last")
+        results.take(value)
+        own = strides_of(chosen["y"], shape)
+        assert torch.equal(y.as_strided(shape, own), x)
+        assert chosen["y"] == name or strides_of(name, shape) == own or 1 in shape or 0 in shape
 
 
 def test_a_transposed_output_is_read_before_it_is_written() -> None:

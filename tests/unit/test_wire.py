@@ -23,6 +23,7 @@ REPLIES: list[replies.Reply] = [
     replies.Broken(message="KeyError: 7", traceback="line 1"),
     replies.Done(),
     replies.Called(returned="a tensor", interpreted=True),
+    replies.Called(returned="nothing", interpreted=False, layouts=("row_major", "column_major")),
     replies.Said(text="mismatch found"),
     replies.Compiled(kernels=2, refused=""),
     replies.Counted(found=3, compiled=1),

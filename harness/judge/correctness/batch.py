@@ -85,6 +85,8 @@ class Batch:
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
         self._arenas = self._make_arenas(sealed=sealed)
         self._is_open = True
+        self.result_strides: Mapping[str, tuple[int, ...]] = {}
+        """The strides of outputs that are not in the declared layout, by name (`GradedCase.result_strides`)."""
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once taken
         self.seed = 0
         self._pattern: torch.Tensor  # [16] uint8; poison repeats it
@@ -241,7 +243,7 @@ class Batch:
         """The content of an output before the call, `[count, *shape]`."""
         slot = self._outputs_by_name[slot_name]
         held = self._poison(slot.offset, slot.offset + slot.nbytes).view(dtype_of(slot))
-        return viewed(held, slot.tensor.shape, slot.tensor.strides or ()).expand(count, *slot.tensor.shape)
+        return viewed(held, slot.tensor.shape, self._strides(slot) or ()).expand(count, *slot.tensor.shape)
 
     def _put_poison(self, outputs: torch.Tensor) -> None:
         """Fill the output regions of calls [uint8] with poison."""
@@ -350,6 +352,9 @@ class Batch:
         stride = self._layout.strides[place]
         return self._arenas[place].bytes[k * stride : (k + 1) * stride]
 
+    def _strides(self, slot: Slot) -> tuple[int, ...] | None:
+        return self.result_strides.get(slot.tensor.name, slot.tensor.strides)
+
     def _stacked(self, memory: torch.Tensor, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
         """The tensor of a slot in several calls, `[c, *shape]`, from memory with one region per call."""
         regions = memory.view(self.sets, -1)
@@ -360,7 +365,7 @@ class Batch:
             raw = regions[sets[0] : sets[-1] + 1, low:high].contiguous()
         else:
             raw = regions[list(sets), low:high]
-        shape, strides = (len(sets), *slot.tensor.shape), slot.tensor.strides
+        shape, strides = (len(sets), *slot.tensor.shape), self._strides(slot)
         if strides is None:
             return raw.view(dtype_of(slot)).view(shape)
         between = carrier(raw.view(dtype_of(slot)))

@@ -80,6 +80,7 @@ class Correctness:
         case.reference.release_large()
         give_back(case.device)
         called = session.ask(commands.Call(sets=(0,), within_ms=limit.left_ms), replies.Done, limit=limit, doing=doing)
+        batch.result_strides = case.result_strides(called)
         batch.snapshot()
         if out_of_bounds := batch.out_of_bounds([0]):
             message = "; ".join(filter(None, (out_of_bounds.text, out_of_bounds.hint)))

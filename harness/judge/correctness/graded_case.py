@@ -12,13 +12,15 @@ from harness.judge.correctness.batch import Batch, Generate
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Truth
-from harness.judge.session import Session
+from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.problem.lists import Tensors
 from harness.problem.reference import NoReference, Reference
+from harness.shared.layouts import ROW_MAJOR, strides_of
 from harness.submission import Submission
-from harness.verdict import DeviceKind
+from harness.verdict import DeviceKind, Outcome
+from harness.wire import replies
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,21 @@ class GradedCase:
             self.resolved, parameters, batch.sets, seed=seed, inputs_writable=inputs_writable
         )
         bind(session, bindings, batch.descriptors, limit=limit, doing=doing)
+
+    def result_strides(self, called: replies.Done) -> dict[str, tuple[int, ...]]:
+        """The strides of the results that are not row-major, by name, as the runner says.
+
+        Whatever it says, each element of the truth is compared with another element of the output.
+
+        Raises:
+            SubmissionFault: the problem does not allow them, which an honest runner never says.
+        """
+        layouts = called.layouts if isinstance(called, replies.Called) else ()
+        several = [tensor for tensor in self.resolved.tensors if tensor.layouts]
+        said = list(zip(several, layouts, strict=False))
+        if len(layouts) > len(several) or any(layout not in (ROW_MAJOR, *tensor.layouts) for tensor, layout in said):
+            raise SubmissionFault(Outcome.REJECTED, "the runner names layouts that the problem does not allow")
+        return {tensor.name: strides_of(layout, tensor.shape) for tensor, layout in said if layout != ROW_MAJOR}
 
     def time_limit(self) -> TimeLimit:
         """The time limit for all timing of the case."""

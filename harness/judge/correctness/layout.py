@@ -160,6 +160,7 @@ class Layout:
                 group=s.tensor.list_name or "",
                 strides=s.tensor.strides or (),
                 host=s.place == "host",
+                layouts=s.tensor.layouts,
             )
             for s in self.slots
         )

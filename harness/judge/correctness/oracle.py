@@ -167,7 +167,7 @@ class Oracle:
             return self._bound
         session = self._session or self._start()
         self._release()
-        layout = Layout(case)
+        layout = Layout(case.row_major())  # a reference may return any layout
         self._bound = _BoundCase(case, layout, arenas(layout, self._device.kind, 1, sealed=False))
         parameters = self._problem.parameters
         bindings = layout.commands(case, parameters, 1, seed=self.weights_seed, inputs_writable=True)

@@ -188,6 +188,8 @@ class FreshInputs:
         self._calls = 0
         self._has_values = False  # whether the current inputs have the values of tests
         self._kept: list[int] = []
+        self.result_strides: Mapping[str, tuple[int, ...]] = {}
+        """Of the last call, as `Batch.result_strides`; they are the same for all calls between two checks."""
         self.checking_ns = 0
         """The time that the judge spent on drawing inputs and checking outputs."""
 
@@ -266,6 +268,7 @@ class FreshInputs:
             SubmissionFault: an output is wrong.
         """
         self._drawn.keep(self._used - 1, self.outputs)
+        self._drawn.result_strides = self.result_strides
         self._kept.append(self._used - 1)
         self._calls += 1
         if isinstance(self._drawn, _InPlaceBatch) and not self._has_values:

@@ -7,7 +7,7 @@ runs on the device is untrusted. The outputs of every call are checked.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -75,6 +75,7 @@ class RecordedCall:
     packed: Packed
     scratch: ScratchCopy | None
     note: str
+    result_strides: Mapping[str, tuple[int, ...]]
 
 
 @contextmanager
@@ -112,7 +113,7 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
     try:
         case.reference.release_large()
         case.bind(session, practice, limit=limit, doing=doing)
-        session.ask(commands.Call(sets=(0,), begins=True), replies.Done, limit=limit, doing=doing)
+        called = session.ask(commands.Call(sets=(0,), begins=True), replies.Done, limit=limit, doing=doing)
         reply = _record(session, limit, doing)
         if reply.reason:
             raise NotReplayed(reply.reason)
@@ -126,7 +127,7 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
         session.ask(commands.Release(), replies.Done, limit=limit, doing=doing)
         packed = _parse(whole, reply.scratch_bytes, case, doing)
         copy = ScratchCopy(scratch.bytes[: reply.scratch_bytes], packed.recording.returned) if scratch else None
-        return RecordedCall(whole, packed, copy, reply.note)
+        return RecordedCall(whole, packed, copy, reply.note, case.result_strides(called))
     finally:
         practice.close_arenas()
         if scratch:
@@ -200,6 +201,7 @@ class LauncherSession:
         self._scratch: Arena | None = None
         self._initial_scratch: ScratchCopy | None = None
         self._returned: tuple[Returned, ...] = ()
+        self._result_strides: Mapping[str, tuple[int, ...]] = {}
         self._doing = ""
         self._mapped: tuple[int, ...] | None = None
 
@@ -214,7 +216,7 @@ class LauncherSession:
         self._session.handshake()
         self._mapped = None
         self._doing = f"timing {case.name}"
-        self._returned = recorded.packed.recording.returned
+        self._returned, self._result_strides = recorded.packed.recording.returned, recorded.result_strides
         self._initial_scratch, self._scratch = recorded.scratch, scratch if recorded.scratch else None
         if self._initial_scratch and self._scratch:
             self._initial_scratch.put(self._scratch.bytes)
@@ -256,6 +258,7 @@ class LauncherSession:
         )
         for made, output in self._results(fresh.outputs):
             output.copy_(made)
+        fresh.result_strides = self._result_strides
         return replayed
 
     def _results(self, outputs: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

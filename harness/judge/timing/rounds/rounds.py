@@ -11,7 +11,7 @@ can still be gained.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.arena import settle
 from harness.compare import describe
@@ -38,6 +38,7 @@ class Rounds:
     def __init__(self, session: Session, case: GradedCase, sensors: Sensors, limit: TimeLimit) -> None:
         self._session, self._case, self._sensors, self._limit = session, case, sensors, limit
         self.calls = 0
+        self._result_strides: Mapping[str, tuple[int, ...]] = {}  # the runner keeps to them
 
     def prepare(self, calls: int) -> None:
         """Let the runner prepare `calls` calls on practice memory, at the addresses that secret memory will have.
@@ -49,7 +50,8 @@ class Rounds:
         practice = self._case.batch(calls, judged=False)
         try:
             self._case.bind(self._session, practice, limit=self._limit, doing=self._doing)
-            self._ask(commands.Call(sets=(0,), within_ms=self._limit.left_ms, begins=begins), replies.Done)
+            call = commands.Call(sets=(0,), within_ms=self._limit.left_ms, begins=begins)
+            self._result_strides = self._case.result_strides(self._ask(call, replies.Done))
             self._ask(commands.Unmap(), replies.Done)
         finally:
             practice.close_arenas()
@@ -85,6 +87,7 @@ class Rounds:
 
     def _made(self, batch: Batch) -> tuple[WordSample, int]:
         """Let the runner play a round on a batch, and take its snapshot; returns the sample, and the ns it took."""
+        batch.result_strides = self._result_strides
         try:
             sample = batch.draw_sample(range(self.calls))
             wall_ns = timed(self._session, batch, sample, self.calls, self._limit, self._doing)
