@@ -78,12 +78,12 @@ class FakeServer:
             self.ended.append(lease)
             self.changed.notify_all()
 
-    def until(self, true: Callable[[], object], within_s: float = 60) -> None:
+    def until(self, true: Callable[[], object], within_s: float = 240) -> None:
         """Wait until this is so; it looks each time that a document has come."""
         with self.changed:
             assert self.changed.wait_for(true, within_s), (self.hellos, self.beats[-3:], self.answers)
 
-    def answer_to(self, lease: Document, within_s: float = 60) -> Document:
+    def answer_to(self, lease: Document, within_s: float = 240) -> Document:
         def found() -> list[Document]:
             return [answer for answer in self.answers if answer["lease"] == lease["lease"]]
 
