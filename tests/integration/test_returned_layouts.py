@@ -22,6 +22,7 @@ from harness.recording.file import pack
 from harness.recording.schema import Returned
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
+from kernelmark.text.problem import lines
 from tests.grading import checked, graded, submission, written
 from tests.integration.test_foreign import problem as foreign_problem
 from tests.integration.test_replays import LOADED, TIMES, recorded, recording
@@ -68,15 +69,16 @@ def test_a_view_is_accepted_and_timed_beside_a_baseline_that_is_row_major(proble
         assert len(verdict.speedups) == 1
 
 
+OF = "for the shape [7, 7],"
 IS_Y, IS_Z = "`y` is row_major or column_major, without gaps", "`z` is row_major or channels_last or column_major"
 
 
 @pytest.mark.parametrize(
     ("y", "z", "outcome", "message"),
     [
-        ("(2 * x)[:1].expand(len(x), -1)", "3 * image", "runtime_error", f"the strides [0, 1] for the shape [7, 7], {IS_Y}"),
-        ("torch.as_strided(2 * x, x.shape, (1, 1))", "3 * image", "runtime_error", f"the strides [1, 1] for the shape [7, 7], {IS_Y}"),
-        ("torch.cat([2 * x, x], 1)[:, :x.shape[1]]", "3 * image", "runtime_error", f"the strides [14, 1] for the shape [7, 7], {IS_Y}"),
+        ("(2 * x)[:1].expand(len(x), -1)", "3 * image", "runtime_error", f"strides [0, 1] {OF} {IS_Y}"),
+        ("torch.as_strided(2 * x, x.shape, (1, 1))", "3 * image", "runtime_error", f"strides [1, 1] {OF} {IS_Y}"),
+        ("torch.cat([2 * x, x], 1)[:, :x.shape[1]]", "3 * image", "runtime_error", f"strides [14, 1] {OF} {IS_Y}"),
         ("2 * x", "(3 * image).permute(1, 0, 2, 3).contiguous().permute(1, 0, 2, 3)", "runtime_error", IS_Z),
         ("torch.as_strided(2 * x, x.shape, (1, len(x)))", "3 * image", "wrong_answer", "test square: y: "),
         ("x.as_strided(x.shape, (1, len(x)))", "3 * image", "wrong_answer", "test square: y: "),
@@ -90,6 +92,15 @@ def test_what_is_no_dense_result_of_its_own_is_refused(
     check = checked(problem, RETURNING.format(y, z))
     assert check.outcome == outcome
     assert message in check.message
+
+
+def test_participants_are_told_what_they_may_return(problem: Problem) -> None:
+    said = [text for text in map(str, lines(problem, width=200)) if text.strip().startswith("output")]
+    assert [text.partition("float")[2] for text in said] == [
+        "32, may be returned column_major",
+        "32",
+        "16, may be returned channels_last or column_major",
+    ]
 
 
 def test_a_layout_that_changes_between_the_calls_of_a_case_is_refused(problem: Problem) -> None:
@@ -148,7 +159,7 @@ call = { style = "module" }
     assert checked(theirs, model).outcome is (Outcome.RUNTIME_ERROR if layouts else Outcome.ACCEPTED)
 
 
-# ---- replayed calls, by a runner and a launcher that are scripted -----------------------------------------------------
+# ---- replayed calls, by a runner and a launcher that are scripted ----------------------------------------------------
 
 MATRIX = """
 title = "Twice a matrix"
