@@ -31,8 +31,8 @@ LOST = WorkerLost("a worker ended")
 
 def request(submission: Submission, run: str = "0" * 16, **changes: Any) -> JobRequest:
     """One to grade a submission to `double` quickly, on the CPU."""
-    given = {"problem_sha256": "0" * 64, "effort": "quick", "baselines": (), "device": "cpu", "sandbox": "bwrap"}
-    return JobRequest.model_validate({"run": run, "problem": "double", "submission": submission, **given, **changes})
+    fields = {"problem_sha256": "0" * 64, "effort": "quick", "baselines": (), "device": "cpu", "sandbox": "bwrap"}
+    return JobRequest.model_validate({"run": run, "problem": "double", "submission": submission, **fields, **changes})
 
 
 def verdict(request: JobRequest) -> Verdict:

@@ -86,8 +86,8 @@ def _file(content: bytes) -> None:
         assert book.verify() >= len(entries)
     except LedgerError as error:
         broken = True
-        said = str(error)
-        assert "\n" not in said
+        message = str(error)
+        assert "\n" not in message
     lines = [line + b"\n" for line in content.split(b"\n")[:-1]]
     garbage = bool(lines)
     while lines and not _BEGINS.match(lines[-1]):  # it is moved aside with what is unfinished
@@ -155,15 +155,15 @@ def _document(document: bytes) -> None:
     try:
         verdict = one.verdict
     except LedgerError as error:
-        said = str(error)
-        assert "\n" not in said
+        message = str(error)
+        assert "\n" not in message
     else:
         assert Verdict.from_json(verdict.to_json()) == verdict
     try:
         board(rank(read))
     except LedgerError as error:
-        said = str(error)
-        assert "\n" not in said
+        message = str(error)
+        assert "\n" not in message
 
 
 VALUES = (

@@ -49,8 +49,8 @@ def expression(data: bytes) -> None:
         parsed = parse(text)
         value = parsed.value(parameters)
     except ExpressionError as error:
-        said = str(error)
-        assert "\n" not in said
+        message = str(error)
+        assert "\n" not in message
         return
     assert type(value) is int
     assert abs(value) <= MAX_VALUE
@@ -62,8 +62,8 @@ def document(toml: bytes) -> None:
     try:
         loaded = load(FOLDER)
     except ProblemError as error:
-        said = str(error)
-        assert "\n" not in said
+        message = str(error)
+        assert "\n" not in message
         return
     tomllib.loads(toml.decode().replace("\r\n", "\n"))
     for case in loaded.tests + loaded.benchmarks:

@@ -93,8 +93,8 @@ def test_what_the_compiler_refuses_is_reported_with_its_line_and_nothing_else_is
     for name, (change, _) in SAID.items():
         (tmp_path / f"{name}.py").write_text(source(change))
     command = [sys.executable, "-c", RUN, str(ROOT)]
-    given = environment() | {"HOME": str(tmp_path), "TRITON_INTERPRET": "1"}
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=120, check=False)
+    environment_variables = environment() | {"HOME": str(tmp_path), "TRITON_INTERPRET": "1"}
+    done = subprocess.run(command, env=environment_variables, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     refused = json.loads(done.stdout)
     assert refused.keys() == SAID.keys()

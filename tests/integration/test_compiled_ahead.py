@@ -102,10 +102,14 @@ print(json.dumps([*ahead.counts, ended, Path("imports").read_text()]))
 
 def run(home: Path, before: str, waits: str) -> list[object]:
     (home / "submission.py").write_text(KERNEL.format(before=before))
-    given = environment() | {"HOME": str(home), "TRITON_CACHE_DIR": str(home / ".triton"), "PYTHONPATH": str(ROOT)}
-    given.pop("TRITON_INTERPRET", None)
+    environment_variables = environment() | {
+        "HOME": str(home),
+        "TRITON_CACHE_DIR": str(home / ".triton"),
+        "PYTHONPATH": str(ROOT),
+    }
+    environment_variables.pop("TRITON_INTERPRET", None)
     command = [sys.executable, "-c", RUN, json.dumps(SIZES), waits]
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment_variables, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     printed = done.stdout.splitlines()
     assert printed[:-1] == ["a helper prints nothing"], "once, when it is imported here"

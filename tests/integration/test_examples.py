@@ -105,8 +105,8 @@ def test_the_course_is_closed_and_its_final_test_decides(tmp_path: Path) -> None
 @pytest.mark.full
 @pytest.mark.bwrap
 def test_the_training_loop_moves_towards_what_gradings_prefer() -> None:
-    said = run(ROOT, "examples/training/train.py").stdout
-    rows = re.findall(r"^(\w+) +reward (\S+) +probability (\S+)$", said, re.MULTILINE)
+    result = run(ROOT, "examples/training/train.py").stdout
+    rows = re.findall(r"^(\w+) +reward (\S+) +probability (\S+)$", result, re.MULTILINE)
     rewards = {name: float(reward) for name, reward, _ in rows}
     probabilities = {name: float(probability) for name, _, probability in rows}
     assert rewards.keys() == {"product", "detour", "first_block", "doubled", "unfinished"}

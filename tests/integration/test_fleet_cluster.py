@@ -176,8 +176,8 @@ def test_jobs_end_on_both_machines_and_ray_disturbs_no_worker(fleet: kernelmark.
 
 def test_steps_of_a_job_come_from_the_machine_that_grades_it(fleet: kernelmark.Fleet, project: Path) -> None:
     steps, ended = list[Progress](), Future[Future[JobAnswer]]()
-    given = {"problem_sha256": load(project / "problems/double").sha256, "timed": False, "progress": True}
-    asked = request(Submission.of(SOURCE.format(0), "py", author="ada"), **given)
+    fields = {"problem_sha256": load(project / "problems/double").sha256, "timed": False, "progress": True}
+    asked = request(Submission.of(SOURCE.format(0), "py", author="ada"), **fields)
     fleet._pool.hand_over(asked, lambda answer, _: ended.set_result(answer), steps.append)
     answer = ended.result(120).result()
     assert answer.check is not None, answer.error

@@ -184,9 +184,9 @@ def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None
 def test_threads_may_share_a_reference(tmp_path: Path, large_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A baseline is recorded in a thread of its own, on inputs of another case than the one being judged."""
     monkeypatch.setattr(oracle_module, "LARGE_BYTES", large_bytes)
-    given = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())
-    with closing(Oracle(given, SANDBOX, "cpu")) as oracle, ThreadPoolExecutor(2) as threads:
-        first, second = (given.resolve(case) for case in given.tests[:2])
+    foreign_problem = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())
+    with closing(Oracle(foreign_problem, SANDBOX, "cpu")) as oracle, ThreadPoolExecutor(2) as threads:
+        first, second = (foreign_problem.resolve(case) for case in foreign_problem.tests[:2])
 
         def shapes(case: ResolvedCase, seed: int) -> dict[str, tuple[int, ...]]:
             drawn = oracle.generate(case, torch.Generator().manual_seed(seed))
@@ -202,10 +202,10 @@ def test_threads_may_share_a_reference(tmp_path: Path, large_bytes: int, monkeyp
 
 
 def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
-    given = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())
+    foreign_problem = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())
     (tmp_path / "reference.py").write_text("changed")
     with pytest.raises(ProblemError, match="has changed since it was imported"):
-        load(given.directory)
+        load(foreign_problem.directory)
 
 
 @pytest.mark.full

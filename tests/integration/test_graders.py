@@ -113,10 +113,10 @@ def test_a_failure_while_memory_was_short_is_told(
 
     calls = {"wrong": {"Call": answering("Done")}, "gone": {"Call": gone}, "right": {}}
     monkeypatch.setattr(DeviceMemory, "is_short", lambda _: short)
-    one = grader(problem, Counted(but(doubling(), **calls[ends])))
-    assert (one.check().outcome is Outcome.ACCEPTED) == (ends == "right")
-    assert one.memory_was_short == (short and ends != "right")
-    one.close()
+    first = grader(problem, Counted(but(doubling(), **calls[ends])))
+    assert (first.check().outcome is Outcome.ACCEPTED) == (ends == "right")
+    assert first.memory_was_short == (short and ends != "right")
+    first.close()
 
 
 @pytest.mark.parametrize("fails", [0, 1])
@@ -139,12 +139,12 @@ def test_a_grading_that_is_ended_from_another_thread_ends_at_once(problem: Probl
         script.socket.recv(1)  # until the judge hangs up
 
     provider = Counted(never)
-    one = grader(problem, provider)
+    first = grader(problem, provider)
     with ThreadPoolExecutor(1) as pool:
-        grading = pool.submit(one.grade)
+        grading = pool.submit(first.grade)
         assert asked.wait(30)
         begun = time.monotonic()
-        one.close()
+        first.close()
         assert time.monotonic() - begun < 5
         error = grading.exception(15)
         assert error is not None or grading.result().outcome is not Outcome.ACCEPTED
@@ -155,16 +155,16 @@ def test_a_grading_that_is_ended_while_it_waits_for_the_device_starts_nothing_mo
     """When a worker stops, the first of its gradings that ends gives the device to the next."""
     provider = Counted()
     waits = threading.Event()
-    one = grader(problem, provider, on_progress=lambda progress: waits.set() if "waiting" in progress.label else None)
+    first = grader(problem, provider, on_progress=lambda progress: waits.set() if "waiting" in progress.label else None)
     with ThreadPoolExecutor(1) as pool:
         with device_lock.lock_alone("cpu", lambda: None):
-            grading = pool.submit(one.grade)
+            grading = pool.submit(first.grade)
             assert waits.wait(10)
-            one.close()
+            first.close()
         with pytest.raises(HarnessError, match="the grading was closed"):
             grading.result(15)
     with pytest.raises(HarnessError, match="the grading was closed"):
-        one.check()
+        first.check()
     assert provider.ended == len(provider.roles) == 1
 
 

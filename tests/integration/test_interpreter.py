@@ -124,8 +124,8 @@ def test_the_completed_interpreter_computes_what_the_device_would(ran: dict[str,
 
 def test_narrow_floats_are_rounded_and_computed_with_as_on_a_device() -> None:
     command = [sys.executable, str(HERE / "narrow.py"), str(ROOT)]
-    given = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=300, check=False)
+    environment_variables = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run(command, env=environment_variables, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
     assert [name for name, alike in results.items() if not alike] == []

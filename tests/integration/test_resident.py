@@ -202,8 +202,8 @@ def test_its_verdicts_are_those_of_here(resident: Resident, monkeypatch: pytest.
     for shown in (of_expected := document(expected), of_found := document(found)):
         shown["doubts"] = None  # a busy machine causes some
         for benchmark in shown["benchmarks"]:  # its values are measured
-            given = {"name": benchmark["name"], "params": benchmark["params"]}
-            benchmark.update({name: type(value).__name__ for name, value in benchmark.items()} | given)
+            fields = {"name": benchmark["name"], "params": benchmark["params"]}
+            benchmark.update({name: type(value).__name__ for name, value in benchmark.items()} | fields)
     assert of_found == of_expected
     assert [step for step in steps if step.total] == [step for step in here if step.total]
 

@@ -80,8 +80,8 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.full
 def test_from_init_to_a_ranked_kernel_without_a_clone(programs: Path, tmp_path: Path) -> None:
     kernelmark, submit, project = programs / "kernelmark", programs / "submit", tmp_path / "project"
-    said = run(tmp_path, kernelmark, "init", "project", "--problem", "square")
-    assert said.splitlines() == ["cd project", *NEXT]
+    result = run(tmp_path, kernelmark, "init", "project", "--problem", "square")
+    assert result.splitlines() == ["cd project", *NEXT]
     here = {"KERNELMARK_SANDBOX": "process", "KERNELMARK_DEVICE": "cpu"}
     run(project, kernelmark, "start", "square", "my_kernel.py", **here)
     with (project / "my_kernel.py").open("a") as file:

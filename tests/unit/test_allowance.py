@@ -130,10 +130,10 @@ def test_submit_is_refused_before_anything_is_graded(competition: Path, command:
     submit = ("submit", "double", "kernel.py", "--author")
     assert "\n  left today  1 of 2 gradings\n" in command(*submit, "ada").out
     assert "\n  left today  none of 2 gradings; the next grading is possible from 2" in command(*submit, "bob").out
-    said = command(*submit, "ada")
-    assert (said.code, said.out, len(asked)) == (2, "", 2)
+    result = command(*submit, "ada")
+    assert (result.code, result.out, len(asked)) == (2, "", 2)
     why = "quickfix (ada) has used 2 of 2 gradings in 24 hours; possible again from "
-    assert re.fullmatch(rf"kernelmark: error: {re.escape(why)}\d{{4}}-\d\d-\d\d \d\d:\d\d UTC\n", said.err)
+    assert re.fullmatch(rf"kernelmark: error: {re.escape(why)}\d{{4}}-\d\d-\d\d \d\d:\d\d UTC\n", result.err)
     judge(used("ada", 0), used("eve", 0))
     assert command(*submit, "ada", "--no-record").code == 0, "what is not recorded is not limited"
     assert command(*submit, "eve").code == 0
@@ -154,8 +154,8 @@ def test_files_above_limits_are_skipped(recording: bool, competition: Path, comm
     commit(competition, {f"submissions/double/{path}": f"{KERNEL}# {path}\n" for path in paths})
     judge(used("ada", 0), used("eve", 0))
     flags = () if recording else ("--no-record",)
-    said = command("grade", "--changed", base, "--junit", "junit.xml", "--summary", "summary.md", *flags)
-    assert said.code == 2
+    result = command("grade", "--changed", base, "--junit", "junit.xml", "--summary", "summary.md", *flags)
+    assert result.code == 2
     cases = {
         f"{each.get('classname')}/{each.get('name')}": next(
             (kind.get("message", "") for kind in each if kind.tag != "system-out"), None

@@ -69,8 +69,8 @@ def test_exactly_the_added_and_changed_files_are_graded(branch: Branch) -> None:
         },
     )
     (branch.folder / "submissions/double/ada/kernel.py").write_text("not what was committed\n")
-    said = branch.grade("--summary", "out/s.md", "--junit", "out/j.xml")
-    assert said.code == 1, "the worst of accepted, wrong answer, accepted"
+    result = branch.grade("--summary", "out/s.md", "--junit", "out/j.xml")
+    assert result.code == 1, "the worst of accepted, wrong answer, accepted"
     handed_in = [("ada", "kernel.py"), ("bob", "mine.cu"), ("old", "moved.py")]
     assert [(each.author, each.name) for each in branch.graded] == handed_in
     assert branch.graded[0].source.startswith(RIGHT.encode())
@@ -87,14 +87,14 @@ def test_the_branch_that_hands_in_need_not_be_checked_out(branch: Branch) -> Non
     branch.commit({"submissions/double/ada/kernel.py": RIGHT, "kernelmark.toml": "sandbox = 'none such'\n"})
     git(branch.folder, "checkout", "-q", "main")
     branch.commit({"submissions/double/zoe/kernel.py": RIGHT}, "main goes on")
-    said = branch.command("grade", "--changed", "main", "--head", "theirs", "--no-record")
-    assert (said.code, [each.author for each in branch.graded]) == (0, ["ada"])
+    result = branch.command("grade", "--changed", "main", "--head", "theirs", "--no-record")
+    assert (result.code, [each.author for each in branch.graded]) == (0, ["ada"])
     assert not (branch.folder / "leaderboard").exists()
 
 
 def test_a_branch_without_submissions_is_no_error(branch: Branch) -> None:
-    said = branch.grade("--summary", "s.md")
-    assert (said.code, said.out) == (0, "no submission was added or changed\n")
+    result = branch.grade("--summary", "s.md")
+    assert (result.code, result.out) == (0, "no submission was added or changed\n")
     assert "No submission was added or changed." in branch.read("s.md")
 
 
@@ -102,16 +102,16 @@ def test_text_files_are_skipped_but_a_possible_kernel_is_not(branch: Branch) -> 
     files = {"ada/kernel.py": RIGHT, "ada/README.md": "how it works", "old/notes.txt": "unchanged kernel"}
     folder = {"eve/fast/fast.py": RIGHT, "eve/notes.md": "see fast"}
     branch.commit({f"submissions/double/{path}": content for path, content in (files | folder).items()})
-    said = branch.grade("--no-record")
-    assert (said.code, [each.author for each in branch.graded]) == (0, ["ada", "eve"])
-    notes = [line for line in said.err.splitlines() if "note" in line]
+    result = branch.grade("--no-record")
+    assert (result.code, [each.author for each in branch.graded]) == (0, ["ada", "eve"])
+    notes = [line for line in result.err.splitlines() if "note" in line]
     assert notes == [
         f"kernelmark: note: submissions/double/{path}: passed over, as it is not a kernel"
         for path in ("ada/README.md", "eve/notes.md", "old/notes.txt")
     ]
     branch.commit({"submissions/double/ada/kernel.cuda": RIGHT}, "an unknown suffix")
-    said = branch.grade("--no-record")
-    assert (said.code, "unknown language '.cuda'" in said.out) == (2, True)
+    result = branch.grade("--no-record")
+    assert (result.code, "unknown language '.cuda'" in result.out) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ def test_a_symbolic_link_is_refused(branch: Branch, path: str) -> None:
         (link.parent / "fast.py").write_text(RIGHT)
     link.symlink_to("/etc/passwd")
     branch.commit({})
-    said = branch.grade()
-    assert (said.code, branch.graded) == (2, [])
-    assert ("is a symbolic link" in said.out) == (link.suffix == ".py")
+    result = branch.grade()
+    assert (result.code, branch.graded) == (2, [])
+    assert ("is a symbolic link" in result.out) == (link.suffix == ".py")
 
 
 def test_a_folder_with_a_file_of_its_name_is_one_submission(branch: Branch) -> None:
@@ -163,8 +163,8 @@ def test_a_folder_with_a_file_of_its_name_is_one_submission(branch: Branch) -> N
     before = branch.commit({f"{folder}/{name}": content for name, content in files.items()})
     assert branch.grade().code == 0
     after = branch.commit({f"{folder}/common.h": "// 2\n", f"{folder}/fast.h": None}, "only headers")
-    said = branch._replace(base=before).grade("--format", "json")
-    assert [(item["path"], item["exit_code"]) for item in items(said.out)] == [(f"{folder}/fast.cpp", 0)]
+    result = branch._replace(base=before).grade("--format", "json")
+    assert [(item["path"], item["exit_code"]) for item in items(result.out)] == [(f"{folder}/fast.cpp", 0)]
     beside = [(("common.h", b"// 1\n"), ("fast.h", b"// own\n")), (("common.h", b"// 2\n"),)]
     assert [(each.author, each.name, each.source, each.beside) for each in branch.graded] == [
         ("ada", "fast.cpp", files["fast.cpp"].encode(), each) for each in beside
@@ -185,22 +185,22 @@ def test_a_folder_with_a_file_of_its_name_is_one_submission(branch: Branch) -> N
 def test_a_folder_with_a_disallowed_file_is_refused(branch: Branch, name: str, content: str, why: str) -> None:
     folder = "submissions/double/ada/fast"
     branch.commit({f"{folder}/fast.py": RIGHT, f"{folder}/{name}": content})
-    said = branch.grade()
-    assert (said.code, branch.graded) == (2, [])
-    assert why in said.out
+    result = branch.grade()
+    assert (result.code, branch.graded) == (2, [])
+    assert why in result.out
 
 
 def test_with_only_nobody_can_submit_for_another_author(branch: Branch) -> None:
     branch.hands_in(ada=RIGHT, mallory=RIGHT)
-    said = branch.grade("--only", "mallory")
-    assert (said.code, branch.graded) == (2, [])
-    assert "outside the folders of mallory: submissions/double/ada/kernel.py; leave it out" in said.err
+    result = branch.grade("--only", "mallory")
+    assert (result.code, branch.graded) == (2, [])
+    assert "outside the folders of mallory: submissions/double/ada/kernel.py; leave it out" in result.err
 
 
 def test_a_harness_failure_decides_the_exit_status_and_stops_no_other_grading(branch: Branch) -> None:
     branch.hands_in(ada="# broken\n", bob="# wrong\n")
-    said = branch.grade("--junit", "j.xml")
-    assert said.code == 7
+    result = branch.grade("--junit", "j.xml")
+    assert result.code == 7
     assert [each.author for each in branch.graded] == ["ada", "ada", "bob"], "ours is tried once more"
     assert branch.counts() == ["2", "1", "1"]
     assert [verdict.submission.author for verdict in recorded(branch.folder)] == ["bob"]
@@ -208,9 +208,9 @@ def test_a_harness_failure_decides_the_exit_status_and_stops_no_other_grading(br
 
 def test_an_unexpected_error_ends_one_grading_and_no_other(branch: Branch) -> None:
     branch.hands_in(ada="# unforeseen\n", bob=RIGHT)
-    said = branch.grade("--summary", "s.md", "--junit", "j.xml")
-    assert (said.code, [each.author for each in branch.graded]) == (7, ["ada", "bob"])
-    found = re.search(r"our fault: unexpected BlockingIOError: .* unavailable; traceback in (\S+)$", said.out, re.M)
+    result = branch.grade("--summary", "s.md", "--junit", "j.xml")
+    assert (result.code, [each.author for each in branch.graded]) == (7, ["ada", "bob"])
+    found = re.search(r"our fault: unexpected BlockingIOError: .* unavailable; traceback in (\S+)$", result.out, re.M)
     assert found
     kept = Path(found[1])
     assert "in grade\n" in kept.read_text()
@@ -223,9 +223,9 @@ def test_an_unexpected_error_ends_one_grading_and_no_other(branch: Branch) -> No
 
 def test_after_an_interruption_the_reports_still_name_every_submission(branch: Branch) -> None:
     branch.hands_in(ada=RIGHT, bob="# interrupted\n", eve=RIGHT)
-    said = branch.grade("--format", "json", "--junit", "j.xml")
+    result = branch.grade("--format", "json", "--junit", "j.xml")
     assert [each.author for each in branch.graded] == ["ada", "bob"]
-    assert [item["exit_code"] for item in items(said.out)] == [0, 130, 130]
+    assert [item["exit_code"] for item in items(result.out)] == [0, 130, 130]
     assert branch.counts() == ["3", "0", "2"]
 
 
@@ -233,9 +233,9 @@ def test_a_deadline_applies_to_changed_files_too(branch: Branch) -> None:
     toml = "problems/double/problem.toml"
     (branch.folder / toml).write_text("deadline = 2020-01-01T00:00:00Z\n" + branch.read(toml))
     branch.hands_in(ada=RIGHT)
-    said = branch.grade()
-    assert (said.code, branch.graded) == (2, [])
-    assert "takes no more submissions, closed since 2020-01-01 00:00 UTC" in said.out
+    result = branch.grade()
+    assert (result.code, branch.graded) == (2, [])
+    assert "takes no more submissions, closed since 2020-01-01 00:00 UTC" in result.out
     assert branch.grade("--late", "grace").code == 0
     assert "| late | ada |" in branch.read("leaderboard/BOARD.md")
 
@@ -274,16 +274,16 @@ def test_hostile_text_stays_text_in_both_reports() -> None:
 
 def test_a_summary_that_cannot_be_written_is_refused_before_anything_is_graded(branch: Branch) -> None:
     branch.hands_in(zoe=RIGHT)
-    said = branch.grade("--summary", "kernelmark.toml/summary.md")
-    assert (said.code, said.out, "kernelmark.toml/summary.md cannot be written in" in said.err) == (2, "", True)
+    result = branch.grade("--summary", "kernelmark.toml/summary.md")
+    assert (result.code, result.out, "kernelmark.toml/summary.md cannot be written in" in result.err) == (2, "", True)
 
 
 def test_results_are_printed_without_a_writable_summary(branch: Branch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reports, "refuse_unwritable", lambda _: None)  # as if the folder had gone meanwhile
     branch.hands_in(zoe=RIGHT)
-    said = branch.grade("--format", "json", "--summary", "kernelmark.toml/summary.md")
-    assert (said.code, "kernelmark.toml/summary.md cannot be written (" in said.err) == (2, True)
-    assert [item["path"] for item in items(said.out)] == ["submissions/double/zoe/kernel.py"]
+    result = branch.grade("--format", "json", "--summary", "kernelmark.toml/summary.md")
+    assert (result.code, "kernelmark.toml/summary.md cannot be written (" in result.err) == (2, True)
+    assert [item["path"] for item in items(result.out)] == ["submissions/double/zoe/kernel.py"]
 
 
 @pytest.mark.parametrize(
@@ -298,13 +298,13 @@ def test_results_are_printed_without_a_writable_summary(branch: Branch, monkeypa
 )
 def test_a_commit_that_git_does_not_know_is_refused(branch: Branch, args: tuple[str, ...], message: str) -> None:
     """git reads an empty name, as of an unset variable, as HEAD: nothing would ever be handed in."""
-    said = branch.command("grade", *args)
-    assert (said.code, message in said.err, said.err.count("\n")) == (2, True, 1)
+    result = branch.command("grade", *args)
+    assert (result.code, message in result.err, result.err.count("\n")) == (2, True, 1)
     assert not (branch.folder / "x").exists()
 
 
 def test_the_error_says_that_this_is_no_git_repository(competition: Path, command: Command) -> None:
-    said = command("grade", "--changed", "HEAD")
-    assert said.code == 2
-    assert "not a git repository" in said.err
-    assert said.err.endswith("; run it in a clone of the project\n")
+    result = command("grade", "--changed", "HEAD")
+    assert result.code == 2
+    assert "not a git repository" in result.err
+    assert result.err.endswith("; run it in a clone of the project\n")

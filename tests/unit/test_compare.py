@@ -32,12 +32,12 @@ def test_one_file_is_graded_against_another(
 ) -> None:
     (project / "other.py").write_text("def twice(x, y): y.copy_(x + x)\n")
     asked = judge(beside(*interval))
-    said = run("compare", "kernel.py", "other.py", "--problem", "double", "--quick")
-    assert said.code == 0, said.err
+    result = run("compare", "kernel.py", "other.py", "--problem", "double", "--quick")
+    assert result.code == 0, result.err
     assert [other.name for other in asked.setup.baselines] == ["other.py"]
     assert asked.setup.effort == "quick"
-    assert "against     other.py by ada" in said.out
-    assert re.match(rf"{pattern}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\.py\n", said.out)
+    assert "against     other.py by ada" in result.out
+    assert re.match(rf"{pattern}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\.py\n", result.out)
     assert not (project / "leaderboard").exists(), "nothing is recorded"
 
 
@@ -57,9 +57,11 @@ def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command
 def test_interpreted_kernels_are_refused_before_timing(project: Path, run: Command, judge: Answering) -> None:
     (project / "triton.py").write_text("import triton\n")
     checked = judge(accepted(device_kind="cpu", interpreted=True))
-    said = run("compare", "kernel.py", "triton.py", "--problem", "double", "--device", "cpu")
-    assert (said.code, said.out) == (2, "")
-    assert "triton.py runs in Triton's interpreter here, whose times say nothing about speed; compare it on" in said.err
+    result = run("compare", "kernel.py", "triton.py", "--problem", "double", "--device", "cpu")
+    assert (result.code, result.out) == (2, "")
+    assert (
+        "triton.py runs in Triton's interpreter here, whose times say nothing about speed; compare it on" in result.err
+    )
     assert checked.setup.only == ["small"], "one test of B was run, and nothing else"
 
 
@@ -67,8 +69,8 @@ def test_a_comparison_that_is_impossible_gets_one_line(project: Path, run: Comma
     doubt = Doubt(code="no_baseline", text="baseline kernel: it crashed")
     judge(accepted().model_copy(update={"doubts": (doubt,)}), accepted(), failed())
     for why in (": baseline kernel: it crashed\n", "; `kernelmark check` says why"):
-        said = run("compare", "kernel.py", "kernel.py", "--problem", "double")
-        assert (said.code, f"kernel.py could not be timed in alternation with the other one{why}" in said.err) == (
+        result = run("compare", "kernel.py", "kernel.py", "--problem", "double")
+        assert (result.code, f"kernel.py could not be timed in alternation with the other one{why}" in result.err) == (
             2,
             True,
         )

@@ -222,9 +222,9 @@ def test_the_exit_status_says_whether_a_grading_could_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(packages, "probe_torch", lambda: CPU_BUILD | {"torch": torch})
     assert invoke("doctor").code == code
-    said = invoke("doctor", "--format", "json")
-    assert said.code == code
-    found = {finding["check"]: finding["status"] for finding in items(said.out)}
+    result = invoke("doctor", "--format", "json")
+    assert result.code == code
+    found = {finding["check"]: finding["status"] for finding in items(result.out)}
     assert {"python", "torch", "docker", "bwrap", "temp dir", "memfd seals", "CPU clock", "problems"} <= set(found)
     assert found["torch"] == ("fail" if code else "ok")
 

@@ -115,16 +115,16 @@ def test_an_unrecorded_result_is_one_document(run: Command, judge: Answering, mo
 
     judge(accepted())
     monkeypatch.setattr("kernelmark.grading.recorder.record", fails)
-    said = run("submit", "double", "kernel.py", "--format", "json")
-    assert (said.code, valid(said.out)["outcome"]) == (7, "accepted")
-    assert said.err.endswith("kernelmark: error: the disk is full\n")
+    result = run("submit", "double", "kernel.py", "--format", "json")
+    assert (result.code, valid(result.out)["outcome"]) == (7, "accepted")
+    assert result.err.endswith("kernelmark: error: the disk is full\n")
 
 
 def test_errors_and_interrupts_are_documents(run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
     judge(RuntimeError("oh"), KeyboardInterrupt())
     for status, code in ((7, "unexpected"), (130, "interrupted")):
-        said = run("bench", "double", "kernel.py", "--format=json")
-        assert (said.code, json.loads(said.out)["error"]["code"]) == (status, code)
+        result = run("bench", "double", "kernel.py", "--format=json")
+        assert (result.code, json.loads(result.out)["error"]["code"]) == (status, code)
 
 
 def test_every_class_of_error_has_a_code() -> None:
@@ -160,8 +160,8 @@ def test_audit_documents_follow_their_schemas(run: Command, monkeypatch: pytest.
     finding = {"tool": "memcheck", "state": "found", "text": "out of bounds"}
     made = {"run": "abc", "problem": "double", "findings": [finding]}
     monkeypatch.setattr("kernelmark.diagnostics.audits.audits", lambda *_, **__: iter([made]))
-    said = run("audit", "abc", "--format", "json")
-    assert (said.code, items(said.out)) == (4, [made])
+    result = run("audit", "abc", "--format", "json")
+    assert (result.code, items(result.out)) == (4, [made])
     honest = selftest.KnownSubmission(folder=Path("honest"), devices=("cpu",))
     attack = honest.model_copy(update={"folder": Path("attack"), "surface": "work"})
     trials = [
@@ -170,8 +170,8 @@ def test_audit_documents_follow_their_schemas(run: Command, monkeypatch: pytest.
     ]
     monkeypatch.setattr(selftest, "choose", lambda *_: [])
     monkeypatch.setattr(selftest, "attempt_all", lambda *_: trials)
-    said = run("audit", "--self-test", "--format", "json")
-    assert (said.code, [trial["ending"] for trial in valid(said.out)["trials"]]) == (7, ["accepted", "rejected"])
+    result = run("audit", "--self-test", "--format", "json")
+    assert (result.code, [trial["ending"] for trial in valid(result.out)["trials"]]) == (7, ["accepted", "rejected"])
 
 
 def test_every_outcome_doubt_and_term_is_explained(run: Command) -> None:
@@ -215,5 +215,5 @@ def test_an_error_is_reported_without_cwd_or_home(run: Command, project: Path, m
     monkeypatch.chdir(gone)
     gone.rmdir()
     monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
-    said = run("board", "--format=json")
-    assert (said.code, json.loads(said.out)["error"]["code"]) == (7, "unexpected")
+    result = run("board", "--format=json")
+    assert (result.code, json.loads(result.out)["error"]["code"]) == (7, "unexpected")

@@ -60,12 +60,12 @@ def test_numbers_tell_every_bit_pattern_apart(dtype: torch.dtype) -> None:
 
 
 def test_float4_is_rounded_to_the_nearest_and_to_an_even_code_between_two() -> None:
-    given = torch.arange(-7.0, 7.0, 0.015625)
+    values = torch.arange(-7.0, 7.0, 0.015625)
     table = torch.tensor(FLOAT4_MAGNITUDES)
     table = torch.cat([-table.flip(0), table])
-    distance = (given[:, None] - table).abs()
-    got = numbers(pack_float4(given)).reshape(-1)
-    assert torch.equal((given - got).abs(), distance.amin(1))
+    distance = (values[:, None] - table).abs()
+    got = numbers(pack_float4(values)).reshape(-1)
+    assert torch.equal((values - got).abs(), distance.amin(1))
     ties = torch.tensor([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0, -5.0])
     assert numbers(pack_float4(ties)).reshape(-1).tolist() == [0.0, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0, -4.0]
     byte = torch.tensor([0b1111_0010], dtype=torch.uint8).view(FLOAT4)

@@ -100,7 +100,7 @@ def test_a_failed_export_leaves_the_old_one(exported: Path) -> None:
 
 
 def test_the_command_and_the_documented_columns(command: Command, competition: Path) -> None:
-    said = command("export", "--out", "tables")
-    assert (said.code, said.out) == (0, "0 verdicts and 0 cases in tables\n")
+    result = command("export", "--out", "tables")
+    assert (result.code, result.out) == (0, "0 verdicts and 0 cases in tables\n")
     assert pq.read_table(competition / "tables/verdicts.parquet").num_rows == 0
     assert command("export", "nothing", "--out", "tables").code == 2

@@ -191,8 +191,8 @@ def test_any_row_of_tokens_gives_a_bounded_number_or_one_error(text: str, m: int
         parsed = parse(text)
         value = parsed.value(parameters)
     except ExpressionError as error:
-        said = str(error)
-        assert "\n" not in said
+        message = str(error)
+        assert "\n" not in message
         return
     assert abs(value) <= MAX_VALUE
     assert parse(parsed.text).value(parameters) == value

@@ -138,9 +138,9 @@ def test_what_a_machine_offers(device: Any, here: bool, gpus: bool, cpu: bool, m
     ],
 )
 def test_a_fleet_command_that_cannot_run_says_why(command: Command, arguments: list[str], message: str) -> None:
-    said = command("fleet", *arguments)
-    assert (said.code, said.out) == (2, "")
-    assert message in said.err
+    result = command("fleet", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
 
 
 def test_new_workers_get_jobs_and_removed_ones_get_none(competition: Path) -> None:

@@ -143,8 +143,8 @@ def test_an_iterable_that_raises_loses_nothing_that_was_taken_before(last: objec
 def test_a_job_that_times_out_is_ended_and_its_duplicates_are_not() -> None:
     worker = FakeWorker(held, slots=2)
     plan = WorkerPool([worker])
-    given = [job(1, timeout=0.2), job(1, author="bob"), job(2, timeout=0.2), job(3, timeout=1e9)]
-    results = batch(plan=plan).run(given)
+    jobs = [job(1, timeout=0.2), job(1, author="bob"), job(2, timeout=0.2), job(3, timeout=1e9)]
+    results = batch(plan=plan).run(jobs)
     got = [soon(lambda: next(results)) for _ in range(2)]
     assert keys(got) == [1, 2]
     assert {type(result.error) for result in got} == {JobTimeoutError}

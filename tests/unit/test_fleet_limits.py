@@ -42,9 +42,9 @@ def refused(results: list[JobResult]) -> list[object]:
 
 
 def test_several_of_one_author_in_flight_are_one_too_many(competition: Path) -> None:
-    given = [*(job(number, author="zoe") for number in range(5)), job(5, author="ada"), job(6, author="bob")]
+    jobs = [*(job(number, author="zoe") for number in range(5)), job(5, author="ada"), job(6, author="bob")]
     worker = FakeWorker(held, slots=8)
-    results = batch(worker, record=True).run(given)
+    results = batch(worker, record=True).run(jobs)
     got = [soon(lambda: next(results)) for _ in range(5)]
     assert refused(got) == [1, 2, 3, 4, 6], "while the first of each is in flight; a team shares its limit"
     for request in worker.has(2):
@@ -87,17 +87,17 @@ def test_unrecorded_jobs_return_their_allowance(competition: Path, monkeypatch: 
             return JobAnswer(run=request.run, error="no daemon", error_class="SandboxError")
         return WorkerLost("it ended") if request.submission.source == b"# 1\n" and ended == "lost" else today(request)
 
-    given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-    results = batch(FakeWorker(act), record=True).run(iter(given.get, None))
-    given.put(job(1, author="zoe"))
+    queued_jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    results = batch(FakeWorker(act), record=True).run(iter(queued_jobs.get, None))
+    queued_jobs.put(job(1, author="zoe"))
     first = soon(lambda: next(results))
     assert first.error is not None
     assert "1 of 1 gradings" not in str(first.error)
-    given.put(job(2, author="zoe"))
+    queued_jobs.put(job(2, author="zoe"))
     assert soon(lambda: next(results)).error is None
-    given.put(job(3, author="zoe"))
+    queued_jobs.put(job(3, author="zoe"))
     assert refused([soon(lambda: next(results))]) == [3]
-    given.put(None)
+    queued_jobs.put(None)
     assert soon(lambda: list(results)) == []
     assert len(recorded(competition)) == 1
 

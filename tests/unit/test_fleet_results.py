@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
 def test_a_source_is_graded_once_while_and_after_it_is() -> None:
     worker = FakeWorker(held)
     named = Job(problem="double", submission=Submission(name="own.py", author="eve", language="py", source=b"# 1\n"))
-    given = [job(1, author="ada"), job(1, author="bob", run="b" * 16), named, job(2), job(1, author="zoe")]
-    results = batch(worker).run(given)
+    jobs = [job(1, author="ada"), job(1, author="bob", run="b" * 16), named, job(2), job(1, author="zoe")]
+    results = batch(worker).run(jobs)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, results)
         one, two = worker.has(2)
@@ -49,10 +49,10 @@ def test_another_language_or_problem_is_another_source(competition: Path) -> Non
     other.mkdir()
     for file in ("problem.toml", "reference.py"):
         (other / file).write_text((competition / "problems/double" / file).read_text() + "# other\n")
-    given = [job(1), job(1, language="cpp"), Job(problem=other, submission="# 1\n"), Job(
+    jobs = [job(1), job(1, language="cpp"), Job(problem=other, submission="# 1\n"), Job(
         problem=load(other), submission="# 1\n")]  # fmt: skip
     worker = FakeWorker()
-    results = graded(worker, given)
+    results = graded(worker, jobs)
     assert [result.duplicate for result in results] == [False, False, False, True]
     assert [request.problem for request in worker.handed] == ["double", "double", str(other)]
 
@@ -68,11 +68,11 @@ def test_a_check_of_a_duplicate_has_its_own_author() -> None:
 
 def test_an_error_is_not_kept_for_later_duplicates() -> None:
     act, tried = lost_times(3)
-    given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-    results = batch(FakeWorker(act)).run(iter(given.get, None))
+    queued_jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    results = batch(FakeWorker(act)).run(iter(queued_jobs.get, None))
     got = []
     for one in (job(1), job(1), None):
-        given.put(one)
+        queued_jobs.put(one)
         got += [soon(lambda: next(results))] if one else soon(lambda: list(results))
     assert [(result.error is None, result.duplicate) for result in got] == [(False, False), (True, False)]
     assert tried[b"# 1\n"] == 4
@@ -81,14 +81,14 @@ def test_an_error_is_not_kept_for_later_duplicates() -> None:
 def test_only_so_many_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reuse, "KEPT", 3)
     worker = FakeWorker()
-    given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-    results = batch(worker).run(iter(given.get, None))
+    queued_jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    results = batch(worker).run(iter(queued_jobs.get, None))
     copied = []
     for number in (0, 1, 2, 0, 3, 0, 1, 4, 5, 6, 0):  # 0 stays while it is asked for, until three others come
-        given.put(job(number))
+        queued_jobs.put(job(number))
         if soon(lambda: next(results)).duplicate:
             copied.append(number)
-    given.put(None)
+    queued_jobs.put(None)
     assert soon(lambda: list(results)) == []
     assert copied == [0, 0]
     assert [request.submission.source for request in worker.handed] == [
@@ -99,8 +99,8 @@ def test_only_so_many_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_result_is_recorded_once_by_its_author_and_name(competition: Path) -> None:
     worker = FakeWorker()
     named = Submission(name="b.py", author="ada", language="py", source=b"# 1\n")
-    given = [job(1, author="ada"), job(1, author="ada"), job(1, author="bob"), Job(problem="double", submission=named)]
-    results = graded(worker, given, record=True)
+    jobs = [job(1, author="ada"), job(1, author="ada"), job(1, author="bob"), Job(problem="double", submission=named)]
+    results = graded(worker, jobs, record=True)
     assert [result.error for result in results] == [None] * 4
     assert [result.duplicate for result in results] == [False, True, False, False]
     runs = [result.verdict.run for result in results if result.verdict]
@@ -111,15 +111,15 @@ def test_each_result_is_recorded_once_by_its_author_and_name(competition: Path) 
 
 
 def test_a_recorded_run_is_not_graded_again(competition: Path) -> None:
-    given = [job(number, run=f"{number:016x}") for number in range(3)]
-    first = graded(FakeWorker(), given[:2], record=True)
+    jobs = [job(number, run=f"{number:016x}") for number in range(3)]
+    first = graded(FakeWorker(), jobs[:2], record=True)
     worker = FakeWorker()
-    again = {result.job.key: result for result in graded(worker, given, record=True)}
+    again = {result.job.key: result for result in graded(worker, jobs, record=True)}
     assert [request.submission.source for request in worker.handed] == [b"# 2\n"]
     assert [again[number].verdict for number in range(2)] == [result.verdict for result in first]
     assert all(again[number].table is not None for number in range(2))
-    assert [verdict.run for verdict in recorded(competition)] == [one.run for one in given]
-    [other] = graded(worker, [job(9, run=given[0].run)], record=True)
+    assert [verdict.run for verdict in recorded(competition)] == [one.run for one in jobs]
+    [other] = graded(worker, [job(9, run=jobs[0].run)], record=True)
     assert isinstance(other.error, UsageError)
     assert "is recorded for another source" in str(other.error)
     assert len(worker.handed) == 1

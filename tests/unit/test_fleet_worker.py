@@ -96,8 +96,8 @@ class FakeGrader:
         if special is not None:
             return special
         score_ns = BASELINE_NS if self.given.submission.author == "baseline" else KERNEL_NS
-        given = {"run": self.given.run, "problem": self.given.problem.slug, "effort": self.given.effort}
-        return accepted(name=self.given.submission.name, score_ns=score_ns, **given)
+        fields = {"run": self.given.run, "problem": self.given.problem.slug, "effort": self.given.effort}
+        return accepted(name=self.given.submission.name, score_ns=score_ns, **fields)
 
     def check(self) -> Check:
         return as_check(self.grade())
@@ -146,8 +146,8 @@ def worker(competition: Path, references: None, graders: Graders, answers: Answe
 
 
 def request(source: str = "mine", run: str = RUNS[0], **changes: Any) -> JobRequest:
-    given = {"problem_sha256": load(Path("problems/double")).sha256, "sandbox": "process", **changes}
-    return workers.request(Submission.of(f"# {source}\n", "py", author="ada", name="k.py"), run, **given)
+    fields = {"problem_sha256": load(Path("problems/double")).sha256, "sandbox": "process", **changes}
+    return workers.request(Submission.of(f"# {source}\n", "py", author="ada", name="k.py"), run, **fields)
 
 
 def in_turn(*given: BaseException | Verdict) -> Callable[[], Verdict | None]:

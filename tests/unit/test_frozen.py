@@ -61,8 +61,8 @@ def frozen(competition: Path) -> Path:
     sha256 = load(competition / "problems/double").sha256
     for author, run, ns, at in (("ada", EARLY, 50_000, NOW - 2 * DAY), ("bob", HIDDEN, 41_234, NOW - HOUR)):
         kernel = Submission.of(f"def twice(x, y): y.copy_(2 * x)  # {author}\n", "py", author=author, name="kernel.py")
-        given = {"author": author, "run": run, "score_ns": ns, "created_at": at, "submission": kernel}
-        record(Settings.load(), kernel, accepted(**TABLE, problem_sha256=sha256, **given))
+        fields = {"author": author, "run": run, "score_ns": ns, "created_at": at, "submission": kernel}
+        record(Settings.load(), kernel, accepted(**TABLE, problem_sha256=sha256, **fields))
     scheduled(competition, NOW + DAY, "2d")
     return competition
 
@@ -79,8 +79,8 @@ def shown(project: Path, said: str) -> bool:
 
 @pytest.mark.parametrize("given", EVERY, ids=" ".join)
 def test_no_command_shows_what_was_graded_in_the_freeze(given: tuple[str, ...], frozen: Path, command: Command) -> None:
-    said = command(*given)
-    assert not shown(frozen, said.out + said.err)
+    result = command(*given)
+    assert not shown(frozen, result.out + result.err)
     assert JsonlLedger(frozen / "leaderboard/results/double.jsonl").verify() == 2
 
 
@@ -149,10 +149,10 @@ def test_a_late_submission_in_the_freeze_is_told_both(competition: Path, command
     (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
     sha256 = load(competition / "problems/double").sha256
     judge(accepted(**TABLE, problem_sha256=sha256, created_at=datetime.now(UTC)))
-    said = command("submit", "double", "kernel.py")
-    assert said.code == 0
-    assert "double: this submission will not rank: 1 day late, factor 0.9: handed in" in said.err
-    assert "double: the board is frozen, and shows nothing graded after" in said.err
+    result = command("submit", "double", "kernel.py")
+    assert result.code == 0
+    assert "double: this submission will not rank: 1 day late, factor 0.9: handed in" in result.err
+    assert "double: the board is frozen, and shows nothing graded after" in result.err
 
 
 def test_a_frozen_view_ranks_like_the_ledger_at_that_time(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ def run(invoke: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, tmp_path: 
         file = tmp_path / "jobs.jsonl"
         file.write_text("".join(f"{job if isinstance(job, str) else json.dumps(job)}\n" for job in jobs))
         more = () if out is None else ("--out", str(out))
-        said = invoke("grade-many", str(file), "--sandbox", "bwrap", *more, *options)
-        printed = said.out if out is None else out.read_text()
-        return said, [valid(line) for line in printed.splitlines()]
+        result = invoke("grade-many", str(file), "--sandbox", "bwrap", *more, *options)
+        printed = result.out if out is None else out.read_text()
+        return result, [valid(line) for line in printed.splitlines()]
 
     return run  # type: ignore[return-value]
 
@@ -131,10 +131,10 @@ def test_the_same_command_goes_on_after_a_kill(run: Run, tmp_path: Path) -> None
 
 def test_a_job_whose_file_was_missing_is_graded_by_the_same_command(run: Run, tmp_path: Path) -> None:
     out, file = tmp_path / "results.jsonl", tmp_path / "late.py"
-    given = {"problem": "double", "file": str(file), "run": "a" * 16}
-    assert run(given, out=out)[0].code == 2
+    fields = {"problem": "double", "file": str(file), "run": "a" * 16}
+    assert run(fields, out=out)[0].code == 2
     file.write_text("# late\n")
-    said, results = run(given, out=out)
+    said, results = run(fields, out=out)
     assert (said.code, ["error" in result for result in results]) == (0, [True, False])
 
 

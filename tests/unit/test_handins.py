@@ -155,8 +155,8 @@ def test_an_author_without_a_kernel_has_a_row(course: Course) -> None:
         "grades.csv": "the teacher's own",
     }
     course.judge(accepted(author="Ada"), accepted(author="gil"))
-    said = course.grade(folder(course.folder, files), "--no-record")
-    assert said.code == 2
+    result = course.grade(folder(course.folder, files), "--no-record")
+    assert result.code == 2
     assert [(row["author"], row["id"], row["outcome"], row["message"].partition(";")[0]) for row in course.marks()] == [
         ("Ada", "1", "accepted", ""),
         ("Bob", "2", "not graded", "Bob: no kernel (found kernel.txt)"),
@@ -164,16 +164,16 @@ def test_an_author_without_a_kernel_has_a_row(course: Course) -> None:
         ("gil", "", "accepted", ""),
         ("hal", "20", "accepted", ""),
     ]
-    assert "note: passed over what is not a kernel: grades.csv, notes.md\n" in said.err
-    assert said.err.splitlines()[-2:] == ["4 submissions: 2 accepted, 2 not graded", "wrote marks.csv"]
+    assert "note: passed over what is not a kernel: grades.csv, notes.md\n" in result.err
+    assert result.err.splitlines()[-2:] == ["4 submissions: 2 accepted, 2 not graded", "wrote marks.csv"]
 
 
 def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(course: Course) -> None:
     course.configure('[teams]\nfast = ["ada", "bob"]\nslow = ["cyd", "dan"]\nmany = ["eve", "fay", "gil"]\n')
     place = folder(course.folder, {f"{name}/k.py": KERNEL for name in ("bob", "slow", "eve", "gil", "zed")})
     course.judge(accepted(), accepted(), accepted())
-    said = course.grade(place, "--feedback", "feedback", "--no-record")
-    assert said.code == 2, said.err
+    result = course.grade(place, "--feedback", "feedback", "--no-record")
+    assert result.code == 2, result.err
     rows = course.marks()
     assert [(row["author"], row["team"], row["file"], row["outcome"]) for row in rows] == [
         ("ada", "fast", "bob/k.py", "accepted"),
@@ -293,8 +293,8 @@ def test_an_invalid_hand_in_is_reported_and_read_within_limits(tmp_path: Path) -
 def test_marks_and_feedback_are_written(course: Course) -> None:
     place = folder(course.folder, {**FILES, "zed.py": KERNEL})
     fake = course.judge(accepted(), failed(message="=cmd|' /C calc'!A0"), failed(message="@wrong"), accepted())
-    said = course.grade(place, "--csv", "out/marks.csv", "--feedback", "out/feedback", "--no-record", "--quick")
-    assert said.code == 2, said.err  # Two handed in two
+    result = course.grade(place, "--csv", "out/marks.csv", "--feedback", "out/feedback", "--no-record", "--quick")
+    assert result.code == 2, result.err  # Two handed in two
     assert fake.setup.effort == "quick"
     rows = course.marks("out/marks.csv")
     assert [(row["author"], row["outcome"]) for row in rows] == [
@@ -304,7 +304,7 @@ def test_marks_and_feedback_are_written(course: Course) -> None:
         ("team_1", "wrong answer"),
         ("zed", "accepted"),
     ]
-    assert said.err.splitlines()[-2:] == [
+    assert result.err.splitlines()[-2:] == [
         "5 submissions: 2 accepted, 2 wrong answer, 1 not graded",
         "wrote out/marks.csv and 5 files in out/feedback/",
     ]
@@ -313,7 +313,7 @@ def test_marks_and_feedback_are_written(course: Course) -> None:
     feedback = {path.name: path.read_text() for path in (course.folder / "out/feedback").iterdir()}
     ada = "Ada Lovelace_31415_assignfeedback_file_feedback.txt"
     assert sorted(feedback) == [ada, *(f"{row['author']}.txt" for row in rows[1:])]
-    assert "  run " not in said.out + feedback["zed.txt"], "nothing was recorded"
+    assert "  run " not in result.out + feedback["zed.txt"], "nothing was recorded"
     assert "handed in 2 kernels" in feedback["Two.txt"]
     assert feedback["zed.txt"].startswith("zed.py\naccepted: 57.3 µs [57.0, 57.6] a call\n")
 
@@ -335,8 +335,8 @@ def test_the_time_of_submission_counts_not_the_time_of_grading(closed: Path, cou
     moments = {"ada": -timedelta(hours=1), "bob": timedelta(hours=1), "eve": timedelta(hours=30), "dan": timedelta(3)}
     course.handed_in((name, (DEADLINE + after).isoformat()) for name, after in moments.items())
     course.judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "eve"), 1)))
-    said = course.grade(closed, "--handed-in", "in.csv", "--feedback", "feedback")
-    assert said.code == 2, "dan's was too late"
+    result = course.grade(closed, "--handed-in", "in.csv", "--feedback", "feedback")
+    assert result.code == 2, "dan's was too late"
     assert [(row["author"], row["outcome"], row["late_days"], row["factor"]) for row in course.marks()] == [
         ("ada", "accepted", "0", "1"),
         ("bob", "accepted", "0", "1"),
@@ -351,7 +351,7 @@ def test_the_time_of_submission_counts_not_the_time_of_grading(closed: Path, cou
     assert (late.author, late.state, late.moderation[0].actor) == ("eve", "late", "late policy")
     eve = (course.folder / "feedback/eve.txt").read_text()
     assert "2 days late, factor 0.8" in eve
-    assert ("(run 3333" in said.out, "run         3333" in eve) == (True, True)
+    assert ("(run 3333" in result.out, "run         3333" in eve) == (True, True)
     why, when = "not graded: it was handed in too late", f"{DEADLINE + moments['dan']:%Y-%m-%d %H:%M} UTC, 3 days late"
     assert (course.folder / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{why}\n  handed in   {when}\n"
     course.judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve") * 2))
@@ -395,9 +395,9 @@ def test_a_table_of_moments_names_authors_in_any_of_their_forms(closed: Path, co
 )
 def test_bad_times_are_refused(closed: Path, course: Course, when: str | None, table: str | bytes, line: str) -> None:
     (course.folder / "in.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
-    said = course.grade(closed, *(("--handed-in", when) if when else ()))
-    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
-    assert line in said.err
+    result = course.grade(closed, *(("--handed-in", when) if when else ()))
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert line in result.err
     assert not (course.folder / "leaderboard").exists()
 
 
@@ -425,7 +425,7 @@ def test_times_of_submission_are_read_from_a_platforms_sheet(closed: Path, cours
     (course.folder / "sheet.csv").write_text(sheet, encoding="utf-8-sig", newline="")
     place = folder(course.folder, {f"more/{name}{MOODLE}/k.py": KERNEL for name in ("Ada_31415", "Bob_7", "Cyd_8")})
     course.judge(accepted(author="Ada"), accepted(author="Bob", run="1" * 16))
-    said = course.grade(place / "more", "--handed-in", "sheet.csv")
+    result = course.grade(place / "more", "--handed-in", "sheet.csv")
     assert [(row["author"], row["outcome"], row["factor"]) for row in course.marks()] == [
         ("Ada", "accepted", "1"),
         ("Bob", "accepted", "0.8"),
@@ -433,15 +433,15 @@ def test_times_of_submission_are_read_from_a_platforms_sheet(closed: Path, cours
     ]
     assert "sheet.csv has no moment for Cyd; add a row, or grade without --handed-in" in course.marks()[2]["message"]
     note = "note: sheet.csv has moments without an offset; they count as UTC+02:00, as the deadline's"
-    assert (note in said.err) == (platform != "Gradescope")
+    assert (note in result.err) == (platform != "Gradescope")
 
 
 def test_one_time_for_all_does_not_excuse_marked_late_files(closed: Path, course: Course) -> None:
     course.judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "dan"), 1)))
-    said = course.grade(closed, "--handed-in", DEADLINE.isoformat())
-    assert said.code == 2
+    result = course.grade(closed, "--handed-in", DEADLINE.isoformat())
+    assert result.code == 2
     late = "eve_LATE_31415_92653_k.py is marked LATE in its name"
-    assert f"{late}, but --handed-in says that all came on time" in said.out
+    assert f"{late}, but --handed-in says that all came on time" in result.out
     [table] = rank(JsonlLedger(course.folder / "leaderboard/results/double.jsonl").read())
     assert sorted(row.author for row in table.rows) == ["ada", "bob", "dan"]
 
@@ -459,12 +459,12 @@ def test_an_error_for_everyone_is_printed_once(closed: Path, course: Course, giv
     late = (DEADLINE + timedelta(days=4)).isoformat()
     course.handed_in((name, late) for name in ("ada", "bob", "dan", "eve"))
     (course.folder / "marks.csv").write_text("of the last time\n")
-    said = course.grade(closed, "--feedback", "feedback", *given)
-    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
-    assert why in said.err
+    result = course.grade(closed, "--feedback", "feedback", *given)
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert why in result.err
     if "takes no more" in why or "passed" in why:
-        assert "--late NAME" in said.err
-        assert "--no-record" in said.err
+        assert "--late NAME" in result.err
+        assert "--no-record" in result.err
     assert (course.folder / "marks.csv").read_text() == "of the last time\n"
     assert not (course.folder / "feedback").exists()
 
@@ -486,9 +486,9 @@ def test_an_error_for_everyone_is_printed_once(closed: Path, course: Course, giv
 )
 def test_either_a_branch_or_hand_ins_must_be_named(arguments: tuple[str, ...], why: str, course: Course) -> None:
     folder(course.folder, {"ada.py": KERNEL})
-    said = course.command("grade", *arguments)
-    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
-    assert why in said.err
+    result = course.command("grade", *arguments)
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert why in result.err
 
 
 def zipped(files: dict[str, str | bytes]) -> bytes:
@@ -530,14 +530,14 @@ def test_the_kernel_and_the_files_it_uses_are_found(
 ) -> None:  # fmt: skip
     made = place(course.folder, {f"{top}/{file}": held for top in ("ada", "bob") for file, held in files.items()})
     fake = course.judge(accepted(), accepted())
-    said = course.grade(made, "--feedback", "feedback", "--no-record", *options)
-    assert said.code == 0, said.out
+    result = course.grade(made, "--feedback", "feedback", "--no-record", *options)
+    assert result.code == 0, result.out
     _, submission, *_ = fake.asked[0]
     assert (submission.name, [other for other, _ in submission.beside]) == (name, beside)
     source = files.get(name, KERNEL)
     assert submission.source.decode() == (source if isinstance(source, str) else KERNEL)
     assert [row["message"] for row in course.marks()] == [remark] * 2
-    assert (f"note: ada: {remark}\n" in said.err) == bool(remark)
+    assert (f"note: ada: {remark}\n" in result.err) == bool(remark)
     assert remark in (course.folder / "feedback/ada.txt").read_text().replace("\n              ", " ")
 
 
@@ -586,9 +586,9 @@ def test_list_shows_who_submitted_what_and_grades_nothing(closed: Path, course: 
     (closed / "ada_31415_92653_K.cpp").write_text(CPP)
     folder(course.folder, {"ada_31415_92654_tiles.h": "", "kim_5_6_k.ipynb": "{}"})
     fake = course.judge()
-    said = course.command("grade", "double", str(closed), "--list", "--handed-in", "in.csv", "--format", "json")
-    found = {one["author"]: one for one in items(said.out)}
-    assert (said.code, fake.asked, sorted(found)) == (0, [], ["ada", "bob", "dan", "eve", "kim"])
+    result = course.command("grade", "double", str(closed), "--list", "--handed-in", "in.csv", "--format", "json")
+    found = {one["author"]: one for one in items(result.out)}
+    assert (result.code, fake.asked, sorted(found)) == (0, [], ["ada", "bob", "dan", "eve", "kim"])
     assert found["ada"] == {
         "author": "ada", "id": "31415", "name": "ada", "team": "fast", "file": "ada_31415_92653_K.cpp",
         "beside": ["tiles.h"], "handed_in": (DEADLINE + timedelta(hours=30)).isoformat(), "late_days": 2,
@@ -613,5 +613,5 @@ def test_the_problem_names_the_file_and_the_option_goes_before_it(course: Course
         fake = course.judge(accepted(), accepted())
         assert course.grade(place, "--no-record", *given).code == 0
         assert [submission.name for _, submission, *_ in fake.asked] == [name] * 2
-    said = course.grade(place, "--file", "a.txt")
-    assert (said.code, "unknown language '.txt'" in said.err) == (2, True)
+    result = course.grade(place, "--file", "a.txt")
+    assert (result.code, "unknown language '.txt'" in result.err) == (2, True)

@@ -23,10 +23,10 @@ PATHS = [path for path, _ in commands(main)]
 @pytest.mark.parametrize("path", ["", *PATHS])
 def test_help_is_whole_and_has_examples(path: str, flag: str, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    said = run(*path.split(), flag)
-    assert said.code == 0
-    assert "..." not in said.out.replace("[ARGS]...", "").replace("]...", "")
-    assert re.search(r"^  Examples?:$", said.out, re.MULTILINE), "`kernelmark.commands.help` lists them"
+    result = run(*path.split(), flag)
+    assert result.code == 0
+    assert "..." not in result.out.replace("[ARGS]...", "").replace("]...", "")
+    assert re.search(r"^  Examples?:$", result.out, re.MULTILINE), "`kernelmark.commands.help` lists them"
 
 
 def test_every_example_is_a_command_with_flags_that_it_has() -> None:
@@ -89,5 +89,5 @@ def test_stdin_needs_a_language(run: Command, judge: Answering, project: Path, m
         (["-"], "FILE - is stdin, which has no suffix; say what it holds with --language"),
         (["kernel.py", "--language", "py"], "--language is for stdin; leave it out"),
     ):
-        said = run("check", "double", *arguments)
-        assert (said.code, message in said.err) == (2, True)
+        result = run("check", "double", *arguments)
+        assert (result.code, message in result.err) == (2, True)

@@ -29,8 +29,8 @@ def below(folder: Path) -> list[str]:
 
 
 def test_a_project_has_what_grading_and_its_workflow_need(here: Path, invoke: Command) -> None:
-    said = invoke("init", "mine")
-    assert (said.code, said.out.splitlines()[:2]) == (0, ["cd mine", "kernelmark start vector_add my_kernel.py"])
+    result = invoke("init", "mine")
+    assert (result.code, result.out.splitlines()[:2]) == (0, ["cd mine", "kernelmark start vector_add my_kernel.py"])
     assert list(here.iterdir()) == [here / "mine"]
     made = Project("mine")
     assert made.problems() == ["softmax", "vector_add"]
@@ -50,8 +50,8 @@ def test_a_project_gets_more_problems_and_keeps_what_it_has(here: Path, invoke: 
     invoke("init", "mine")
     (here / "mine/README.md").write_text("my own\n")
     before = below(here / "mine")
-    said = invoke("init", "mine", "--problem", "square")
-    assert (said.code, said.out.splitlines()[1]) == (0, "kernelmark start square my_kernel.py")
+    result = invoke("init", "mine", "--problem", "square")
+    assert (result.code, result.out.splitlines()[1]) == (0, "kernelmark start square my_kernel.py")
     assert Project("mine").problems() == ["softmax", "square", "vector_add"]
     assert {name.split("/")[1] for name in set(below(here / "mine")) - set(before)} == {"square"}
     assert (here / "mine/README.md").read_text() == "my own\n"
@@ -87,9 +87,9 @@ def test_an_existing_project_is_left_alone(here: Path, invoke: Command, there: s
     file = here / there
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("mine\n")
-    said = invoke("init")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert f"kernelmark: error: {here / there} exists already; name an empty folder" in said.err
+    result = invoke("init")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert f"kernelmark: error: {here / there} exists already; name an empty folder" in result.err
     assert below(here) == [there]
     assert file.read_text() == "mine\n"
 
@@ -105,9 +105,9 @@ def test_an_existing_project_is_left_alone(here: Path, invoke: Command, there: s
 )
 def test_a_failed_init_gets_one_line(here: Path, invoke: Command, arguments: tuple[str, ...], says: str) -> None:
     (here / "a-file").touch()
-    said = invoke("init", *arguments)
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert says in said.err
+    result = invoke("init", *arguments)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert says in result.err
     assert list(here.iterdir()) == [here / "a-file"]
 
 

@@ -47,8 +47,8 @@ def test_an_honest_ledger_has_no_fault_and_every_entry_is_accounted_for(ledger: 
 
 
 def test_a_place_without_a_ledger_is_named(command: Command, competition: Path) -> None:
-    said = command("verify")
-    assert (said.code, said.out) == (0, f"nothing is recorded in {competition / 'leaderboard/results'}\n")
+    result = command("verify")
+    assert (result.code, result.out) == (0, f"nothing is recorded in {competition / 'leaderboard/results'}\n")
 
 
 def flip(path: Path) -> None:
@@ -102,9 +102,9 @@ def test_damage_is_reported_with_its_line(
     ledger: JsonlLedger, command: Command, damage: Callable[[Path], None], faults: list[str]
 ) -> None:
     damage(ledger.path)
-    said = command("verify")
-    assert said.code == 7
-    lines = [line for line in said.out.splitlines() if line.startswith(str(ledger.path))]
+    result = command("verify")
+    assert result.code == 7
+    lines = [line for line in result.out.splitlines() if line.startswith(str(ledger.path))]
     assert len(lines) == len(faults)
     for line, fault in zip(lines, faults, strict=True):
         assert line.startswith(f"{ledger.path}:{fault}")
@@ -116,9 +116,9 @@ def test_sources_are_compared_with_what_was_graded(ledger: JsonlLedger, command:
     ada.write_text("# another\n")
     eve.unlink()
     flip(ledger.path)
-    said = command("verify")
-    assert said.code == 7
-    one, two, three = said.out.splitlines()[:3]
+    result = command("verify")
+    assert result.code == 7
+    one, two, three = result.out.splitlines()[:3]
     assert one.startswith(f"{ledger.path}:1: run ")
     assert "is not what was graded" in one
     assert two.startswith(f"{ledger.path}:2 was changed")
@@ -129,9 +129,9 @@ def test_sources_are_compared_with_what_was_graded(ledger: JsonlLedger, command:
 def test_every_ledger_is_examined_after_a_broken_one(ledger: JsonlLedger, command: Command) -> None:
     other = ledger.path.with_name("aaa.jsonl")
     other.write_text("nonsense\nmore nonsense\n")
-    said = command("verify", "--format", "json")
-    assert said.code == 7
-    first, second = items(said.out)
+    result = command("verify", "--format", "json")
+    assert result.code == 7
+    first, second = items(result.out)
     assert [fault["line"] for fault in first["faults"]] == [1, 2]
     assert (second["faults"], second["entries"]) == ([], 4)
 

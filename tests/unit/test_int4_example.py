@@ -71,12 +71,12 @@ def test_the_example_with_an_offset(bits: int, numbers: list[int], packed: list[
 
 
 def test_the_unpacked_example() -> None:
-    given = {
+    tensors = {
         "packed": torch.tensor([BYTES], dtype=torch.uint8),
         "scale": torch.tensor([[0.5]], dtype=torch.float16),
         "zero": torch.tensor([[-2]], dtype=torch.int8),
     }
-    unpacked = reference("unpack_int4", given, rows=1, groups=1, size=8, dtype="float16")
+    unpacked = reference("unpack_int4", tensors, rows=1, groups=1, size=8, dtype="float16")
     assert unpacked.tolist() == [[(number + 2) / 2 for number in NUMBERS]]
 
 
@@ -84,13 +84,13 @@ def test_the_example_of_zero_points() -> None:
     statement = (problem("matmul_int4_asymmetric").directory / "README.md").read_text()
     said = ("`83 F0`", "`zero = 8` and `scale = 0.5`", "`[-2.5, 0, -4, 3.5]`")
     assert [text for text in said if text not in statement] == []
-    given = {
+    tensors = {
         "x": torch.eye(4, dtype=torch.float16),  # y then has the weights, a column a channel
         "packed": torch.tensor([[0x83, 0xF0]], dtype=torch.uint8),
         "scale": torch.tensor([[0.5]], dtype=torch.float16),
         "zero": torch.tensor([[8]], dtype=torch.uint8),
     }
-    weights = reference("matmul_int4_asymmetric", given, m=4, n=1, k=4, size=4, dtype="float16")
+    weights = reference("matmul_int4_asymmetric", tensors, m=4, n=1, k=4, size=4, dtype="float16")
     assert weights.flatten().tolist() == [-2.5, 0.0, -4.0, 3.5]
 
 
@@ -105,15 +105,15 @@ def test_the_example_of_integer_sums(unused: int) -> None:
         "`x_scale = 0.5` and `w_scale = 0.25`, `y` is 81.25",
     )
     assert [text for text in said if text not in statement] == []
-    given = {
+    tensors = {
         "x": torch.tensor([[10, -20, 100]], dtype=torch.int8),
         "packed": torch.tensor([[0xF9, unused << 4 | 0x7]], dtype=torch.uint8),
         "x_scale": torch.tensor([0.5]),
         "w_scale": torch.tensor([0.25]),
     }
-    assert reference("matmul_int4_int8", given, m=1, n=1, k=3).tolist() == [[81.25]]
+    assert reference("matmul_int4_int8", tensors, m=1, n=1, k=3).tolist() == [[81.25]]
     y = torch.empty(1, 1, dtype=torch.float16)
-    module(ROOT / "reference" / "matmul_int4_int8" / "eager.py").matmul_int4_int8(*given.values(), y)
+    module(ROOT / "reference" / "matmul_int4_int8" / "eager.py").matmul_int4_int8(*tensors.values(), y)
     assert y.tolist() == [[81.25]]
 
 
@@ -121,10 +121,10 @@ def test_the_example_of_float8_activations() -> None:
     statement = (problem("matmul_int4_fp8").directory / "README.md").read_text()
     said = ("`F9 27`", "`x = [1.5, -2, 10]`", "`x_scale = 0.5` and `w_scale = 2`, `y` is 61.5")
     assert [text for text in said if text not in statement] == []
-    given = {
+    tensors = {
         "x": torch.tensor([[1.5, -2.0, 10.0]]).to(torch.float8_e4m3fn),
         "packed": torch.tensor([[0xF9, 0x27]], dtype=torch.uint8),
         "x_scale": torch.tensor([0.5]),
         "w_scale": torch.tensor([2.0]),
     }
-    assert reference("matmul_int4_fp8", given, m=1, n=1, k=3).tolist() == [[61.5]]
+    assert reference("matmul_int4_fp8", tensors, m=1, n=1, k=3).tolist() == [[61.5]]

@@ -67,35 +67,35 @@ def found(place: Path, roster: Roster = NOBODY) -> Mapping[str, CourseSubmission
     ],
 )  # fmt: skip
 def test_the_layout_names_the_author(place: Made, files: list[str], authors: dict[str, str], tmp_path: Path) -> None:
-    of = found(place(tmp_path, dict.fromkeys(files, KERNEL)))
-    assert {author: each.owner.id for author, each in of.items()} == authors
-    assert [each.submission().name in ("k.py", "k-1.py", "ada.py", "bob.py", files[0][9:]) for each in of.values()] == [
-        True
-    ] * len(authors)
+    submissions = found(place(tmp_path, dict.fromkeys(files, KERNEL)))
+    assert {author: each.owner.id for author, each in submissions.items()} == authors
+    assert [
+        each.submission().name in ("k.py", "k-1.py", "ada.py", "bob.py", files[0][9:]) for each in submissions.values()
+    ] == [True] * len(authors)
     if "HW 1" in files[0]:
-        assert STAMPS[1] in of["ada"].path
+        assert STAMPS[1] in submissions["ada"].path
 
 
 @pytest.mark.parametrize("place", [folder, archive])
 def test_gradescope_says_who_handed_in_each_folder(place: Made, tmp_path: Path) -> None:
     files = {f"assignment_9_export/submission_{n}/k.py": KERNEL for n in (11, 12, 13)}
     made = place(tmp_path, {"assignment_9_export/submission_metadata.yml": SHEET, **files})
-    of = found(made)
-    assert {author: (each.owner.id, each.owner.name) for author, each in of.items()} == {
+    submissions = found(made)
+    assert {author: (each.owner.id, each.owner.name) for author, each in submissions.items()} == {
         "Ada-Lovelace": ("0314", "Ada Lovelace"),
         "Bob-O-Neil": ("bob@x.edu", "Bob O'Neil"),
         "submission_13": ("", "submission_13"),
     }
-    bob = of["Bob-O-Neil"]
+    bob = submissions["Bob-O-Neil"]
     assert (bob.authors, dict(bob.mates)["Zoe"].id) == (("Bob-O-Neil", "Zoe"), "99"), "a group has one mark"
     (tmp_path / "roster.csv").write_text("author,id,team\nfalcon,0314,\nzed,99,\nbob,bob@x.edu,pair\n")
-    of = found(made, read(tmp_path / "roster.csv", load(PROBLEMS / "double")))
-    assert {author: each.authors for author, each in of.items()} == {
+    submissions = found(made, read(tmp_path / "roster.csv", load(PROBLEMS / "double")))
+    assert {author: each.authors for author, each in submissions.items()} == {
         "bob": ("bob",), "falcon": ("falcon",), "submission_13": ("submission_13",),
     }, "the roster has the teams"  # fmt: skip
     (tmp_path / "roster.csv").write_text("author,id\nfalcon,0314\nzed,99\nbob,bob@x.edu\n")
-    of = found(made, read(tmp_path / "roster.csv", load(PROBLEMS / "double")))
-    assert (of["bob"].authors, dict(of["bob"].mates)["zed"].id) == (("bob", "zed"), "99")
+    submissions = found(made, read(tmp_path / "roster.csv", load(PROBLEMS / "double")))
+    assert (submissions["bob"].authors, dict(submissions["bob"].mates)["zed"].id) == (("bob", "zed"), "99")
 
 
 def test_people_of_one_name_in_several_groups_stay_distinct(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_people_of_one_name_in_several_groups_stay_distinct(tmp_path: Path) -> N
     sheet = "".join(f"{folder}:\n  :submitters:\n{people}" for folder, people in groups.items())
     again = f"submission_2:\n  :submitters:\n{lines[0]}{lines[3]}"
     files = {f"{folder}/k.py": KERNEL for folder in (*groups, "submission_2")}
-    of = found(folder(tmp_path, {"submission_metadata.yml": sheet + again, **files}))
-    assert sorted(name for each in of.values() for name in each.authors)[:2] == ["Kim-Lee-0", "Kim-Lee-1"]
+    submissions = found(folder(tmp_path, {"submission_metadata.yml": sheet + again, **files}))
+    assert sorted(name for each in submissions.values() for name in each.authors)[:2] == ["Kim-Lee-0", "Kim-Lee-1"]
 
 
 def test_a_clone_of_github_classroom_is_its_account_even_if_it_is_empty(tmp_path: Path) -> None:

@@ -58,9 +58,9 @@ def test_a_process_that_outlived_its_parents_is_of_the_worker_in_its_environment
 ) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "this")
-    given = {"PYTEST_XDIST_TESTRUNUID": run, "PYTEST_XDIST_WORKER": worker}
+    environment_variables = {"PYTEST_XDIST_TESTRUNUID": run, "PYTEST_XDIST_WORKER": worker}
     with subprocess.Popen(
-        ["cat"], env=os.environ | given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        ["cat"], env=os.environ | environment_variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     ) as started:
         assert started.stdin is not None
         assert started.stdout is not None

@@ -259,9 +259,9 @@ def test_tensors_so_large_that_offsets_may_soon_overflow_are_noted(tmp_path: Pat
 
 def test_tf32_rounds_to_nearest_even_and_keeps_non_finite_values() -> None:
     ulp = 2.0**-10
-    given = torch.tensor([1 + 0.49 * ulp, 1 + 0.5 * ulp, 1 + 1.5 * ulp, -1 - 0.51 * ulp, torch.inf, torch.nan])
+    values = torch.tensor([1 + 0.49 * ulp, 1 + 0.5 * ulp, 1 + 1.5 * ulp, -1 - 0.51 * ulp, torch.inf, torch.nan])
     expected = torch.tensor([1, 1, 1 + 2 * ulp, -1 - ulp, torch.inf, torch.nan])
-    torch.testing.assert_close(to_tf32(given), expected, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(to_tf32(values), expected, rtol=0, atol=0, equal_nan=True)
 
 
 _MADE = '[a]\nfile = "right.py"\noutcome = "accepted"\nreplace = '

@@ -33,8 +33,8 @@ def recorded(
 ) -> str:
     """Record a verdict on the problem as it is, or was; returns its run."""
     submission = Submission.of(KERNEL + text, "py", author=author, name="kernel.py")
-    of = {"problem": "double", "problem_sha256": problem or load(Path("problems/double")).sha256}
-    verdict = make(submission=submission, protocol=PROTOCOL, **of, **changes)
+    fields = {"problem": "double", "problem_sha256": problem or load(Path("problems/double")).sha256}
+    verdict = make(submission=submission, protocol=PROTOCOL, **fields, **changes)
     recording.record(Settings.load(), submission, verdict)
     return verdict.run
 
@@ -45,9 +45,9 @@ def runs() -> list[str]:
 
 
 def marks(command: Command, *options: str) -> dict[str, dict[str, str]]:
-    said = command("marks", "double", *options)
-    assert said.code == 0, said.err
-    return {row["author"]: row for row in csv.DictReader(io.StringIO(said.out))}
+    result = command("marks", "double", *options)
+    assert result.code == 0, result.err
+    return {row["author"]: row for row in csv.DictReader(io.StringIO(result.out))}
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_recorded_gradings_are_not_repeated(handins: Path, command: Command, jud
     recorded("bob", text="# another source")
     recorded("cyd", problem="0" * 64)
     fake = judge(*(accepted(author=name, run=str(place) * 16) for place, name in enumerate(("bob", "cyd"), 1)))
-    said = command("grade", "double", "handins", "--resume", "--csv", "marks.csv", "--feedback", "feedback")
-    assert said.code == 0, said.out + said.err
+    result = command("grade", "double", "handins", "--resume", "--csv", "marks.csv", "--feedback", "feedback")
+    assert result.code == 0, result.out + result.err
     assert [submission.author for _, submission, *_ in fake.asked] == ["bob", "cyd"]
     with (handins / "marks.csv").open(newline="", encoding="utf-8-sig") as file:
         assert [row["run"] for row in csv.DictReader(file)] == [first, "1" * 16, "2" * 16]
@@ -88,8 +88,8 @@ def test_a_resumed_branch_uses_no_limit_for_known_results(
     now = datetime.now(UTC)
     recorded("ada", created_at=now)
     fake = judge(accepted(author="bob"))
-    said = command("grade", "--changed", base, "--resume")
-    assert (said.code, [each.author for _, each, *_ in fake.asked]) == (0, ["bob"]), said.out
+    result = command("grade", "--changed", base, "--resume")
+    assert (result.code, [each.author for _, each, *_ in fake.asked]) == (0, ["bob"]), result.out
 
 
 def test_marks_are_those_of_the_board_and_else_of_the_newest_grading(competition: Path, command: Command) -> None:
@@ -110,9 +110,9 @@ def test_marks_are_those_of_the_board_and_else_of_the_newest_grading(competition
     assert (found["ada"]["time_ns"], found["ada"]["message"], found["cyd"]["time_ns"]) == ("1000", "", "")
     assert (found["dan"]["time_ns"], found["dan"]["message"][:25]) == ("1000", "interval too wide to rank")
     assert "disqualified" in found["eve"]["message"]
-    said = command("marks", "double", "--csv", "out/marks.csv", "--feedback", "out/feedback")
-    assert (said.code, said.out) == (0, "")
-    assert "5 files in out/feedback/" in said.err
+    result = command("marks", "double", "--csv", "out/marks.csv", "--feedback", "out/feedback")
+    assert (result.code, result.out) == (0, "")
+    assert "5 files in out/feedback/" in result.err
     assert "accepted: 1.00 µs" in (competition / "out/feedback/ada.txt").read_text()
 
 
@@ -244,9 +244,9 @@ def test_a_factor_of_0_leaves_no_points_even_for_the_least_speedup(project: Path
 )
 def test_an_invalid_marking_rule_is_named(competition: Path, command: Command, rule: str, expected: str) -> None:
     configured(competition, rule)
-    said = command("marks", "double")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert expected in said.err
+    result = command("marks", "double")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert expected in result.err
 
 
 def test_a_problem_without_a_record_has_no_marks(command: Command) -> None:

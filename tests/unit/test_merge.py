@@ -157,8 +157,8 @@ def test_the_command_leaves_ours_as_it_was_when_it_refuses(competition: Path, co
     (competition / "ours").write_bytes(THIRD)
     (competition / "theirs").write_bytes(changed(THIRD))
     (competition / "base").write_bytes(BASE)
-    said = command("merge-ledger", "ours", "theirs", "--base", "base")
-    assert (said.code, said.err.count("\n")) == (7, 1)
+    result = command("merge-ledger", "ours", "theirs", "--base", "base")
+    assert (result.code, result.err.count("\n")) == (7, 1)
     assert (competition / "ours").read_bytes() == THIRD
     (competition / "theirs").write_bytes(lines(verdict(4, 5), after=BASE))
     assert command("merge-ledger", "ours", "theirs", "--base", "base").code == 0

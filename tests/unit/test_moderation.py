@@ -169,9 +169,9 @@ def ledger(competition: Path) -> JsonlLedger:
 
 def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command: Command, competition: Path) -> None:
     before = ledger.path.read_bytes()
-    said = command("moderate", "disqualify", "aaaa", "--actor", "grace", "--reason", "reads the clock")
-    assert said.code == 0
-    assert said.out.startswith(FAST.run + "\n")
+    result = command("moderate", "disqualify", "aaaa", "--actor", "grace", "--reason", "reads the clock")
+    assert result.code == 0
+    assert result.out.startswith(FAST.run + "\n")
     assert ledger.path.read_bytes().startswith(before)
     assert ledger.verify() == 5
     markdown = (competition / "leaderboard/BOARD.md").read_text()
@@ -203,9 +203,9 @@ def test_a_moderation_that_is_impossible_gets_one_line(
     ledger: JsonlLedger, command: Command, run: str, actor: str, reason: str, message: str
 ) -> None:
     before = ledger.path.read_bytes()
-    said = command("moderate", "annotate", run, "--actor", actor, "--reason", reason)
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert message in said.err
+    result = command("moderate", "annotate", run, "--actor", actor, "--reason", reason)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert message in result.err
     assert ledger.path.read_bytes() == before
 
 
@@ -226,9 +226,9 @@ def test_a_late_verdict_is_never_there_without_its_event(ledger: JsonlLedger) ->
 def test_moderation_of_a_source_or_an_author(ledger: JsonlLedger, command: Command, competition: Path) -> None:
     other = JsonlLedger(competition / "leaderboard/results/gelu.jsonl")
     other.append(accepted(run="f" * 16, author="eve", problem="gelu"))
-    said = command("moderate", "disqualify", "aaaa", "--source", "--actor", "grace", "--reason", "reads the clock")
-    assert said.code == 0
-    assert "every run of this source: reads the clock (grace" in said.out
+    result = command("moderate", "disqualify", "aaaa", "--source", "--actor", "grace", "--reason", "reads the clock")
+    assert result.code == 0
+    assert "every run of this source: reads the clock (grace" in result.out
     ledger.append(COPY)
     shown = command("show", COPY.run).out
     assert "state       disqualified" in shown
@@ -299,9 +299,9 @@ def listed(command: Command, *arguments: str) -> list[dict[str, Any]]:
 def test_several_runs_are_moderated_at_once_or_none(ledger: JsonlLedger, command: Command) -> None:
     wrong = command("moderate", "disqualify", "aaaa", "dddd", *SAID)
     assert (wrong.code, ledger.verify()) == (2, 4), "one of them is unknown"
-    said = command("moderate", "disqualify", "aaaa", "c", "aaaa", *SAID)
-    assert (said.code, ledger.verify()) == (0, 6)
-    assert [line for line in said.out.splitlines() if not line.startswith(" ")] == [FAST.run, BOB.run]
+    result = command("moderate", "disqualify", "aaaa", "c", "aaaa", *SAID)
+    assert (result.code, ledger.verify()) == (0, 6)
+    assert [line for line in result.out.splitlines() if not line.startswith(" ")] == [FAST.run, BOB.run]
     assert {run.run for table in rank(ledger.read()) for run in table.set_aside} == {FAST.run, BOB.run}
 
 
@@ -331,8 +331,8 @@ def test_an_event_is_listed_and_undone_by_its_id(ledger: JsonlLedger, command: C
     [event] = listed(command)
     assert (event["problems"], event["undone_by"], event["event"]["author"]) == (["gelu", "softmax"], "", "ada")
     before = ledger.path.read_bytes()
-    said = command("moderate", "undo", event["id"][:8], "--actor", "bob", "--reason", "a mix-up")
-    assert said.code == 0, said.err
+    result = command("moderate", "undo", event["id"][:8], "--actor", "bob", "--reason", "a mix-up")
+    assert result.code == 0, result.err
     assert ledger.path.read_bytes().startswith(before), "nothing is removed"
     assert (ledger.verify(), other.verify()) == (6, 3)
     assert "moderates run" not in command("verify").out
@@ -375,9 +375,9 @@ def test_an_undo_that_was_killed_is_finished_by_the_next(
         assert command(*undo).code == 130
     out, half = listed(command)
     assert (out["undone_by"], half["problems"]) == ("", ["gelu"]), "it is in force in the other ledger"
-    said = command(*undo)
-    assert (said.code, ledger.verify(), other.verify()) == (0, 6, 3)
-    assert f"was undone only in part, by event {half['id']}; this undoes it in softmax, too" in said.err
+    result = command(*undo)
+    assert (result.code, ledger.verify(), other.verify()) == (0, 6, 3)
+    assert f"was undone only in part, by event {half['id']}; this undoes it in softmax, too" in result.err
     out, whole = listed(command)
     assert (out["undone_by"], whole["problems"]) == (half["id"], ["gelu", "softmax"]), "one event undoes it everywhere"
     assert not [run for each in (ledger, other) for table in rank(each.read()) for run in table.set_aside]
@@ -401,9 +401,9 @@ def test_impossible_undo_gets_one_line(ledger: JsonlLedger, command: Command, ev
     late = accepted(run="f" * 16, author="eve")
     remark = Moderation(run=late.run, action="late", actor="x", reason="1 day late", created_at=EPOCH)
     ledger.append(late, remark)
-    said = command("moderate", "undo", remark.id if event == "late" else event, *SAID)
-    assert (said.code, said.err.count("\n"), ledger.verify()) == (2, 1, 6)
-    assert message in said.err
+    result = command("moderate", "undo", remark.id if event == "late" else event, *SAID)
+    assert (result.code, result.err.count("\n"), ledger.verify()) == (2, 1, 6)
+    assert message in result.err
 
 
 def test_annotating_says_where_the_annotation_is_shown(ledger: JsonlLedger, command: Command) -> None:

@@ -65,8 +65,8 @@ def shell(script: str, folder: Path, **more: str) -> str:
 
 
 def standings(folder: Path, private: Path) -> list[tuple[str, list[tuple[int, str, bool]]]]:
-    said = shell("kernelmark board --format json", folder, KERNELMARK_PRIVATE_CASES=str(private))
-    tables = json.loads(said)["items"]
+    result = shell("kernelmark board --format json", folder, KERNELMARK_PRIVATE_CASES=str(private))
+    tables = json.loads(result)["items"]
     return [
         (table["key"]["problem_sha256"], [(row["rank"], row["run"], row["stale"] is not None) for row in table["rows"]])
         for table in tables

@@ -35,9 +35,9 @@ def verdicts(project: Path) -> list[Verdict]:
 
 def printed(invoke: Command, *arguments: str) -> Any:
     """What a command prints as JSON; it must end well."""
-    said = invoke(*arguments, "--format", "json")
-    assert said.code == 0, said.err
-    document = valid(said.out)
+    result = invoke(*arguments, "--format", "json")
+    assert result.code == 0, result.err
+    document = valid(result.out)
     return document.get("items", document)
 
 
@@ -93,11 +93,11 @@ def test_a_changed_line_and_a_missing_source_are_found(old: Path, invoke: Comman
     ledger, source = old / "leaderboard/results/affine.jsonl", next(old.glob("leaderboard/archive/twice/ada/*.py"))
     ledger.write_bytes(ledger.read_bytes().replace(b'"author":"bob"', b'"author":"eve"', 1))
     source.unlink()
-    said = invoke("verify")
-    assert said.code == 7
-    assert "affine.jsonl:2 was changed after it was written" in said.out.replace("\n", " ")
+    result = invoke("verify")
+    assert result.code == 7
+    assert "affine.jsonl:2 was changed after it was written" in result.out.replace("\n", " ")
     digits, name = source.name.split("-", 1)  # a new name would have all digits of the hash
-    assert re.search(rf"{digits}[0-9a-f]+-{name}: the archived source cannot be read", said.out.replace("\n", ""))
+    assert re.search(rf"{digits}[0-9a-f]+-{name}: the archived source cannot be read", result.out.replace("\n", ""))
 
 
 def test_problems_that_moved_are_the_same_problems(old: Path, invoke: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,10 +164,10 @@ def text(page: Path) -> str:
 
 def test_every_run_is_shown(old: Path, invoke: Command) -> None:
     for verdict in verdicts(old):
-        said = invoke("show", verdict.run)
-        assert said.code == 0, said.err
-        assert said.out.startswith(verdict.outcome.replace("_", " "))
-        assert verdict.run in said.out
+        result = invoke("show", verdict.run)
+        assert result.code == 0, result.err
+        assert result.out.startswith(verdict.outcome.replace("_", " "))
+        assert verdict.run in result.out
         assert printed(invoke, "show", verdict.run)["run"] == verdict.run
 
 
@@ -189,9 +189,9 @@ def test_the_sources_are_compared(old: Path, invoke: Command) -> None:
     assert {"lena", "mallory"} in pairs
     [slow] = [verdict.run for verdict in verdicts(old) if verdict.submission.name == "slow.py"]
     quick = next(verdict.run for verdict in verdicts(old) if verdict.submission.name == "torch_mul.py")
-    said = invoke("show", quick, slow, "--diff")
-    assert said.code == 0, said.err
-    assert "+    torch.mul(x, 2, out=y)" in said.out
+    result = invoke("show", quick, slow, "--diff")
+    assert result.code == 0, result.err
+    assert "+    torch.mul(x, 2, out=y)" in result.out
 
 
 def test_an_old_ledger_is_moderated_and_goes_on(old: Path, invoke: Command) -> None:

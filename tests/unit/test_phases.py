@@ -42,8 +42,8 @@ def phases(project: Path, first: datetime, second: datetime, more: str = "") -> 
 
 def graded(settings: Settings, run: str, at: datetime) -> None:
     problem = find_problem(settings, "double")
-    given = {"problem": "double", "problem_sha256": problem.sha256, "protocol": PROTOCOL, "submission": KERNEL}
-    record(settings, KERNEL, accepted(run=run, created_at=at, **given))
+    fields = {"problem": "double", "problem_sha256": problem.sha256, "protocol": PROTOCOL, "submission": KERNEL}
+    record(settings, KERNEL, accepted(run=run, created_at=at, **fields))
 
 
 def standings(settings: Settings) -> list[tuple[str, list[tuple[int | None, str]]]]:

@@ -65,9 +65,9 @@ def rows(name: str, separator: str = ",") -> list[list[str]]:
 
 
 def test_moodles_worksheet_is_filled_and_all_else_stays(handed_in: Path, command: Command) -> None:
-    said = graded(command, "--gradebook", "worksheet.csv")
-    assert "note: worksheet.csv has no row for 1 author with points: Zed\n" in said.err
-    assert "worksheet.filled.csv" in said.err
+    result = graded(command, "--gradebook", "worksheet.csv")
+    assert "note: worksheet.csv has no row for 1 author with points: Zed\n" in result.err
+    assert "worksheet.filled.csv" in result.err
     assert Path("worksheet.csv").read_bytes() == WORKSHEET.encode(), "the platform's own stays"
     head, ada, bob, cyd, kim = rows("worksheet.filled.csv", ";")
     assert head == rows("worksheet.csv", ";")[0]
@@ -89,9 +89,9 @@ def test_programs_read_the_points_that_the_marks_have(judge: Answering, command:
 
 def test_an_author_without_points_may_lack_a_row(handed_in: Path, judge: Answering, command: Command) -> None:
     judge(accepted(author="Ada-Lovelace"), SandboxError("no daemon"), SandboxError("no daemon"), accepted(author="Zed"))
-    said = graded(command, "--gradebook", "worksheet.csv")
-    assert "Bob: our fault" in said.out
-    assert "note: worksheet.csv has no row for 1 author with points: Zed\n" in said.err
+    result = graded(command, "--gradebook", "worksheet.csv")
+    assert "Bob: our fault" in result.out
+    assert "note: worksheet.csv has no row for 1 author with points: Zed\n" in result.err
     assert rows("worksheet.filled.csv", ";")[2][3] == ""
 
 
@@ -106,8 +106,8 @@ def test_canvas_gradebook_is_filled_for_the_assignment_that_is_named(handed_in: 
 
 
 def test_gradescope_gets_results_with_every_part(handed_in: Path, command: Command) -> None:
-    said = graded(command, "--gradescope", "out")
-    assert "4 files in out/" in said.err
+    result = graded(command, "--gradescope", "out")
+    assert "4 files in out/" in result.err
     assert json.loads(Path("out/Ada-Lovelace/results.json").read_text()) == {
         "score": 13.0,
         "output": ADA,
@@ -121,13 +121,13 @@ def test_gradescope_gets_results_with_every_part(handed_in: Path, command: Comma
 
 
 def test_the_terminal_has_one_line_for_each_with_the_same_words(handed_in: Path, command: Command) -> None:
-    said = graded(command, "--feedback", "feedback")
-    ada, bob, kim, zed = said.out.splitlines()
+    result = graded(command, "--feedback", "feedback")
+    ada, bob, kim, zed = result.out.splitlines()
     assert ada.startswith(f"Ada-Lovelace: {ADA} (run ")
     assert bob == f"Bob: {BOB} (run {'1' * 16})"
     assert kim.startswith("Kim-Lee: not graded: Kim-Lee: no kernel (found k.ipynb); ")
     assert zed.startswith("Zed: accepted, 4 of 4 tests right, ")
-    assert "/4 " not in said.err, "the progress has no second line for each"
+    assert "/4 " not in result.err, "the progress has no second line for each"
     assert (
         "points      5 of 13 (tests 5 of 10, speedup from 1.5 × 0 of 3)"
         in (handed_in / "feedback/Bob_7_assignfeedback_file_feedback.txt").read_text()
@@ -153,16 +153,16 @@ def test_an_unusable_sheet_is_refused(
     handed_in: Path, command: Command, options: tuple[str, ...], message: str
 ) -> None:
     Path("in.csv").write_text("name,points\nAda,\n")
-    said = graded(command, *options)
-    assert (said.code, said.err.count("\n"), said.out) == (2, 1, "")
-    assert message in said.err
+    result = graded(command, *options)
+    assert (result.code, result.err.count("\n"), result.out) == (2, 1, "")
+    assert message in result.err
     assert not Path("leaderboard").exists()
 
 
 def test_forms_need_a_rule(competition: Path, command: Command) -> None:
-    said = command("marks", "double", "--gradescope", "out")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "--gradescope holds points, and no rule says how many; set [marks] in kernelmark.toml" in said.err
+    result = command("marks", "double", "--gradescope", "out")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "--gradescope holds points, and no rule says how many; set [marks] in kernelmark.toml" in result.err
 
 
 # ---- CSV as spreadsheets write it

@@ -283,10 +283,10 @@ def test_final_tests_are_checked_before_they_count(
     final.write_text(FINAL.replace(old, new))
     toml.write_text(toml.read_text().replace(old, new))
     (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
-    said = command("submit", "double", "kernel.py")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert said.err.startswith(f"kernelmark: error: {final}")
-    assert line in said.err
+    result = command("submit", "double", "kernel.py")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert result.err.startswith(f"kernelmark: error: {final}")
+    assert line in result.err
 
 
 def test_a_grading_has_one_moment(final: Path, competition: Path) -> None:

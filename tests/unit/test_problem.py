@@ -623,8 +623,8 @@ def test_a_file_with_a_piece_replaced_loads_or_gets_one_line(tmp_path: Path, pla
     try:
         problem = load(folder)
     except ProblemError as error:
-        said = str(error)
-        assert "\n" not in said
+        message = str(error)
+        assert "\n" not in message
         return
     for case in problem.tests + problem.benchmarks:
         resolved = problem.resolve(next(case.extremes()))

@@ -63,20 +63,20 @@ def test_the_example_of_the_statement(reference: Reference) -> None:
     ],
 )
 def test_only_a_tie_may_be_rounded_either_way(reference: Reference, steps: list[int], right: bool) -> None:
-    given = inputs([EXAMPLE, [0.0] * 4])
-    said = reference.compare(multiplied(torch.tensor([steps, [0] * 4]), given), given, truth(reference, given))
+    tensors = inputs([EXAMPLE, [0.0] * 4])
+    said = reference.compare(multiplied(torch.tensor([steps, [0] * 4]), tensors), tensors, truth(reference, tensors))
     assert (said is None) is right, said
 
 
 def test_a_row_of_zeros_has_zeros(reference: Reference) -> None:
-    given = inputs([EXAMPLE, [0.0] * 4])
-    right = truth(reference, given)
+    tensors = inputs([EXAMPLE, [0.0] * 4])
+    right = truth(reference, tensors)
     assert right["y"][1].eq(0).all()
     assert not right["y"][0].eq(0).any()
-    got = multiplied(torch.tensor([STEPS, [0] * 4]), given)
+    got = multiplied(torch.tensor([STEPS, [0] * 4]), tensors)
     for wrong in (float("nan"), 1e-7):
         got["y"][1, 3] = wrong
-        said = reference.compare(got, given, right)
+        said = reference.compare(got, tensors, right)
         assert said.startswith("y: 1 of 128 wrong; y[1, 3] is ")
 
 

@@ -374,7 +374,7 @@ def reference(x, state, alpha):
     raise LookupError("as it should be")
 """
     problem = written(tmp_path / "mixed", TOML, asks)
-    given: dict[str, Value] = {"x": torch.zeros(4), "state": torch.zeros(4)}
+    tensors: dict[str, Value] = {"x": torch.zeros(4), "state": torch.zeros(4)}
     with pytest.raises(ProblemError, match="LookupError: as it should be"):
-        Reference.load(problem)(given, {"alpha": 0.5}, problem.resolve(problem.tests[0]))
+        Reference.load(problem)(tensors, {"alpha": 0.5}, problem.resolve(problem.tests[0]))
     assert precision() == fast

@@ -67,8 +67,8 @@ def judged(competition: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def grade(setup: Setup) -> Verdict:
         seen.append(setup.submission.author)
-        of = {"problem": "double", "problem_sha256": setup.problem.sha256, "protocol": PROTOCOL}
-        return failed(submission=setup.submission, **of).model_copy(update={"environment": here()})
+        fields = {"problem": "double", "problem_sha256": setup.problem.sha256, "protocol": PROTOCOL}
+        return failed(submission=setup.submission, **fields).model_copy(update={"environment": here()})
 
     monkeypatch.setattr(harness.judge, "grade", grade)
     return seen
@@ -83,8 +83,8 @@ def test_regrade_grades_each_authors_best_once(competition: Path, judged: list[s
     listed = items(command("regrade", "--dry-run", "--format", "json").out)
     assert [(each["problem"], each["author"]) for each in listed] == [("double", "bob"), ("double", "ada")]
     assert judged == []
-    said = command("regrade", "double")
-    assert said.code == 0, "that they are wrong now is no failure of regrading"
+    result = command("regrade", "double")
+    assert result.code == 0, "that they are wrong now is no failure of regrading"
     assert judged == ["bob", "ada"]
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
     graded = [entry.verdict.outcome.value for entry in ledger.read() if entry.kind == VERDICT]
@@ -134,9 +134,9 @@ def test_a_missing_source_does_not_stop_the_others(competition: Path, judged: li
     entered("bob", 700, "0" * 64)
     (source,) = (competition / "leaderboard/archive/double/bob").iterdir()
     source.unlink()
-    said = command("regrade")
-    assert (said.code, judged) == (7, ["ada"])
-    assert "the archived source cannot be read" in said.out
+    result = command("regrade")
+    assert (result.code, judged) == (7, ["ada"])
+    assert "the archived source cannot be read" in result.out
 
 
 def test_regrading_ignores_deadlines_not_moderation(competition: Path, judged: list[str], command: Command) -> None:
@@ -161,8 +161,8 @@ def test_late_results_are_regraded_last_and_stay_late(competition: Path, command
     entered("ada", 900, "0" * 64)
     listed = items(command("regrade", "--dry-run", "--format", "json").out)
     assert [each["author"] for each in listed] == ["ada", "late"]
-    of = {"problem": "double", "problem_sha256": _now(), "protocol": PROTOCOL}
-    right = [accepted(submission=source(name), run=run * 16, **of) for name, run in (("ada", "e"), ("late", "f"))]
+    fields = {"problem": "double", "problem_sha256": _now(), "protocol": PROTOCOL}
+    right = [accepted(submission=source(name), run=run * 16, **fields) for name, run in (("ada", "e"), ("late", "f"))]
     judge(*(verdict.model_copy(update={"environment": here()}) for verdict in right))
     assert command("regrade").code == 0
     newest = rank(ledger.read())[0]
@@ -185,17 +185,17 @@ def flunked(
 ) -> str:
     """Record a failure on this machine, with its source; returns its run."""
     submission = source(author, text)
-    of = {"problem": "double", "problem_sha256": problem, "protocol": PROTOCOL}
-    verdict = failed(outcome, submission=submission, **of)
+    fields = {"problem": "double", "problem_sha256": problem, "protocol": PROTOCOL}
+    verdict = failed(outcome, submission=submission, **fields)
     recording.record(Settings.load(), submission, verdict.model_copy(update={"environment": here(**changes)}))
     return verdict.run
 
 
 def listed(command: Command, *options: str) -> tuple[list[str], str]:
     """Whom a dry run would grade again, and what it leaves out."""
-    said = command("regrade", "--dry-run", "--format", "json", *options)
-    assert said.code == 0, said.err
-    return [item["author"] for item in items(said.out)], said.err
+    result = command("regrade", "--dry-run", "--format", "json", *options)
+    assert result.code == 0, result.err
+    return [item["author"] for item in items(result.out)], result.err
 
 
 def test_failures_caused_by_fixed_faults_are_regraded_on_request(judged: list[str], command: Command) -> None:
@@ -225,8 +225,8 @@ def test_one_run_is_graded_again_whatever_it_is(judged: list[str], command: Comm
     run = flunked("bob", problem=_now())
     assert command("regrade", "--run", run[:12]).code == 0
     assert judged == ["bob"]
-    said = command("regrade", "--run", run, "--failed")
-    assert (said.code, "--run names what to grade" in said.err) == (2, True)
+    result = command("regrade", "--run", run, "--failed")
+    assert (result.code, "--run names what to grade" in result.err) == (2, True)
     assert command("regrade", "--run", "0123456789abcdef").code == 2
 
 
@@ -235,8 +235,8 @@ def test_a_disqualified_source_gets_no_new_run(judged: list[str], command: Comma
     assert listed(command, "--failed")[0] == ["bob"]
     assert command("moderate", "disqualify", run, "--actor", "grace", "--reason", "why").code == 0
     assert [listed(command, option)[0] for option in ("--failed", "--all")] == [[], []]
-    said = command("regrade", "--run", run)
-    assert (said.code, "is disqualified" in said.err, judged) == (2, True, [])
+    result = command("regrade", "--run", run)
+    assert (result.code, "is disqualified" in result.err, judged) == (2, True, [])
     assert command("moderate", "reinstate", run, "--actor", "grace", "--reason", "why").code == 0
     assert listed(command, "--failed")[0] == ["bob"]
 

@@ -80,10 +80,10 @@ def test_a_source_is_shown_to_its_author_and_where_the_problem_publishes_it(
     (project / "problems/double/problem.toml").write_text(toml)
     record(accepted(author=author), "secret = 1\n")
     after = record(accepted(author=author), "secret = 2\n")
-    said = run("show", after, "--diff")
-    assert (said.code, "secret" in said.out) == (0 if shown else 2, shown)
+    result = run("show", after, "--diff")
+    assert (result.code, "secret" in result.out) == (0 if shown else 2, shown)
     if not shown:
-        assert "the source of bob is not shown: " in said.err
+        assert "the source of bob is not shown: " in result.err
     (project / "problems/double/problem.toml").unlink()
     assert ("secret" in run("show", after, "--diff").out) == (author == "ada"), "nobody knows when it may be shown"
 
@@ -95,6 +95,6 @@ def test_what_cannot_be_compared_is_told_in_one_line(run: Command, record: Recor
         ((first, first), "OTHER is for --diff; add --diff, or leave it out"),
         ((first, "fff", "--diff"), "run fff was never recorded here"),
     ):
-        said = run("show", *args)
-        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-        assert message in said.err
+        result = run("show", *args)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+        assert message in result.err

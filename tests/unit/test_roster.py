@@ -48,8 +48,8 @@ def test_everyone_of_the_roster_has_a_row_with_the_id(competition: Path, command
         competition, "ada lovelace/k.py", "Bob/k.py", f"Kim Lee_20102{MOODLE}", f"Guest_5{MOODLE}", "falcon_66_7_k.py"
     )
     judge(*(accepted() for _ in range(5)))
-    said = graded(command, "--no-record", "--csv", "marks.csv", "--feedback", "feedback")
-    assert said.code == 0, said.out + said.err
+    result = graded(command, "--no-record", "--csv", "marks.csv", "--feedback", "feedback")
+    assert result.code == 0, result.out + result.err
     assert {author: (row["id"], row["name"], row["team"], row["outcome"]) for author, row in marks().items()} == {
         "falcon": ("31415", "Ada Lovelace", "", "accepted"),
         "Bob": ("7", "Bob", "quick", "accepted"),
@@ -62,7 +62,7 @@ def test_everyone_of_the_roster_has_a_row_with_the_id(competition: Path, command
     }
     assert marks()["Eve"]["message"] == "handed in nothing"
     assert (competition / "feedback/Eve.txt").read_text() == "not graded: handed in nothing\n"
-    assert "note: 2 people of the roster handed in nothing\n" in said.err
+    assert "note: 2 people of the roster handed in nothing\n" in result.err
     listed = items(graded(command, "--list", "--format", "json").out)
     assert {one["author"] for one in listed if one["note"] == "handed in nothing"} == {"Kim-Lee-20101", "Eve"}
 
@@ -89,8 +89,8 @@ def test_an_extension_is_the_deadline_of_one_person(competition: Path, command: 
     roster = f"author,extension\nada,2d\nbob,6h\ncyd,{until}\ndan,\n"
     Path("in.csv").write_text("author,handed_in\n" + "".join(f"{name},{after.isoformat()}\n" for name in names))
     judge(*(accepted(author=name, run=str(n) * 16) for n, name in enumerate(names, 1)))
-    said = graded(command, "--handed-in", "in.csv", "--csv", "marks.csv", roster=roster)
-    assert said.code == 0, said.out
+    result = graded(command, "--handed-in", "in.csv", "--csv", "marks.csv", roster=roster)
+    assert result.code == 0, result.out
     late = {author: (row["late_days"], row["factor"]) for author, row in marks().items()}
     assert late == {"ada": ("0", "1"), "bob": ("1", "0.9"), "cyd": ("0", "1"), "dan": ("2", "0.8")}
     [table] = rank(JsonlLedger(competition / "leaderboard/results/double.jsonl").read())
@@ -113,6 +113,6 @@ def test_an_invalid_roster_is_refused(competition: Path, command: Command, roste
     with (competition / "kernelmark.toml").open("a") as settings:
         settings.write('[teams]\nslow = ["ada"]\n')
     hand_in(competition, "ada.py")
-    said = graded(command, roster=roster)
-    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
-    assert why in said.err
+    result = graded(command, roster=roster)
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert why in result.err

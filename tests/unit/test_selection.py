@@ -45,8 +45,8 @@ def open_problem(competition: Path) -> Path:
         ("eve", EVE, 12_000), ("zoe", ZOE, 40_000),
     ):  # fmt: skip
         kernel = Submission.of(f"# {run}\n", "py", author=author, name="kernel.py")
-        given = {"run": run, "score_ns": ns, "created_at": NOW - DAY, "submission": kernel, "protocol": PROTOCOL}
-        record(Settings.load(), kernel, accepted(problem="double", problem_sha256=sha256, **given))
+        fields = {"run": run, "score_ns": ns, "created_at": NOW - DAY, "submission": kernel, "protocol": PROTOCOL}
+        record(Settings.load(), kernel, accepted(problem="double", problem_sha256=sha256, **fields))
     closes(competition, NOW + DAY)
     return competition
 
@@ -76,10 +76,10 @@ def test_a_selection_counts_once_the_problem_is_closed(open_problem: Path, comma
 def test_selecting_a_failure_warns(open_problem: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
     kernel, run = Submission.of("# wrong\n", "py", author="ada", name="kernel.py"), "4" * 16
     sha256 = load(open_problem / "problems/double").sha256
-    given = {"run": run, "created_at": NOW - DAY, "submission": kernel, "problem_sha256": sha256}
-    record(Settings.load(), kernel, failed(problem="double", protocol=PROTOCOL, **given))
-    said = command("select", run, FAST, "--author", "ada")
-    assert (said.code, said.out.split()) == (0, [run, FAST])
+    fields = {"run": run, "created_at": NOW - DAY, "submission": kernel, "problem_sha256": sha256}
+    record(Settings.load(), kernel, failed(problem="double", protocol=PROTOCOL, **fields))
+    result = command("select", run, FAST, "--author", "ada")
+    assert (result.code, result.out.split()) == (0, [run, FAST])
     assert f"run {run} is not accepted (wrong answer)" in caplog.text
     caplog.clear()
     assert command("select", FAST, "--author", "ada").code == 0
@@ -109,8 +109,8 @@ def test_the_final_grading_takes_what_was_selected(open_problem: Path, command: 
 )
 def test_refused_selections(arguments: tuple[str, ...], error: str, open_problem: Path, command: Command) -> None:
     before = (open_problem / LEDGER).read_bytes()
-    said = command("select", *arguments, "--author", "ada")
-    assert (said.code, error in said.err) == (2, True), said.err
+    result = command("select", *arguments, "--author", "ada")
+    assert (result.code, error in result.err) == (2, True), result.err
     closes(open_problem, NOW - HOUR)
     assert "is closed since" in command("select", FAST, "--author", "ada").err
     (open_problem / "kernelmark.toml").write_text(HEAD.replace("selection = 2\n", ""))
@@ -130,8 +130,8 @@ def test_verify_and_merge_know_selections(open_problem: Path, command: Command) 
     assert sorted(kept) == ["ada", "bob"]
     forged = Selection(author="bob", runs=("9" * 16,), sha256s=("0" * 64,), created_at=NOW)
     JsonlLedger(path).select(forged)
-    said = command("verify")
-    assert (said.code, f"selects run {'9' * 16}, which is not in this ledger" in said.out) == (7, True)
+    result = command("verify")
+    assert (result.code, f"selects run {'9' * 16}, which is not in this ledger" in result.out) == (7, True)
 
 
 def test_the_last_selection_in_time_counts_for_a_team() -> None:

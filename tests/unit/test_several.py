@@ -156,15 +156,15 @@ def test_an_impossible_jobs_option_gets_a_warning(
 
 def test_reports_are_in_order_and_records_at_once(base: str, fakes: type[FakeFleet], command: Command) -> None:
     submitted(ada=RIGHT, bob="# broken\n", eve="# wrong\n", joe=RIGHT, zoe="a\0b")
-    said = command("grade", "--changed", base, "--jobs", "3")
-    assert said.code == 7
-    paths = [line for line in said.out.splitlines() if line.startswith("submissions/double/")]
+    result = command("grade", "--changed", base, "--jobs", "3")
+    assert result.code == 7
+    paths = [line for line in result.out.splitlines() if line.startswith("submissions/double/")]
     assert paths == [f"submissions/double/{author}/kernel.py" for author in ("ada", "bob", "eve", "joe", "zoe")]
-    assert "our fault: no daemon" in said.out
+    assert "our fault: no daemon" in result.out
     assert [verdict.submission.author for verdict in recorded(Path())] == ["joe", "eve", "ada"]
     assert fakes.made == [{"device": "cpu", "sandbox": "bwrap", "slots": 3, "devices": 4}]
     assert fakes.given == [{"effort": "default", "baselines": ("auto",), "reuse": False}]
-    assert said.err.splitlines() == [
+    assert result.err.splitlines() == [
         "1/5 submissions/double/zoe/kernel.py: not graded",
         "2/5 submissions/double/joe/kernel.py: accepted",
         "3/5 submissions/double/eve/kernel.py: wrong answer",
@@ -194,11 +194,11 @@ def test_a_result_that_was_not_recorded_is_reported_without_a_run_id(
 
     monkeypatch.setattr(JsonlLedger, "append", appended)
     monkeypatch.setattr(publishing, "publish", published)
-    said = command("grade", "--changed", base, "--jobs", "3", "--summary", "summary.md")
-    assert said.code == 7
-    assert "\nnot recorded: the disk is full" in said.out
+    result = command("grade", "--changed", base, "--jobs", "3", "--summary", "summary.md")
+    assert result.code == 7
+    assert "\nnot recorded: the disk is full" in result.out
     assert caplog.text.count("the board cannot be written") == 1
-    assert "3 submissions: 2 accepted, 1 accepted but not recorded" in said.err
+    assert "3 submissions: 2 accepted, 1 accepted but not recorded" in result.err
     rows = [line for line in Path("summary.md").read_text().splitlines() if line.startswith("| sub")]
     runs = [verdict.run for verdict in recorded(Path())]
     assert [sum(run in row for run in runs) for row in rows] == [1, 0, 1], "bob's is not in the ledger"
@@ -210,21 +210,21 @@ def test_in_this_process_the_order_is_that_of_the_files(
     (competition / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\n')
     submitted(ada=RIGHT, bob=RIGHT)
     fake = judge(accepted(author="ada"), accepted(author="bob"))
-    said = command("grade", "--changed", base, "--no-record")
-    assert (said.code, [each[1].author for each in fake.asked]) == (0, ["ada", "bob"])
+    result = command("grade", "--changed", base, "--no-record")
+    assert (result.code, [each[1].author for each in fake.asked]) == (0, ["ada", "bob"])
     assert fakes.made == []
     first = ["test: 2 cases", "1/2 submissions/double/ada/kernel.py: accepted"]
     last = ["2/2 submissions/double/bob/kernel.py: accepted", "2 submissions: 2 accepted"]
-    assert said.err.splitlines() == [*first, "test: 2 cases", *last]
+    assert result.err.splitlines() == [*first, "test: 2 cases", *last]
 
 
 def test_where_the_fleet_fails_the_rest_is_our_fault(base: str, fakes: type[FakeFleet], command: Command) -> None:
     submitted(ada=RIGHT, bob="# lost\n", eve=RIGHT)
-    said = command("grade", "--changed", base, "--jobs", "2", "--format", "json")
-    assert [(item["exit_code"], item["verdict"] is None) for item in items(said.out)] == [
+    result = command("grade", "--changed", base, "--jobs", "2", "--format", "json")
+    assert [(item["exit_code"], item["verdict"] is None) for item in items(result.out)] == [
         (7, True), (7, True), (0, False),
     ]  # fmt: skip
-    assert items(said.out)[0]["message"] == "a worker of the fleet did not start"
+    assert items(result.out)[0]["message"] == "a worker of the fleet did not start"
 
 
 @pytest.mark.full
@@ -235,13 +235,13 @@ def test_samples_of_all_problems_share_a_fleet(competition: Path, fakes: type[Fa
     table = '[{}]\nfile = "right.py"\nreplace = {{ "2" = "2{}" }}\noutcome = "{}"\n'
     expected = (("a", "", "accepted"), ("b", "# wrong", "accepted"), ("c", "# wrong", "wrong_answer"))
     (folder / "expected.toml").write_text("".join(table.format(*each) for each in expected))
-    said = command("problems", "lint", "--sandbox", "bwrap", "--jobs", "2", "--format", "json")
-    [report] = items(said.out)
+    result = command("problems", "lint", "--sandbox", "bwrap", "--jobs", "2", "--format", "json")
+    [report] = items(result.out)
     [finding] = [each for each in report["findings"] if each["level"] == "error"]
     assert finding["what"].startswith("sample `b` is wrong_answer, where accepted is expected")
-    assert (said.code, report["samples"]) == (2, 3)
+    assert (result.code, report["samples"]) == (2, 3)
     assert [name for job in fakes.taken for name in [job.submission.name]] == ["c.py", "b.py", "a.py"]  # type: ignore[union-attr]
-    assert "1/3 double: sample c: wrong_answer" in said.err
+    assert "1/3 double: sample c: wrong_answer" in result.err
     fakes.made.clear()
     assert command("problems", "lint", "--sandbox", "bwrap", "--no-samples").code == 0
     assert fakes.made == []
@@ -319,9 +319,9 @@ def test_an_interrupted_self_test_waits_for_no_verdict(monkeypatch: pytest.Monke
 
 
 def test_on_a_cpu_the_self_test_is_one_case_after_the_other(command: Command) -> None:
-    said = command("audit", "--self-test", "--sandbox", "bwrap", "--only", "torch_mul", "--jobs", "2")
-    assert said.code == 2
-    assert "--jobs 2: the self-test tries one case at a time on a CPU" in said.err
+    result = command("audit", "--self-test", "--sandbox", "bwrap", "--only", "torch_mul", "--jobs", "2")
+    assert result.code == 2
+    assert "--jobs 2: the self-test tries one case at a time on a CPU" in result.err
     assert command("audit", "--top", "1", "--jobs", "2").code == 2
 
 

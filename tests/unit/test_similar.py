@@ -94,9 +94,9 @@ def test_the_command_lists_and_does_nothing(competition: Path, command: Command)
     ]
     assert all(len(pair[side]["run"]) == 16 for side in ("one", "other"))
     (competition / "leaderboard/archive/double/eve").rename(competition / "elsewhere")
-    said = command("similar", "double")
-    assert said.out == "no two files of 2 are that similar\n"
-    assert said.err.count("the archived source cannot be read") == 1
+    result = command("similar", "double")
+    assert result.out == "no two files of 2 are that similar\n"
+    assert result.err.count("the archived source cannot be read") == 1
     (competition / "elsewhere").rename(competition / "leaderboard/archive/double/eve")
     assert {path: path.read_bytes() for path in competition.rglob("*") if path.is_file()} == before
     assert command("similar", "nothing").code == 2
@@ -152,10 +152,10 @@ def test_hand_ins_are_compared_with_earlier_ones_without_a_record(competition: P
     for name, content in files.items():
         (competition / name).parent.mkdir(exist_ok=True)
         (competition / name).write_text(content)
-    said = command("similar", "double", "now", "--base", "start.py", "--with", "2025", "--html", "out.html")
-    assert said.code == 0, said.err
-    assert "note: now: 1 submission without a kernel to compare\n" in said.err
-    _, *rows, group = said.out.splitlines()
+    result = command("similar", "double", "now", "--base", "start.py", "--with", "2025", "--html", "out.html")
+    assert result.code == 0, result.err
+    assert "note: now: 1 submission without a kernel to compare\n" in result.err
+    _, *rows, group = result.out.splitlines()
     assert [row.split()[:-2] for row in rows] == [
         ["1.00", "2025", "ada", "ada.py", "bob", "bob.py"],
         ["1.00", "2025", "zed", "zed.py", "bob", "bob.py"],

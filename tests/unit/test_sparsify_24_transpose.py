@@ -50,18 +50,18 @@ def test_each_direction_is_what_sparsify_24_makes_of_it(reference: Reference, tr
 
 @pytest.mark.parametrize("name", ["values", "indices", "values_t", "indices_t"])
 def test_one_wrong_element_of_any_output_is_found(reference: Reference, name: str) -> None:
-    given = {"x": matrix(16, 8)}
-    got, truth = answer(reference, given["x"]), answer(reference, given["x"])
-    assert reference.compare(got, given, truth) is None
+    tensors = {"x": matrix(16, 8)}
+    got, truth = answer(reference, tensors["x"]), answer(reference, tensors["x"])
+    assert reference.compare(got, tensors, truth) is None
     got[name][1, 0] += 1
-    assert str(reference.compare(got, given, truth)).startswith(
+    assert str(reference.compare(got, tensors, truth)).startswith(
         f"{name}: 1 of {got[name].numel()} wrong; {name}[1, 0] is "
     )
 
 
 def test_the_sign_of_a_zero_counts(reference: Reference) -> None:
-    given = {"x": torch.full((8, 8), -0.0, dtype=torch.bfloat16)}
-    truth = answer(reference, given["x"])
+    tensors = {"x": torch.full((8, 8), -0.0, dtype=torch.bfloat16)}
+    truth = answer(reference, tensors["x"])
     got = {**truth, "values_t": truth["values_t"].abs()}
-    said = reference.compare(got, given, truth)
+    said = reference.compare(got, tensors, truth)
     assert said == "values_t: 32 of 32 wrong; values_t[0, 0] is 0.0, not -0.0"

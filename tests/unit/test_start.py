@@ -216,15 +216,15 @@ def test_a_new_problem_needs_its_definition_first(settings: Settings) -> None:
 
 
 def test_a_language_without_a_case_is_refused(run: Command) -> None:
-    said = run("start", "double", "--lang", "cu")
-    assert said.code == 2
-    assert "double has no case for cuda, where a .cu file runs; choose another --lang" in said.err
+    result = run("start", "double", "--lang", "cu")
+    assert result.code == 2
+    assert "double has no case for cuda, where a .cu file runs; choose another --lang" in result.err
 
 
 def test_the_command_says_how_to_check(run: Command) -> None:
-    said = run("start", "double", "mine.cpp")
-    assert said.out == "kernelmark check double mine.cpp\n"
-    assert said.err == "wrote mine.cpp: wrong until you fill it in at TODO; this command checks it:\n"
-    said = run("start", "double")
-    assert said.out == "kernelmark check double double.py\n"
-    assert said.err == "wrote double.py: right, and slow; this command checks it:\n"
+    result = run("start", "double", "mine.cpp")
+    assert result.out == "kernelmark check double mine.cpp\n"
+    assert result.err == "wrote mine.cpp: wrong until you fill it in at TODO; this command checks it:\n"
+    result = run("start", "double")
+    assert result.out == "kernelmark check double double.py\n"
+    assert result.err == "wrote double.py: right, and slow; this command checks it:\n"

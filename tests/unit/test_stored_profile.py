@@ -192,9 +192,9 @@ def test_verify_checks_the_profiles(competition: Path, command: Command) -> None
     for each in stray:
         each.write_bytes(path.read_bytes())
     path.write_bytes(b"\x1b[31m")
-    said = command("verify")
-    assert said.code == 7
-    lines = [line for line in said.out.splitlines() if "profile" in line]
+    result = command("verify")
+    assert result.code == 7
+    lines = [line for line in result.out.splitlines() if "profile" in line]
     what = "is not a profile (the file: Invalid JSON: expected value at line 1 column 1)"
     assert lines == [
         f"{ledger.path}:1: run {verdict.run}: {path} {what}",

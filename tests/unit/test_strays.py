@@ -49,8 +49,8 @@ ONLY = ("grade", "--changed", "main", "--head", "theirs", "--only", "ada", "--no
 
 
 def test_a_forged_record_is_refused_an_honest_one_not(main: Path, command: Command, graded: list[Submission]) -> None:
-    said = command(*ONLY)
-    assert (said.code, [item["path"] for item in items(said.out)]) == (0, [OWN])
+    result = command(*ONLY)
+    assert (result.code, [item["path"] for item in items(result.out)]) == (0, [OWN])
     graded.clear()
     _append(main, "ada", ns=1_000)
     commit(main, message="forge")
@@ -58,26 +58,26 @@ def test_a_forged_record_is_refused_an_honest_one_not(main: Path, command: Comma
     assert rank(JsonlLedger(main / LEDGER).read())[0].rows[0].author == "ada"
     git(main, "checkout", "-q", "main")
     for more in ((), ("--allow-other",)):
-        said = command(*ONLY, *more)
-        assert (said.code, valid(said.out)["error"]["code"], graded) == (2, "usage", [])
-        listed = [line.rpartition(" ")[2] for line in said.err.splitlines() if "also changes" in line]
+        result = command(*ONLY, *more)
+        assert (result.code, valid(result.out)["error"]["code"], graded) == (2, "usage", [])
+        listed = [line.rpartition(" ")[2] for line in result.err.splitlines() if "also changes" in line]
         assert LEDGER in listed
         assert any(path.startswith("leaderboard/archive/double/ada/") for path in listed)
         assert OWN not in listed
-        assert said.err.splitlines()[-1].endswith("; leave it out of the branch")
+        assert result.err.splitlines()[-1].endswith("; leave it out of the branch")
     shown = git(main, "diff", "main...theirs", "--", LEDGER)
     assert '"author":"ada"' in shown, "whoever looks at the branch sees the line"
 
 
 def test_another_file_needs_permission(main: Path, command: Command, graded: list[Submission]) -> None:
     commit(main, {"docs/index.md": "other\n", "tools/own.sh": "true\n"})
-    said = command(*ONLY)
-    assert (said.code, graded) == (2, [])
-    assert "theirs changes 2 files outside the folders of ada: docs/index.md and 1 more" in said.err
-    assert "--allow-other" in said.err
-    said = command(*ONLY, "--allow-other")
-    assert (said.code, [each.author for each in graded]) == (0, ["ada"])
-    notes = [line for line in said.err.splitlines() if "also changes" in line]
+    result = command(*ONLY)
+    assert (result.code, graded) == (2, [])
+    assert "theirs changes 2 files outside the folders of ada: docs/index.md and 1 more" in result.err
+    assert "--allow-other" in result.err
+    result = command(*ONLY, "--allow-other")
+    assert (result.code, [each.author for each in graded]) == (0, ["ada"])
+    notes = [line for line in result.err.splitlines() if "also changes" in line]
     assert [line.rpartition(" ")[2] for line in notes] == ["docs/index.md", "tools/own.sh"]
 
 
@@ -110,9 +110,9 @@ def test_files_of_other_authors_are_refused(main: Path, command: Command, graded
     (main / path).write_text("x\n")
     commit(main)
     git(main, "checkout", "-q", "main")
-    said = command(*ONLY, "--allow-other")
-    assert (said.code, graded) == (2, [])
-    assert path in said.err
+    result = command(*ONLY, "--allow-other")
+    assert (result.code, graded) == (2, [])
+    assert path in result.err
 
 
 def test_a_change_of_any_kind_is_one(main: Path, command: Command, graded: list[Submission]) -> None:
@@ -143,16 +143,16 @@ def test_a_change_of_any_kind_is_one(main: Path, command: Command, graded: list[
         if name != "submodule":
             commit(main)
         git(main, "checkout", "-q", "main")
-        said = command(*ONLY)
-        assert (name, said.code, graded) == (name, 2, [])
+        result = command(*ONLY)
+        assert (name, result.code, graded) == (name, 2, [])
         git(main, "checkout", "-q", "theirs")
         git(main, "reset", "-q", "--hard", before)
 
 
 def test_own_files_may_be_moved_and_removed(main: Path, command: Command, graded: list[Submission]) -> None:
     commit(main, {OWN: None, "submissions/double/ada/other.py": RIGHT, "submissions/double/ada/notes.md": "text\n"})
-    said = command(*ONLY)
-    assert (said.code, [each.name for each in graded]) == (0, ["other.py"])
+    result = command(*ONLY)
+    assert (result.code, [each.name for each in graded]) == (0, ["other.py"])
 
 
 def test_changes_on_main_are_not_the_branchs(main: Path, command: Command, graded: list[Submission]) -> None:
@@ -173,9 +173,9 @@ def test_two_common_ancestors_hide_no_change(main: Path, command: Command, grade
     git(main, "merge", "-qm", "theirs", one)
     git(main, "checkout", "-q", "theirs")
     git(main, "merge", "-qm", "main", other)
-    said = command(*ONLY)
-    assert (said.code, graded) == (2, [])
-    assert "rebase the branch" in said.err
+    result = command(*ONLY)
+    assert (result.code, graded) == (2, [])
+    assert "rebase the branch" in result.err
 
 
 def test_a_project_in_a_folder_of_its_repository(
@@ -189,13 +189,13 @@ def test_a_project_in_a_folder_of_its_repository(
     commit(whole, {f"project/{OWN}": f"# other\n{RIGHT}"})
     assert command(*ONLY).code == 0
     commit(whole, {"leaderboard/x": "not the project's\n"})
-    said = command(*ONLY)
-    assert (said.code, "leaderboard/x" in said.err) == (2, True)
+    result = command(*ONLY)
+    assert (result.code, "leaderboard/x" in result.err) == (2, True)
     assert command(*ONLY, "--allow-other").code == 0
     commit(whole, {f"project/{LEDGER}": "forged\n"})
     assert command(*ONLY, "--allow-other").code == 2
 
 
 def test_others_are_allowed_to_one_author_alone(main: Path, command: Command) -> None:
-    said = command("grade", "--changed", "main", "--allow-other")
-    assert (said.code, "--allow-other goes with --only" in said.err) == (2, True)
+    result = command("grade", "--changed", "main", "--allow-other")
+    assert (result.code, "--allow-other goes with --only" in result.err) == (2, True)

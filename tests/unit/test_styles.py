@@ -276,9 +276,9 @@ def test_a_transposed_output_is_read_before_it_is_written() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 4)], ids=str)
 def test_every_element_type_and_shape_can_be_returned(dtype: str, shape: tuple[int, ...]) -> None:
-    of: torch.dtype = getattr(torch, dtype)
-    nbytes = math.prod(shape) * of.itemsize
-    value, y = (torch.full((nbytes,), byte, dtype=torch.uint8).view(of).view(shape) for byte in (1, 0))
+    torch_dtype: torch.dtype = getattr(torch, dtype)
+    nbytes = math.prod(shape) * torch_dtype.itemsize
+    value, y = (torch.full((nbytes,), byte, dtype=torch.uint8).view(torch_dtype).view(shape) for byte in (1, 0))
     Results("y", {"y": y}).take(value)
     assert torch.equal(y.view(-1).view(torch.uint8), torch.ones(nbytes, dtype=torch.uint8))
 
@@ -318,8 +318,8 @@ SMALL = {*EIGHT_BITS, "float16", "bfloat16", "float8_e8m0fnu", "int16", "uint16"
     ],
 )
 def test_a_type_is_held_by_one_that_has_all_its_numbers(wanted: str, held: set[str]) -> None:
-    of: torch.dtype = getattr(torch, wanted)
-    y = torch.zeros(4 * of.itemsize, dtype=torch.uint8).view(of)
+    torch_dtype: torch.dtype = getattr(torch, wanted)
+    y = torch.zeros(4 * torch_dtype.itemsize, dtype=torch.uint8).view(torch_dtype)
     for name in DTYPES:
         value = torch.zeros(4 * getattr(torch, name).itemsize, dtype=torch.uint8).view(getattr(torch, name))
         if name in held or name == wanted:

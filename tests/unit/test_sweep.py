@@ -101,6 +101,6 @@ def test_a_failed_baseline_is_reported_with_the_rates(run: Command, monkeypatch:
     verdict = accepted(problem="double").model_copy(update={"doubts": (doubt,)})
     point = SweepPoint("yours", 128, verdict.score, 57_300, 1e9, 1e9)
     monkeypatch.setattr(sweep, "sweep", lambda *_: (verdict, [point, replace(point, size=256)]))
-    said = run("profile", "double", "kernel.py", "--sweep", "n=128,256")
-    assert said.code == 0, said.err
-    assert "doubt  no_baseline: baseline eager: it crashed\n" in said.out
+    result = run("profile", "double", "kernel.py", "--sweep", "n=128,256")
+    assert result.code == 0, result.err
+    assert "doubt  no_baseline: baseline eager: it crashed\n" in result.out

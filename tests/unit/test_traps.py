@@ -36,10 +36,10 @@ COMPRESSED = {"deflate": zipfile.ZIP_DEFLATED, "bzip2": zipfile.ZIP_BZIP2, "lzma
 def test_a_submission_is_a_file(trap: str, run: Command, project: Path) -> None:
     TRAPS[trap](project / "trap.py")
     with ends():
-        said = run("check", "double", "trap.py")
-    assert said.code == 2
-    assert len(said.err.splitlines()) == 1
-    assert "trap.py " in said.err
+        result = run("check", "double", "trap.py")
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 1
+    assert "trap.py " in result.err
 
 
 def test_a_submission_may_be_a_link_of_its_authors(project: Path) -> None:
@@ -55,15 +55,15 @@ def test_a_trap_as_kernel_affects_one_author(trap: str, competition: Path, comma
     TRAPS[trap](competition / "handins/bob/kernel.py")
     judge(accepted())
     with ends():
-        said = command("grade", "double", "handins", "--no-record", "--csv", "marks.csv")
-    assert said.code == 2, said.err
+        result = command("grade", "double", "handins", "--no-record", "--csv", "marks.csv")
+    assert result.code == 2, result.err
     rows = (competition / "marks.csv").read_text().splitlines()
     [ada] = [row for row in rows if row.startswith("ada,")]
     [bob] = [row for row in rows if row.startswith("bob,")]
     assert "accepted" in ada
     assert "accepted" not in bob
     if trap not in LINKS | {"folder", "huge"}:
-        assert "bob/kernel.py cannot be read (it is" in said.out
+        assert "bob/kernel.py cannot be read (it is" in result.out
 
 
 def zipped(path: Path, method: int) -> Path:
@@ -87,11 +87,11 @@ def test_damaged_streams_affect_one_author(method: str, competition: Path, comma
     content[start : start + 200] = b"\xff" * 200
     path.write_bytes(content)
     judge(accepted())
-    said = command("grade", "double", "handins.zip", "--no-record")
-    assert said.code == 2, said.err
-    assert "bob/kernel.py cannot be read from the archive (" in said.out
-    assert "Traceback" not in said.err
-    assert "1 accepted" in said.out + said.err or "accepted" in said.out
+    result = command("grade", "double", "handins.zip", "--no-record")
+    assert result.code == 2, result.err
+    assert "bob/kernel.py cannot be read from the archive (" in result.out
+    assert "Traceback" not in result.err
+    assert "1 accepted" in result.out + result.err or "accepted" in result.out
 
 
 @pytest.mark.parametrize("method", COMPRESSED)
@@ -267,9 +267,9 @@ def test_a_table_of_moments_is_a_file(trap: str, competition: Path, command: Com
     (competition / "handins/ada.py").write_text(KERNEL)
     TRAPS[trap](competition / "when.csv")
     with ends():
-        said = command("grade", "double", "handins", "--handed-in", "when.csv", "--no-record")
-    assert said.code == 2
-    assert "when.csv" in said.err + said.out
+        result = command("grade", "double", "handins", "--handed-in", "when.csv", "--no-record")
+    assert result.code == 2
+    assert "when.csv" in result.err + result.out
 
 
 @pytest.mark.parametrize("at_us", [float("1e308"), -float("1e308"), 10**19, 1 << 60])

@@ -56,9 +56,9 @@ def set_rules(competition: Path, text: str) -> None:
 def test_a_deadline_that_cannot_be_read_closes_the_problem(competition: Path, command: Command, text: str) -> None:
     set_rules(competition, text)
     (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
-    said = command("submit", "double", "kernel.py", "--late", "grace")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "problem.toml" in said.err
+    result = command("submit", "double", "kernel.py", "--late", "grace")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "problem.toml" in result.err
     assert not (competition / "leaderboard").exists()
     assert "double" not in rules(Settings.load())
 
@@ -79,8 +79,8 @@ def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(
     assert (refused.code, given) == (2, [])
     assert "takes no more submissions, closed since 2020-01-01 00:00 UTC+01:00" in refused.err
     for nobody in ("", "x" * 101, "\udcff"):
-        said = command("submit", "double", "kernel.py", "--late", nobody)
-        assert (said.code, said.err.count("\n"), given) == (2, 1, [])
+        result = command("submit", "double", "kernel.py", "--late", nobody)
+        assert (result.code, result.err.count("\n"), given) == (2, 1, [])
     let_in = command("submit", "double", "kernel.py", "--late", "grace")
     assert let_in.code == 0
     assert "standing    none: it is late, and does not rank" in let_in.out

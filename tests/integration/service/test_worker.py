@@ -131,10 +131,10 @@ def test_submissions_are_graded_as_they_are_here(server: FakeServer, started: St
 @pytest.mark.full
 def test_what_is_cancelled_ends_with_its_sandbox(server: FakeServer, started: Started, project: Path) -> None:
     worker = started()
-    server.lease(given := lease(project, HANGS, 1))
+    server.lease(leased := lease(project, HANGS, 1))
     below = eventually(lambda: grading(worker.pid), 60)
     runners = below - tree({worker.pid}) or below
-    server.end(given["lease"])
+    server.end(leased["lease"])
     eventually(lambda: grading(worker.pid) is None or None)
     server.lease(other := lease(project, RIGHT, 2))
     assert "check" in server.answer_to(other, 120)
@@ -146,8 +146,8 @@ def test_a_killed_worker_leaves_nothing_and_its_answers_are_sent_by_the_next(
     server: FakeServer, started: Started, project: Path, scratch: Path
 ) -> None:
     worker = started()
-    server.lease(given := lease(project, RIGHT, 1, mode="submit"))
-    server.until(lambda: given["lease"] in server.held)
+    server.lease(leased := lease(project, RIGHT, 1, mode="submit"))
+    server.until(lambda: leased["lease"] in server.held)
     server.lease(hangs := lease(project, HANGS, 2))
     server.until(lambda: hangs["lease"] in server.held)
     server.is_away = True
@@ -160,7 +160,7 @@ def test_a_killed_worker_leaves_nothing_and_its_answers_are_sent_by_the_next(
     assert server.answers == []
     server.is_away = False
     started()
-    answer = server.answer_to(given)
+    answer = server.answer_to(leased)
     assert Verdict.from_json(answer["verdict"]).outcome is Outcome.ACCEPTED
     eventually(lambda: not kept.exists() or None)
     assert server.hellos[0]["instance"] != answer["instance"]

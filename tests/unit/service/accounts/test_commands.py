@@ -32,9 +32,9 @@ def as_(origin: str, no_settings: None, invoke: Command, tmp_path: Path, monkeyp
 
     def command(who: str, *arguments: str, status: int = 0) -> Said:
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / who))
-        said = invoke(*arguments)
-        assert said.code == status, said.err
-        return said
+        result = invoke(*arguments)
+        assert result.code == status, result.err
+        return result
 
     return command
 
@@ -111,17 +111,17 @@ def test_signing_out_ends_the_token_on_the_server(as_: As, organizer: str, servi
     secret = servers.find(origin)[1].token
     with service.database.read() as connection:
         assert authenticate(connection, secret, service.clock.now_ns()) is not None
-    said = as_(organizer, "logout", origin)
-    assert "warning" not in said.err
+    result = as_(organizer, "logout", origin)
+    assert "warning" not in result.err
     with service.database.read() as connection:
         assert authenticate(connection, secret, service.clock.now_ns()) is None
 
 
 def test_a_workers_token_is_printed_alone_and_revoked(as_: As, organizer: str) -> None:
-    said = as_(organizer, "workers", "add", "gpu1", "--days", "30")
-    assert said.out.startswith("kmw_")
-    assert said.out.count("\n") == 1
-    assert "it is not shown again" in said.err
+    result = as_(organizer, "workers", "add", "gpu1", "--days", "30")
+    assert result.out.startswith("kmw_")
+    assert result.out.count("\n") == 1
+    assert "it is not shown again" in result.err
     assert "never connected" in as_(organizer, "workers", "list").out
     as_(organizer, "workers", "resume", "gpu1")
     as_(organizer, "workers", "revoke", "gpu1")

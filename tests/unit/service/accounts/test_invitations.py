@@ -25,8 +25,8 @@ LEDGER = TakenNames(authors=frozenset({"Grace.Hopper"}), others=frozenset({"eage
 
 
 def test_the_first_link_makes_an_organizer_and_then_there_is_none(service: Service) -> None:
-    given = _accept(service, _first(service), "grace")
-    found = principal_of(service, given.secret)
+    accepted = _accept(service, _first(service), "grace")
+    found = principal_of(service, accepted.secret)
     assert (found.name, found.role, found.scopes) == ("grace", "organizer", SCOPES["organizer"])
     tokens.note_use(service, found)
     now_ns = service.clock.now_ns()
@@ -61,9 +61,9 @@ def test_the_first_link_does_not_take_over_a_participant(service: Service) -> No
 
 def test_an_invitation_is_used_once(service: Service) -> None:
     link = _invite(service)
-    given = _accept(service, link, "ada")
-    assert principal_of(service, given.secret).scopes == OWN_SCOPES
-    assert (given.role, given.team) == ("participant", None)
+    accepted = _accept(service, link, "ada")
+    assert principal_of(service, accepted.secret).scopes == OWN_SCOPES
+    assert (accepted.role, accepted.team) == ("participant", None)
     _refused(service, link, "bob", "invitation-used")
     _refused(service, link, "ada", "invitation-used")
 
@@ -88,9 +88,9 @@ def test_an_invitation_that_was_refused_can_still_be_used(service: Service) -> N
 def test_an_invitation_gives_its_role_team_and_name(service: Service) -> None:
     link = _invite(service, role="organizer", team="blue", name="linus")
     _refused(service, link, "mallory", "other-name")
-    given = _accept(service, link, None)
-    assert (given.name, given.role, given.team) == ("linus", "organizer", "blue")
-    assert principal_of(service, given.secret).has("organize")
+    accepted = _accept(service, link, None)
+    assert (accepted.name, accepted.role, accepted.team) == ("linus", "organizer", "blue")
+    assert principal_of(service, accepted.secret).has("organize")
 
 
 def test_only_an_invitation_that_says_so_gives_the_scopes_of_an_organizer(service: Service) -> None:
@@ -188,7 +188,7 @@ def test_the_names_of_a_project_are_those_of_its_ledgers_teams_and_kernels(servi
 
 def test_what_invitations_did_is_audited_without_their_secrets(service: Service) -> None:
     link = _invite(service, role="assistant")
-    given = _accept(service, link, "ada")
+    accepted = _accept(service, link, "ada")
     with service.database.read() as connection:
         rows = connection.execute(select(tables.audit)).all()
     assert [(row.account, row.action, row.subject) for row in rows] == [
@@ -196,7 +196,7 @@ def test_what_invitations_did_is_audited_without_their_secrets(service: Service)
         (None, "invitations accept", "ada"),
     ]
     assert json.loads(rows[0].details)["role"] == "assistant"
-    assert not any(secret in str(rows) for secret in (link, given.secret))
+    assert not any(secret in str(rows) for secret in (link, accepted.secret))
 
 
 def _organizer(service: Service) -> Principal:

@@ -59,8 +59,8 @@ def bench(live: Service, run: Command, project: Path) -> Command:
     (project / "kernel.py").write_text("def twice(x, out): out.copy_(x + x)\n")
     without = run("login", f"{origin}/join#{secret}")
     assert (without.code, "--name is missing" in without.err) == (2, True), without.err
-    said = run("login", f"{origin}/join#{secret}", "--name", "grace", "--as", "bench")
-    assert said.code == 0, said.err
+    result = run("login", f"{origin}/join#{secret}", "--name", "grace", "--as", "bench")
+    assert result.code == 0, result.err
     assert run("login", f"{origin}/join#{secret}", "--name", "eve").code == 2, "a link is used once"
     return run
 

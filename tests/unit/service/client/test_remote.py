@@ -76,8 +76,8 @@ def ends_as(fake: Fake, verdict: Verdict, *, mode: str = "submit", state: str = 
 def test_a_submission_is_sent_followed_and_shown(signed_in: Fake, run: Command, project: Path) -> None:
     (project / "tile.py").write_text("N = 1\n")
     ends_as(signed_in, accepted(run=RUN, problem="double"))
-    said = run(*SUBMIT, "--with", "tile.py", "--quick", "--device-name", "NVIDIA H200")
-    assert said.code == 0, said.err
+    result = run(*SUBMIT, "--with", "tile.py", "--quick", "--device-name", "NVIDIA H200")
+    assert result.code == 0, result.err
     sent = signed_in.of("POST submissions")[0]
     assert {key: value for key, value in sent.document.items() if key not in ("source", "beside")} == {
         "problem": "double", "language": "py", "name": "kernel.py", "mode": "submit",
@@ -85,12 +85,12 @@ def test_a_submission_is_sent_followed_and_shown(signed_in: Fake, run: Command, 
     }  # fmt: skip
     assert [each["name"] for each in sent.document["beside"]] == ["tile.py"]
     assert sent.headers["authorization"] == f"Bearer {TOKEN}"
-    assert f"on time; run {RUN}; left today: 7 of 20 gradings\n" in said.err
-    assert "waiting: 3 before yours on NVIDIA H200, about 40 s\n" in said.err
-    assert "test: 20 cases\n" in said.err
-    assert said.out.startswith("accepted: 57.3 µs")
-    assert "rank 1 of 1 on NVIDIA H200" in said.out
-    assert "left today  6 of 20 gradings" in said.out
+    assert f"on time; run {RUN}; left today: 7 of 20 gradings\n" in result.err
+    assert "waiting: 3 before yours on NVIDIA H200, about 40 s\n" in result.err
+    assert "test: 20 cases\n" in result.err
+    assert result.out.startswith("accepted: 57.3 µs")
+    assert "rank 1 of 1 on NVIDIA H200" in result.out
+    assert "left today  6 of 20 gradings" in result.out
     assert [asked.parameters for asked in signed_in.of(f"GET {EVENT}")] == [
         {"after": str(version), "wait_s": "20.0"} for version in (1, 2, 3)
     ]
@@ -102,10 +102,10 @@ def test_a_submission_is_sent_followed_and_shown(signed_in: Fake, run: Command, 
 def test_the_exit_status_is_that_of_a_local_grading(mode: str, outcome: Outcome, signed_in: Fake, run: Command) -> None:
     verdict = accepted(run=RUN) if outcome is Outcome.ACCEPTED else failed(outcome, run=RUN)
     ends_as(signed_in, verdict, mode=mode, state="recorded" if mode == "submit" else "done")
-    said = run(mode, *SUBMIT[1:])
-    assert said.code == outcome.exit_code
-    assert said.out.startswith(outcome.value.replace("_", " "))
-    assert (signed_in.of("POST submissions")[0].document["mode"], "run " in said.out) == (mode, mode == "submit")
+    result = run(mode, *SUBMIT[1:])
+    assert result.code == outcome.exit_code
+    assert result.out.startswith(outcome.value.replace("_", " "))
+    assert (signed_in.of("POST submissions")[0].document["mode"], "run " in result.out) == (mode, mode == "submit")
 
 
 @pytest.mark.parametrize(("mode", "document"), [("submit", "verdict"), ("check", "check")])
@@ -120,8 +120,8 @@ def test_the_document_is_that_of_a_local_grading(mode: str, document: str, signe
 
 def test_it_may_not_be_awaited(signed_in: Fake, run: Command) -> None:
     signed_in.answers("POST submissions", status(), status=202)
-    said = run(*SUBMIT, "--no-wait")
-    assert (said.code, said.out) == (10, f"{RUN}\n")
+    result = run(*SUBMIT, "--no-wait")
+    assert (result.code, result.out) == (10, f"{RUN}\n")
     printed = valid(run(*SUBMIT, "--no-wait", "--format", "json").out)
     assert (printed["run"], printed["state"]) == (RUN, "queued")
     assert signed_in.of(f"GET {EVENT}") == []
@@ -142,11 +142,11 @@ def test_ctrl_c_ends_the_waiting_and_not_the_grading(
     try:
         signed_in.answers("POST submissions", status(), status=202)
         signed_in.answers(f"GET {EVENT}", status())
-        said = run(*SUBMIT)
+        result = run(*SUBMIT)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert (said.code, said.out) == (10, "")
-    assert said.err.endswith(f"it is submitted, and goes on: `kernelmark watch {RUN} --server {signed_in.origin}`\n")
+    assert (result.code, result.out) == (10, "")
+    assert result.err.endswith(f"it is submitted, and goes on: `kernelmark watch {RUN} --server {signed_in.origin}`\n")
     assert signed_in.of(f"DELETE {EVENT}") == []
 
 
@@ -154,9 +154,9 @@ def test_without_a_network_it_goes_on_there(signed_in: Fake, run: Command, monke
     monkeypatch.setattr(following, "_GIVE_UP_S", 0.0)
     signed_in.answers("POST submissions", status(), status=202)
     signed_in.answers(f"GET {EVENT}", None)
-    said = run(*SUBMIT)
-    assert said.code == 10
-    assert "no answer from" in said.err
+    result = run(*SUBMIT)
+    assert result.code == 10
+    assert "no answer from" in result.err
 
 
 def test_a_server_that_comes_back_is_followed_on(
@@ -166,9 +166,9 @@ def test_a_server_that_comes_back_is_followed_on(
     verdict = accepted(run=RUN)
     signed_in.answers(f"GET {EVENT}", None, Answered(502, b""), status("recorded", 2))
     signed_in.answers(f"GET {EVENT}/verdict", verdict.to_json().encode())
-    said = run(*SUBMIT)
-    assert said.code == 0, said.err
-    assert said.err.count("no answer from the server; trying again\n") == 1
+    result = run(*SUBMIT)
+    assert result.code == 0, result.err
+    assert result.err.count("no answer from the server; trying again\n") == 1
 
 
 def test_a_lost_answer_is_asked_for_again_with_the_same_key(signed_in: Fake, run: Command, project: Path) -> None:
@@ -221,9 +221,9 @@ def test_where_nothing_can_be_kept_it_is_submitted_all_the_same(
 
 def test_what_was_graded_before_is_said(signed_in: Fake, run: Command) -> None:
     signed_in.answers("POST submissions", status(), status=200)
-    said = run(*SUBMIT, "--no-wait")
-    assert "the same was submitted before, at 2026-01-02 " in said.err
-    assert f"run {RUN}; --again grades it once more\n" in said.err
+    result = run(*SUBMIT, "--no-wait")
+    assert "the same was submitted before, at 2026-01-02 " in result.err
+    assert f"run {RUN}; --again grades it once more\n" in result.err
     run(*SUBMIT, "--no-wait", "--again")
     assert [asked.document["again"] for asked in signed_in.asked] == [False, True]
 
@@ -271,9 +271,9 @@ def test_a_server_that_a_project_names_gets_nothing_before_one_signs_in(
 ) -> None:
     with (project / "kernelmark.toml").open("a") as settings:
         settings.write(f'[server]\nurl = "{fake.origin}"\n')
-    said = run(*SUBMIT[:3])
-    assert said.code == 2
-    assert f"server {fake.origin} is named by this project, and you are not signed in there; if you trust" in said.err
+    result = run(*SUBMIT[:3])
+    assert result.code == 2
+    assert f"server {fake.origin} is named by this project, and you are not signed in there; if you trust" in result.err
     verdict = accepted(run=RUN)
     judge(verdict, verdict)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
@@ -307,14 +307,14 @@ def test_the_projects_server_is_where_it_is_graded_unless_here(
 def test_what_is_for_this_machine_is_refused_with_a_server(
     command: str, flags: tuple[str, ...], signed_in: Fake, run: Command
 ) -> None:
-    said = run(command, *SUBMIT[1:], *flags)
-    assert (said.code, flags[0] in said.err, signed_in.asked) == (2, True, [])
+    result = run(command, *SUBMIT[1:], *flags)
+    assert (result.code, flags[0] in result.err, signed_in.asked) == (2, True, [])
 
 
 @pytest.mark.parametrize("flags", [("--again",), ("--no-wait",), ("--device-name", "NVIDIA H200")])
 def test_what_is_for_a_server_is_refused_without(flags: tuple[str, ...], run: Command) -> None:
-    said = run(*SUBMIT[:3], *flags)
-    assert (said.code, f"{flags[0]} is for a server" in said.err) == (2, True)
+    result = run(*SUBMIT[:3], *flags)
+    assert (result.code, f"{flags[0]} is for a server" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -350,8 +350,8 @@ def test_watch_goes_on_where_submit_ended(signed_in: Fake, run: Command) -> None
     signed_in.answers(f"GET {EVENT}", status(), status("recorded", 2))
     signed_in.answers(f"GET {EVENT}/verdict", verdict.to_json().encode())
     for arguments in ((), (RUN,), (RUN[:5], "--server", "bench")):
-        said = run("watch", *arguments)
-        assert (said.code, said.out.startswith("accepted: ")) == (0, True), said.err
+        result = run("watch", *arguments)
+        assert (result.code, result.out.startswith("accepted: ")) == (0, True), result.err
     for wrong in ("", "xyz", RUN + "0", "ffff"):
         assert run("watch", wrong).code == 2
 
@@ -378,8 +378,8 @@ def test_the_queue_says_what_waits_and_where_ones_own_is(signed_in: Fake, run: C
     )
     signed_in.answers("GET queue", QueueStatus(pools=pools, problems=("recording of double has stopped: why",)))
     signed_in.answers("GET submissions", Submissions(items=(status(before=0, expected_s=30),)))
-    said = run("queue")
-    assert said.out.splitlines() == [
+    result = run("queue")
+    assert result.out.splitlines() == [
         "  problem     recording of double has stopped: why",
         "NVIDIA H200",
         "  devices     8 devices of 2 workers",
@@ -422,8 +422,8 @@ def test_the_ends_of_the_calendar_are_shown(signed_in: Fake, run: Command, proje
 def test_own_submissions_are_listed(signed_in: Fake, run: Command) -> None:
     found = (status("recorded", outcome=Outcome.ACCEPTED, score_s=28e-6), status("leased"))
     signed_in.answers("GET submissions", Submissions(items=found))
-    said = run("runs", "double", "--last", "2", "--from", "bench")
-    assert [line.split()[3:] for line in said.out.splitlines()[2:]] == [
+    result = run("runs", "double", "--last", "2", "--from", "bench")
+    assert [line.split()[3:] for line in result.out.splitlines()[2:]] == [
         ["double", "submit", "accepted", "28.0", "µs"],
         ["double", "submit", "being", "graded"],
     ]
@@ -450,12 +450,12 @@ def test_a_board_and_a_run_are_read_by_anybody(fake: Fake, run: Command) -> None
 def test_ones_own_run_is_shown_before_everybody_may_see_it(signed_in: Fake, run: Command) -> None:
     signed_in.answers(f"GET {EVENT}/verdict", accepted(run=RUN).to_json().encode())
     assert RUN in run("show", RUN, "--from", "bench").out
-    said: Said = run("show", "0" * 16, "--from", "bench")
-    assert (said.code, "there is no such page" in said.err) == (2, True)
+    result: Said = run("show", "0" * 16, "--from", "bench")
+    assert (result.code, "there is no such page" in result.err) == (2, True)
 
 
 def test_a_server_without_a_token_is_said(run: Command) -> None:
     for command in (SUBMIT, ("queue",), ("watch",), ("cancel", RUN), ("runs", "--from", "bench")):
-        said = run(*command)
-        assert (said.code, "kernelmark login" in said.err) == (2, True), said.err
+        result = run(*command)
+        assert (result.code, "kernelmark login" in result.err) == (2, True), result.err
     assert servers.known() == {}

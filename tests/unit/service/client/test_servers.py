@@ -113,14 +113,14 @@ def test_which_server_a_command_means(signed_in: Fake) -> None:
 
 def test_a_link_signs_in_once(fake: Fake, run: Command, own_configuration: Path) -> None:
     fake.answers("POST invitations/accept", SIGNED_IN, Refusal(410, "used", "the invitation", "was used", "ask"))
-    said = run("login", f"{fake.origin}/join#kmi_secret", "--name", "ada", "--as", "bench")
-    assert (said.code, said.out) == (0, "")
-    assert said.err.startswith("signed in to bench as ada; the token is in ")
-    assert said.err.endswith("and expires on 2030-01-01\n")
+    result = run("login", f"{fake.origin}/join#kmi_secret", "--name", "ada", "--as", "bench")
+    assert (result.code, result.out) == (0, "")
+    assert result.err.startswith("signed in to bench as ada; the token is in ")
+    assert result.err.endswith("and expires on 2030-01-01\n")
     [asked] = fake.asked
     assert (asked.document["secret"], asked.document["name"]) == ("kmi_secret", "ada")
     assert "authorization" not in asked.headers
-    assert TOKEN not in said.err
+    assert TOKEN not in result.err
     assert servers.known()["bench"].token == TOKEN
     another = run("login", "--invite", f"{fake.origin}/join#kmi_other", "--name", "bob")
     assert (another.code, "you are signed in there as ada" in another.err) == (2, True), "and ada's token stays"
@@ -142,8 +142,8 @@ def test_an_invitation_is_not_used_up_if_its_token_could_not_be_kept(
 
 @pytest.mark.parametrize("name", ["x" * 65, "a b", "", "\x1b[2J"])
 def test_a_name_that_nobody_can_have_uses_no_invitation_up(name: str, fake: Fake, run: Command) -> None:
-    said = run("login", f"{fake.origin}/join#kmi_x", "--name", name)
-    assert (said.code, "is not valid" in said.err, fake.asked) == (2, True, [])
+    result = run("login", f"{fake.origin}/join#kmi_x", "--name", name)
+    assert (result.code, "is not valid" in result.err, fake.asked) == (2, True, [])
 
 
 def test_a_name_is_asked_for_if_one_is_needed(fake: Fake, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,8 +179,8 @@ def test_a_token_is_read_from_stdin_and_tried(fake: Fake, run: Command, monkeypa
     ],
 )
 def test_what_is_no_sign_in(arguments: tuple[str, ...], run: Command) -> None:
-    said = run("login", *arguments)
-    assert (said.code, said.out, "\x1b" in said.err) == (2, "", False)
+    result = run("login", *arguments)
+    assert (result.code, result.out, "\x1b" in result.err) == (2, "", False)
 
 
 def test_logout_revokes_the_token_and_forgets_it_whatever_the_server_says(signed_in: Fake, run: Command) -> None:
@@ -190,8 +190,8 @@ def test_logout_revokes_the_token_and_forgets_it_whatever_the_server_says(signed
     servers.keep("bench", server(signed_in.origin))
     signed_in.answers("DELETE me/tokens/current", Refusal(401, "token", "Authorization", "is unknown", "sign in"))
     run("logout", "bench")
-    said = run("logout", "bench")
-    assert said.code == 2, "there is no such server any more"
+    result = run("logout", "bench")
+    assert result.code == 2, "there is no such server any more"
     assert servers.known() == {}
 
 

@@ -114,8 +114,8 @@ class Stored:
         """What an honest worker answers."""
         sha256 = identity(self.settings, self.root / "problems" / slug, datetime.now(UTC))
         at = datetime.fromtimestamp(self.clock.at_ns / 1e9, UTC)
-        given = {"problem": slug, "problem_sha256": sha256, "created_at": at, "protocol": PROTOCOL, **other}
-        made = accepted(submission=submitted, run=run, modes=("replayed",), **given)
+        fields = {"problem": slug, "problem_sha256": sha256, "created_at": at, "protocol": PROTOCOL, **other}
+        made = accepted(submission=submitted, run=run, modes=("replayed",), **fields)
         return made.model_copy(update={"requested_baselines": (), "duration_ns": 2 * SECOND_NS})
 
     def add(self, run: str, state: str, submitted: Submission, answer: str | None = None, **values: Any) -> None:

@@ -44,10 +44,10 @@ def test_a_ledger_gets_back_what_it_lost(project: Stored, invoke: Command, gone:
         archive(project.settings.locate("archive"), "vector_add", other)
         project.ledger().append(project.verdict(other, "b" * 16))
     lost = runs if gone == "absent" else runs[2:]
-    said = invoke("repair-ledger")
-    assert said.code == 7
-    assert [run for run in runs if f"run {run} is missing" in said.out] == lost
-    assert "`kernelmark repair-ledger --append`" in said.out
+    result = invoke("repair-ledger")
+    assert result.code == 7
+    assert [run for run in runs if f"run {run} is missing" in result.out] == lost
+    assert "`kernelmark repair-ledger --append`" in result.out
     shown = json.loads(invoke("repair-ledger", "--append", "--format", "json").out)["items"]
     assert [(found["problem"], found["appended"]) for found in shown] == [("vector_add", lost)]
     assert sorted(project.recorded()) == sorted([*runs, *(["b" * 16] if gone == "another" else [])])
@@ -64,23 +64,23 @@ def test_what_is_not_kept_any_more_is_said_to_be_lost(project: Stored, invoke: C
     project.record()
     project.put(update(gradings).values(answer=None))
     project.ledger().path.unlink()
-    said = invoke("repair-ledger", "--append")
-    assert (said.code, "the server does not keep its verdict any more" in said.out) == (7, True)
+    result = invoke("repair-ledger", "--append")
+    assert (result.code, "the server does not keep its verdict any more" in result.out) == (7, True)
     assert project.record().problems() == {}  # it goes on without that run
     assert project.row(run).state == "recorded"
 
 
 def test_a_project_that_is_served_is_not_repaired(project: Stored, invoke: Command) -> None:
     with served(Project(project.root)):
-        said = invoke("repair-ledger")
-    assert (said.code, "is served already" in said.err) == (2, True)
+        result = invoke("repair-ledger")
+    assert (result.code, "is served already" in result.err) == (2, True)
 
 
 def test_a_project_that_never_was_is_said_so(tmp_path: Path, invoke: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kernelmark.toml").touch()
     monkeypatch.chdir(tmp_path)
-    said = invoke("repair-ledger")
-    assert (said.code, "was never served" in said.err) == (2, True)
+    result = invoke("repair-ledger")
+    assert (result.code, "was never served" in result.err) == (2, True)
 
 
 def test_what_another_copy_recorded_is_taken_in_once(project: Stored, invoke: Command, tmp_path: Path) -> None:
@@ -126,11 +126,11 @@ def test_what_cannot_be_taken_in_whole_is_left_out(
             copy.ledger().append(first.model_copy(update={"log": "another story"}))
         else:
             path.write_bytes(path.read_bytes().replace(b'"log":""', b'"log":"x"', 1))
-    said = invoke("import-ledger", str(tmp_path / "copy"))
-    assert (said.code, "softmax: 1 entry, 1 run, appended" in said.out) == (7, True)
+    result = invoke("import-ledger", str(tmp_path / "copy"))
+    assert (result.code, "softmax: 1 entry, 1 run, appended" in result.out) == (7, True)
     assert project.ledger().path.read_bytes() == before
 
 
 def test_a_project_is_not_taken_into_itself(project: Stored, invoke: Command) -> None:
-    said = invoke("import-ledger", ".")
-    assert (said.code, "is this project itself" in said.err) == (2, True)
+    result = invoke("import-ledger", ".")
+    assert (result.code, "is this project itself" in result.err) == (2, True)

@@ -64,9 +64,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 
 def honest(server: FakeServer, lease: Lease, worker: FakeWorker, number: int = 7) -> None:
     """The honest twin: a task without the attack is graded, by the same worker."""
-    server.lease(given := lease(f"# honest {number}\n", number))
-    assert "check" in server.answer_to(given)
-    assert worker.handed[-1].run == given["task"]["run"]
+    server.lease(leased := lease(f"# honest {number}\n", number))
+    assert "check" in server.answer_to(leased)
+    assert worker.handed[-1].run == leased["task"]["run"]
 
 
 @pytest.mark.parametrize("attack", MALFORMED)
@@ -88,8 +88,8 @@ def test_a_task_that_is_not_for_this_checkout_is_refused_and_says_why(
 ) -> None:
     started(worker := FakeWorker())
     task, fault, what = REFUSED[attack]
-    server.lease(given := lease(number=1, **task))
-    error = server.answer_to(given)["error"]
+    server.lease(leased := lease(number=1, **task))
+    error = server.answer_to(leased)["error"]
     assert error["fault"] == fault
     assert what in error["what"]
     assert worker.handed == []
@@ -102,8 +102,8 @@ def test_final_tests_in_another_mode_than_submit_are_asked_for_in_vain(
 ) -> None:
     """Whether they are due is the server's to say, but hidden tests, which they are, run in a submission only."""
     started(worker := FakeWorker())
-    server.lease(given := lease(number=1, mode=mode, final=True))
-    server.answer_to(given)
+    server.lease(leased := lease(number=1, mode=mode, final=True))
+    server.answer_to(leased)
     server.lease(twin := lease("# twin\n", number=2, mode="submit", final=True))
     server.answer_to(twin)
     assert [(asked.hidden, asked.final) for asked in worker.handed] == [(False, True), (True, True)]
@@ -117,8 +117,8 @@ def test_a_problem_that_the_server_makes_the_worker_wish_for_is_not_looked_for(
     (competition / "problems/double").rename(elsewhere)
     sha256 = identify(elsewhere)
     started(worker := FakeWorker())
-    server.lease(given := lease_of_sha(lease, competition, elsewhere, sha256))
-    assert server.answer_to(given)["error"]["fault"] == "worker"
+    server.lease(leased := lease_of_sha(lease, competition, elsewhere, sha256))
+    assert server.answer_to(leased)["error"]["fault"] == "worker"
     assert worker.handed == []
 
 
@@ -145,13 +145,13 @@ def test_an_answer_that_is_none_ends_no_worker(
 
 def test_told_to_end_what_it_does_not_hold_it_ends_nothing(server: FakeServer, started: Started, lease: Lease) -> None:
     started(worker := FakeWorker(held))
-    server.lease(given := lease())
+    server.lease(leased := lease())
     [asked] = worker.has(1)
     beats = len(server.beats)
     server.end("f" * 32)
     server.until(lambda: len(server.beats) > beats + 1)
     worker.answer(asked)
-    server.answer_to(given)
+    server.answer_to(leased)
     assert worker.cancelled == []
 
 

@@ -38,10 +38,10 @@ def test_a_task_is_graded_as_its_mode_says_and_answered_with_the_document(
     server: FakeServer, started: Started, lease: Lease, mode: str, timed: bool, hidden: bool
 ) -> None:
     started(worker := FakeWorker())
-    server.lease(given := lease(mode=mode, effort="thorough", name="mine.py"))
-    answer = server.answer_to(given)
+    server.lease(leased := lease(mode=mode, effort="thorough", name="mine.py"))
+    answer = server.answer_to(leased)
     [asked] = worker.handed
-    assert (asked.timed, asked.hidden, asked.run) == (timed, hidden, given["task"]["run"])
+    assert (asked.timed, asked.hidden, asked.run) == (timed, hidden, leased["task"]["run"])
     assert asked.effort == {"check": "default", "screen": "screen"}.get(mode, "thorough")
     assert (asked.submission.name, asked.submission.author) == ("mine.py", "ada")
     assert (asked.device, asked.sandbox, asked.baselines) == ("cpu", "bwrap", ("auto",) if timed else ())
@@ -59,8 +59,8 @@ def test_hidden_tests_run_in_a_check_where_the_workers_own_settings_say_so(
     with (competition / "kernelmark.toml").open("a") as file:
         file.write("[server]\nchecks_hidden = true\n")
     started(worker := FakeWorker())
-    server.lease(given := lease())
-    server.answer_to(given)
+    server.lease(leased := lease())
+    server.answer_to(leased)
     assert worker.handed[0].hidden
 
 
@@ -99,8 +99,8 @@ def test_private_cases_are_in_the_hash_that_the_judge_is_given_and_final_ones_if
     with (competition / "kernelmark.toml").open("a") as file:
         file.write(f'private_cases = "{private}"\n')
     started(worker := FakeWorker())
-    server.lease(given := lease(mode="submit", final=final))
-    server.answer_to(given)
+    server.lease(leased := lease(mode="submit", final=final))
+    server.answer_to(leased)
     [asked] = worker.handed
     loaded = find_problem(Settings.load(competition), "double", final)
     assert (asked.problem_sha256, asked.final) == (loaded.sha256, final)
@@ -132,9 +132,9 @@ def test_steps_and_cancellations_pass_between_server_and_judge(
     server: FakeServer, started: Started, lease: Lease
 ) -> None:
     started(worker := FakeWorker(held))
-    server.lease(given := lease(), other := lease("# other\n", 2))
+    server.lease(leased := lease(), other := lease("# other\n", 2))
     requests = {request.run: request for request in worker.has(2)}  # threads hand them over in any order
-    first, second = requests[given["task"]["run"]], requests[other["task"]["run"]]
+    first, second = requests[leased["task"]["run"]], requests[other["task"]["run"]]
     worker.step(first, Progress(Stage.TEST, 3, 20, "n=1" * 100))
 
     def told() -> list[Document]:
@@ -142,8 +142,11 @@ def test_steps_and_cancellations_pass_between_server_and_judge(
 
     server.until(told)
     label = ("n=1" * 100)[:200]
-    assert told()[0] == {"lease": given["lease"], "progress": {"stage": "test", "done": 3, "total": 20, "label": label}}
-    server.end(given["lease"])
+    assert told()[0] == {
+        "lease": leased["lease"],
+        "progress": {"stage": "test", "done": 3, "total": 20, "label": label},
+    }
+    server.end(leased["lease"])
     until(lambda: worker.cancelled == [first.run])
     server.until(lambda: server.held == [other["lease"]])
     worker.answer(second)
@@ -189,8 +192,8 @@ def test_an_error_says_whose_it_is(
 ) -> None:
     lost = isinstance(error, WorkerLost)
     started(FakeWorker(lambda request: error if lost else JobAnswer.failed(request.run, error)))  # type: ignore[arg-type, return-value]
-    server.lease(given := lease())
-    said = server.answer_to(given)["error"]
+    server.lease(leased := lease())
+    said = server.answer_to(leased)["error"]
     assert (said["fault"], said["error_class"]) == (fault, type(error).__name__)
     assert said["what"] in str(error)
     assert said["where"] == (error.where if isinstance(error, UsageError) else "")
@@ -204,8 +207,8 @@ def test_a_task_whose_machine_is_lost_is_given_to_another(server: FakeServer, st
         return answered(request) if len(tried) > 2 else WorkerAway("its machine was switched off")
 
     started(FakeWorker(act))
-    server.lease(given := lease())
-    assert "check" in server.answer_to(given)
+    server.lease(leased := lease())
+    assert "check" in server.answer_to(leased)
     assert len(tried) == 3
 
 
@@ -217,22 +220,22 @@ def test_a_problem_that_changes_after_it_was_claimed_is_the_workers_fault(
         return JobAnswer.failed(request.run, ProblemError("double", "differs"))
 
     started(FakeWorker(act))
-    server.lease(given := lease())
-    assert server.answer_to(given)["error"]["fault"] == "worker"
+    server.lease(leased := lease())
+    assert server.answer_to(leased)["error"]["fault"] == "worker"
 
 
 def test_while_the_server_is_away_it_goes_on_and_answers_afterwards(
     server: FakeServer, started: Started, lease: Lease, competition: Path
 ) -> None:
     started(worker := FakeWorker(held))
-    server.lease(given := lease())
+    server.lease(leased := lease())
     [asked] = worker.has(1)
     server.is_away = True
     worker.answer(asked)
     until(lambda: len(kept(competition)) == 1)
     assert server.answers == []
     server.is_away = False
-    server.answer_to(given)
+    server.answer_to(leased)
     until(lambda: kept(competition) == [])
     server.until(lambda: server.beats and server.held == [])
 
@@ -241,7 +244,7 @@ def test_what_an_earlier_start_left_is_sent_before_its_jobs_go_to_others(
     server: FakeServer, started: Started, lease: Lease, competition: Path
 ) -> None:
     first = started(worker := FakeWorker(held))
-    server.lease(given := lease())
+    server.lease(leased := lease())
     [asked] = worker.has(1)
     server.is_away = True
     worker.answer(asked)
@@ -258,7 +261,7 @@ def test_what_an_earlier_start_left_is_sent_before_its_jobs_go_to_others(
     started()
     server.until(lambda: len(server.hellos) > hellos)
     assert order[:2] == ["other", "hello"]
-    answer = server.answer_to(given)
+    answer = server.answer_to(leased)
     assert answer["verdict" if "verdict" in answer else "check"]
     until(lambda: kept(competition) == [])
 
@@ -284,8 +287,8 @@ def test_an_answer_that_is_not_taken_now_is_sent_again(
 ) -> None:
     server.refused_answers.append(refusal_of(status, code))
     started()
-    server.lease(given := lease())
-    server.answer_to(given)
+    server.lease(leased := lease())
+    server.answer_to(leased)
     if code == "hello-first":
         server.until(lambda: len(server.hellos) > 1)
 
@@ -332,9 +335,9 @@ def test_it_claims_nothing_while_it_is_paused(server: FakeServer, started: Start
     started(worker := FakeWorker())
     server.until(lambda: len(server.beats) > 2)
     assert server.claims == []
-    server.lease(given := lease())
+    server.lease(leased := lease())
     server.paused = ""
-    server.answer_to(given)
+    server.answer_to(leased)
     assert len(worker.handed) == 1
 
 
@@ -389,8 +392,8 @@ def test_after_harness_errors_of_three_authors_it_tries_its_own_kernel(
 
     def three(*authors: str) -> None:
         for author in authors:
-            server.lease(given := lease(f"# {author} {len(server.answers)}\n", len(server.answers) + 1, author=author))
-            server.answer_to(given)
+            server.lease(leased := lease(f"# {author} {len(server.answers)}\n", len(server.answers) + 1, author=author))
+            server.answer_to(leased)
 
     three("ada", "ada", "ada", "bob")
     assert breaks.tried == 0, "two authors may cause as many as they like"
@@ -403,8 +406,8 @@ def test_after_harness_errors_of_three_authors_it_tries_its_own_kernel(
     assert len(server.claims) == claims, "it claims nothing"
     running.worker._wake.set()
     server.until(lambda: not server.hellos[-1]["unfit"])
-    server.lease(given := lease("# on\n", 99))
-    server.answer_to(given)
+    server.lease(leased := lease("# on\n", 99))
+    server.answer_to(leased)
     assert breaks.tried == 2
 
 
@@ -413,8 +416,8 @@ def test_a_worker_whose_own_kernel_is_right_goes_on(server: FakeServer, started:
     started(FakeWorker(breaks := Breaks()))
     breaks.fails = False
     for number, author in enumerate(("ada", "bob", "eve", "dan")):
-        server.lease(given := lease(f"# {author}\n", number, author=author))
-        server.answer_to(given)
+        server.lease(leased := lease(f"# {author}\n", number, author=author))
+        server.answer_to(leased)
     assert breaks.tried == 1
     assert [hello["unfit"] for hello in server.hellos] == [""]
 
@@ -434,6 +437,6 @@ def test_a_full_disk_delays_an_answer_and_loses_none(
     monkeypatch.setattr(gradings, "_FULL_S", 0.05)
     monkeypatch.setattr(os, "fsync", lambda file: fsync(file) if not full else (_ for _ in ()).throw(full.pop()))
     started()
-    server.lease(given := lease())
-    assert json.dumps(server.answer_to(given))
+    server.lease(leased := lease())
+    assert json.dumps(server.answer_to(leased))
     assert full == []
