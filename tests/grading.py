@@ -28,16 +28,16 @@ def submission(source: str, language: str = "py") -> Submission:
     return Submission.of(source, language, author="tester")  # type: ignore[arg-type]
 
 
-def setup(problem: Problem, source: str | Submission, within: SandboxName = "process", **given: Any) -> judge.Setup:
+def setup(problem: Problem, source: str | Submission, within: SandboxName = "process", **options: Any) -> judge.Setup:
     """One submission to grade, Python if it is given as text."""
     kernel = submission(source) if isinstance(source, str) else source
-    return judge.Setup(problem, kernel, **{"provider": sandbox.provider(within), "device": "cpu", **given})
+    return judge.Setup(problem, kernel, **{"provider": sandbox.provider(within), "device": "cpu", **options})
 
 
-def checked(problem: Problem, source: str | Submission, within: SandboxName = "process", **given: Any) -> Check:
-    return judge.check(setup(problem, source, within, **given))
+def checked(problem: Problem, source: str | Submission, within: SandboxName = "process", **options: Any) -> Check:
+    return judge.check(setup(problem, source, within, **options))
 
 
-def graded(problem: Problem, source: str | Submission, within: SandboxName = "process", **given: Any) -> Verdict:
+def graded(problem: Problem, source: str | Submission, within: SandboxName = "process", **options: Any) -> Verdict:
     """With times, as few as there can be unless an effort is given."""
-    return judge.grade(setup(problem, source, within, **{"effort": "quick", **given}))
+    return judge.grade(setup(problem, source, within, **{"effort": "quick", **options}))

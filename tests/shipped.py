@@ -31,14 +31,15 @@ def problem(slug: str) -> Problem:
     return load(ROOT / "problems" / slug)
 
 
-def cases(of: Problem, device: str) -> list[Case]:
-    return [case for case in of.tests + of.benchmarks if device in case.devices]
+def cases(problem: Problem, device: str) -> list[Case]:
+    return [case for case in problem.tests + problem.benchmarks if device in case.devices]
 
 
-def small_case(of: Problem) -> Case:
+def small_case(problem: Problem) -> Case:
     """The benchmark of the CPU that asks for least."""
     return min(
-        (case for case in of.benchmarks if "cpu" in case.devices), key=lambda case: of.resolve(case).minimum_bytes
+        (case for case in problem.benchmarks if "cpu" in case.devices),
+        key=lambda case: problem.resolve(case).minimum_bytes,
     )
 
 
@@ -63,11 +64,11 @@ def call(entry: Callable[..., object], case: ResolvedCase, tensors: dict[str, to
     entry(*arguments.values(), *(scalar.value for scalar in case.scalars))
 
 
-def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.Tensor]], object]) -> str:
+def flaw(problem: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.Tensor]], object]) -> str:
     """Why a kernel is wrong in one case, by the rules of a grading; nothing if it is right."""
-    resolved = of.resolve(case.drawn(random.Random(case.name)))
+    resolved = problem.resolve(case.drawn(random.Random(case.name)))
     generator = torch.Generator().manual_seed(len(case.name))
-    reference = Reference.load(of)
+    reference = Reference.load(problem)
     truth, inputs = Truth(reference, resolved), reference.draw(resolved, generator)
     tensors = {name: t.clone() for name, t in inputs.items()}
     for spec in resolved.tensors:

@@ -148,8 +148,8 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def job(number: int, **given: object) -> Job:
-    return Job(problem="double", submission=f"# {number}\n", key=number, **given)  # type: ignore[arg-type]
+def job(number: int, **options: object) -> Job:
+    return Job(problem="double", submission=f"# {number}\n", key=number, **options)  # type: ignore[arg-type]
 
 
 def batch(

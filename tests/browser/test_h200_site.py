@@ -191,9 +191,9 @@ def test_a_run_shows_what_the_device_did(site: Path, verdicts: list[Verdict]) ->
             ("temperature", "°C", [t.temperature_c for t in read if t.temperature_c is not None]),
             ("power", "W", [t.power_mw / 1000 for t in read if t.power_mw is not None]),
         ):
-            said = f"{name}: {min(values):g} to {max(values):g} {unit} over {len(values)} {after}"
-            assert (said in page) == (len(set(values)) > 1), (verdict.run, said)
-            moved += said in page
+            message = f"{name}: {min(values):g} to {max(values):g} {unit} over {len(values)} {after}"
+            assert (message in page) == (len(set(values)) > 1), (verdict.run, message)
+            moved += message in page
     assert moved > len(accepted(verdicts)), "the sensors of most runs moved"
 
 

@@ -89,13 +89,13 @@ def test_axe_would_find_something(contexts: Contexts, site: Path) -> None:
 def test_everything_can_be_read_without_javascript(opened: Opened) -> None:
     with_script = opened("problems/softmax.html")
     without = opened("problems/softmax.html", java_script_enabled=False)
-    said = without.locator("main").inner_text()
+    page_text = without.locator("main").inner_text()
     assert with_script.locator("button").count() > 10
     assert without.locator("button, input, dialog").count() == 0
     rows = with_script.locator("#t-board-1 tbody tr")
     assert rows.count() == without.locator("#t-board-1 tbody tr").count()
     for index in range(rows.count()):
-        assert rows.nth(index).locator("th").inner_text() in said
+        assert rows.nth(index).locator("th").inner_text() in page_text
 
 
 def column(page: Page, number: int) -> list[str]:

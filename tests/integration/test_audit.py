@@ -71,7 +71,7 @@ def test_the_kernel_is_called_on_copies_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "script", "said", "called"),
+    ("source", "script", "message", "called"),
     [
         ("def twice(x, y):\n    assert len(x) < 100, 'too long'\n", STAND_IN, "too long", ["one", "prime"]),
         ("import os\ndef twice(x, y):\n    os._exit(3)\n", STAND_IN, "the runner ended with 3", ["one"]),
@@ -80,8 +80,10 @@ def test_the_kernel_is_called_on_copies_of_its_own(tmp_path: Path) -> None:
     ],
     ids=["it raises", "it ends the runner", "it does not build", "the tool does not start the runner"],
 )
-def test_what_fails_is_not_called_clean(tmp_path: Path, source: str, script: str, said: str, called: list[str]) -> None:
+def test_what_fails_is_not_called_clean(
+    tmp_path: Path, source: str, script: str, message: str, called: list[str]
+) -> None:
     found, printed, cases = watched(tmp_path, source, "process", script)
     assert found.state == "failed"
-    assert re.search(said, found.text + printed, re.DOTALL)
+    assert re.search(message, found.text + printed, re.DOTALL)
     assert cases == called

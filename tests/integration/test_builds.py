@@ -70,13 +70,13 @@ def kept(tmp_path: Path) -> Kept:
     return Kept(tmp_path / "kept", 1 << 30)
 
 
-def given_in(provider: Launches, problem: Problem, source: str, language: str = "py", **given: Any) -> judge.Setup:
+def given_in(provider: Launches, problem: Problem, source: str, language: str = "py", **options: Any) -> judge.Setup:
     submission = Submission.of(source, language, author="tester")  # type: ignore[arg-type]
-    return dataclasses.replace(setup(problem, submission, **given), provider=provider)
+    return dataclasses.replace(setup(problem, submission, **options), provider=provider)
 
 
-def graded_in(provider: Launches, problem: Problem, source: str, language: str = "py", **given: Any) -> Verdict:
-    return judge.grade(given_in(provider, problem, source, language, **{"effort": "quick", **given}))
+def graded_in(provider: Launches, problem: Problem, source: str, language: str = "py", **options: Any) -> Verdict:
+    return judge.grade(given_in(provider, problem, source, language, **{"effort": "quick", **options}))
 
 
 def checked(provider: Launches, kept: Kept | None, source: str, language: str = "py", **limits: float) -> Check:

@@ -81,17 +81,17 @@ def groups(pids: Iterable[int]) -> list[str]:
     return sorted(found)
 
 
-def job(kind: str, number: int = 0, **given: Any) -> Job:
+def job(kind: str, number: int = 0, **options: Any) -> Job:
     source = SUBMISSIONS[kind][0] if kind in SUBMISSIONS else hostile(kind)
-    return Job(problem="double", submission=f"{source}\n# {number}\n", key=kind, **given)
+    return Job(problem="double", submission=f"{source}\n# {number}\n", key=kind, **options)
 
 
 def hostile(name: str) -> str:
     return (SELFTEST / "attacks" / name / "submission.py").read_text()
 
 
-def fleet(**given: Any) -> Fleet:
-    return Fleet(device="cpu", sandbox="bwrap", **given)
+def fleet(**options: Any) -> Fleet:
+    return Fleet(device="cpu", sandbox="bwrap", **options)
 
 
 class Watched:

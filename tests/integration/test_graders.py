@@ -78,8 +78,8 @@ class Counted(Scripted):
             self.ended += 1
 
 
-def grader(problem: Problem, provider: Scripted, **given: Any) -> Grader:
-    return Grader(Setup(problem, SUBMISSION, provider=provider, device="cpu", effort="quick", **given))
+def grader(problem: Problem, provider: Scripted, **options: Any) -> Grader:
+    return Grader(Setup(problem, SUBMISSION, provider=provider, device="cpu", effort="quick", **options))
 
 
 def test_a_grading_ends_its_sandboxes_before_it_returns(problem: Problem) -> None:

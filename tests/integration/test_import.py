@@ -238,16 +238,16 @@ def test_code_that_nobody_read_does_not_run_unisolated_by_default(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["gpu-mode", "nowhere"], "nowhere is not a folder; name the folder of a checkout"),
         (["gpu-mode", "."], "holds no such problem"),
         (["kernelbench", str(FOREIGN / "KernelBench"), "9/9"], "left out  kernelbench 9/9: no such problem"),
     ],
 )
-def test_a_wrong_path_or_name_is_said_at_once(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_a_wrong_path_or_name_is_said_at_once(tmp_path: Path, arguments: list[str], message: str) -> None:
     ran = kernelmark(tmp_path, "import", *arguments, "--sandbox", "process")
-    assert said in ran.stdout + ran.stderr
+    assert message in ran.stdout + ran.stderr
     assert ran.returncode == 2
 
 

@@ -246,14 +246,14 @@ def test_cuda_in_python_is_nobodys_mistake_where_no_toolkit_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "said"),
+    ("language", "message"),
     [
         ("cu", "this sandbox has no nvcc, the compiler for .cu files, and there is no GPU here: grade it on a GPU"),
         ("cpp", "this sandbox has no g++, the compiler for .cpp files; install it"),
     ],
 )
 def test_a_compiler_that_is_not_here_is_nobodys_mistake(
-    language: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    language: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KERNELMARK_DEVICE", raising=False)
@@ -267,4 +267,4 @@ def test_a_compiler_that_is_not_here_is_nobodys_mistake(
             build.build(command, RunnerCpu())
     failed = faults.describe(raised.value, building=True)
     assert failed.outcome == "unsupported"
-    assert said in failed.message
+    assert message in failed.message

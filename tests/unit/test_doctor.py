@@ -167,8 +167,8 @@ def test_a_sandbox_must_start_to_be_usable(monkeypatch: pytest.MonkeyPatch, ende
     found = list(sandboxes.usable(Settings(), cuda_is_here=False))
     assert [(finding.status, finding.check) for finding in found] == [("warn", "docker"), ("warn", "isolation")]
     printed = "(it printed: exec: docker-init: \\x1b[2J not found)"
-    said = f"no sandbox starts: the runner failed before it was asked anything: {says} {printed}; "
-    assert found[0].text.startswith(said)
+    message = f"no sandbox starts: the runner failed before it was asked anything: {says} {printed}; "
+    assert found[0].text.startswith(message)
     assert "make image" in found[0].text
     assert "\n" not in found[0].text
     stuck.close.assert_called_once_with()

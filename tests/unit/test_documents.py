@@ -38,7 +38,7 @@ def test_every_document_has_a_type_and_every_type_a_document() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "messages"),
     [
         (lambda made: made["properties"].pop("items"), [".items: was array, now gone"]),
         (lambda made: made["required"].remove("items"), [".items: was array, now absent or array"]),
@@ -50,16 +50,16 @@ def test_every_document_has_a_type_and_every_type_a_document() -> None:
         (lambda made: _of(made, "DueDocument")["properties"].update(late={"type": "integer"}), []),
     ],
 )
-def test_a_field_that_is_gone_or_another_is_found(change: Callable[[dict[str, Any]], Any], said: list[str]) -> None:
+def test_a_field_that_is_gone_or_another_is_found(change: Callable[[dict[str, Any]], Any], messages: list[str]) -> None:
     changed = copy.deepcopy(schema("due"))
     change(changed)
     found = lost(schema("due"), changed)
-    assert [fault for fault in said if fault not in found] == []
-    assert bool(found) == bool(said)
+    assert [fault for fault in messages if fault not in found] == []
+    assert bool(found) == bool(messages)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda made: made["properties"].pop("beside"), ".beside: was "),
         (lambda made: made["required"].append("author"), ".author: is now required"),
@@ -70,11 +70,11 @@ def test_a_field_that_is_gone_or_another_is_found(change: Callable[[dict[str, An
         (lambda made: made["properties"].update(more={"type": "array", "items": {"type": "string"}}), ""),
     ],
 )
-def test_an_input_that_is_refused_from_now_on_is_found(change: Callable[[dict[str, Any]], Any], said: str) -> None:
+def test_an_input_that_is_refused_from_now_on_is_found(change: Callable[[dict[str, Any]], Any], message: str) -> None:
     changed = copy.deepcopy(schema("job"))
     change(changed)
     found = refused(schema("job"), changed)
-    assert any(fault.startswith(said) for fault in found) if said else found == []
+    assert any(fault.startswith(message) for fault in found) if message else found == []
 
 
 def _of(made: dict[str, Any], name: str) -> dict[str, Any]:
@@ -101,12 +101,12 @@ def test_an_error_is_a_document_with_the_same_status(
     (project / "problems/broken/problem.toml").write_text("x =")
     if code == "settings":
         (project / "kernelmark.toml").write_text('autor = "ada"')
-    said, plain = run(*arguments, "--format", "json"), run(*arguments)
-    error = valid(said.out)["error"]
-    assert (said.code, error["code"]) == (status, code)
+    result, plain = run(*arguments, "--format", "json"), run(*arguments)
+    error = valid(result.out)["error"]
+    assert (result.code, error["code"]) == (status, code)
     assert error["message"].startswith(message)
     assert remedy in error["remedy"]
-    assert (plain.code, plain.err, plain.out) == (said.code, said.err, ""), "people read the same"
+    assert (plain.code, plain.err, plain.out) == (result.code, result.err, ""), "people read the same"
 
 
 def test_an_unrecorded_result_is_one_document(run: Command, judge: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,17 +175,17 @@ def test_audit_documents_follow_their_schemas(run: Command, monkeypatch: pytest.
 
 
 def test_every_outcome_doubt_and_term_is_explained(run: Command) -> None:
-    said = items(run("explain", "--format", "json").out)
-    by_kind = {kind: {each["word"] for each in said if each["kind"] == kind} for kind in get_args(words.Kind)}
+    entries = items(run("explain", "--format", "json").out)
+    by_kind = {kind: {each["word"] for each in entries if each["kind"] == kind} for kind in get_args(words.Kind)}
     assert by_kind["outcome"] == {*Outcome, "usage", "our fault"}
     assert by_kind["doubt"] == {*DoubtCode, "few_rounds"}
     assert "red zone" in by_kind["term"]
     shown = run("explain").out
-    assert [each["word"] for each in said if f"\n{each['word']} (" not in f"\n{shown}"] == []
+    assert [each["word"] for each in entries if f"\n{each['word']} (" not in f"\n{shown}"] == []
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "said"),
+    ("asked", "status", "message"),
     [
         (["Wrong answer"], 0, "wrong_answer (outcome): "),
         (["busy-machine"], 0, "  organizers  grade again on a quiet machine"),
@@ -194,18 +194,18 @@ def test_every_outcome_doubt_and_term_is_explained(run: Command) -> None:
         (["zebra"], 2, "zebra is not explained here; `kernelmark explain` lists all words"),
     ],
 )
-def test_a_word_is_found_however_it_is_spelled(asked: list[str], status: int, said: str, run: Command) -> None:
+def test_a_word_is_found_however_it_is_spelled(asked: list[str], status: int, message: str, run: Command) -> None:
     answer = run("explain", *asked)
     assert answer.code == status
-    assert said in (answer.err if status else answer.out)
+    assert message in (answer.err if status else answer.out)
 
 
 def test_paths_are_those_of_the_project_or_of_the_home(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/runner")
-    said = f"{project}/a.py {project} {project}2/a /home/runner/.cache /home/runners x{project}/a"
-    print_document("error", {"said": said})
+    message = f"{project}/a.py {project} {project}2/a /home/runner/.cache /home/runners x{project}/a"
+    print_document("error", {"said": message})
     assert json.loads(capsys.readouterr().out)["said"] == f"a.py . {project}2/a ~/.cache /home/runners x{project}/a"
 
 

@@ -147,7 +147,7 @@ def test_the_header_names_a_leaderboard_and_gpus_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "source", "given", "said"),
+    ("form", "source", "given", "message"),
     [
         ("popcron", "", {}, "--form: 'popcron' is not known; did you mean `popcorn`?"),
         ("popcorn", "", {"case": "smal"}, "--case: 'smal' is not a test or benchmark of mix; did you mean `sm"),
@@ -159,11 +159,13 @@ def test_the_header_names_a_leaderboard_and_gpus_once(tmp_path: Path) -> None:
         ("popcorn", f"# a Stream\n{KERNELS['popcorn']}", {}, f"submission.py:1: {WORD}"),
     ],
 )
-def test_bad_exports_get_one_line(form: str, source: str, given: dict[str, object], said: str, tmp_path: Path) -> None:
+def test_bad_exports_get_one_line(
+    form: str, source: str, given: dict[str, object], message: str, tmp_path: Path
+) -> None:
     mix = problem(tmp_path, form if form in FORMATS else "popcorn")
     with pytest.raises(UsageError) as error:
         export(mix, kernel(source or KERNELS.get(form, "")), form, **given)  # type: ignore[arg-type]  # keywords
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
 
 

@@ -26,11 +26,11 @@ Made = Callable[..., Fleet]
 
 @pytest.fixture
 def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    def made(*workers: FakeWorker, sandbox: SandboxName = "bwrap", **given: Any) -> Fleet:
+    def made(*workers: FakeWorker, sandbox: SandboxName = "bwrap", **options: Any) -> Fleet:
         monkeypatch.setattr(judges, "local_workers", lambda *_, **__: list(workers))
         usable = SimpleNamespace(name=sandbox, unavailable=lambda: None)
         monkeypatch.setattr(judges, "providers", lambda _: [usable])
-        return Fleet(sandbox=sandbox, **given)
+        return Fleet(sandbox=sandbox, **options)
 
     return made
 

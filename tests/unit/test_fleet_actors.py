@@ -253,8 +253,8 @@ def test_a_machine_that_cannot_grade_is_not_asked_again(
     machines.actors[1].start.answer(answer)
     until(lambda: len(caplog.messages) > 0)
     time.sleep(0.1)
-    [said] = caplog.messages
-    assert why in said
+    [message] = caplog.messages
+    assert why in message
     assert (len(machines.actors), machines.pool.capacity) == (2, 14)
 
 

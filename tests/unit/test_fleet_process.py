@@ -176,8 +176,8 @@ def test_jobs_submitted_while_workers_die_still_end(started: Started, tmp_path: 
 @pytest.mark.parametrize("rubbish", ["rubbish", "{}", "\\xff\\xfe", "[]", '{"run": "x", "more": 1}'])
 def test_a_worker_that_prints_rubbish_is_lost_for_good(started: Started, tmp_path: Path, rubbish: str) -> None:
     worker = started()
-    said = f"sys.stdout.buffer.write(b'''{rubbish}\\n'''); answer(); time.sleep(60)"
-    lost = worker.submit(request(said))
+    program = f"sys.stdout.buffer.write(b'''{rubbish}\\n'''); answer(); time.sleep(60)"
+    lost = worker.submit(request(program))
     assert is_lost(lost, "a worker ended with status")
     assert not Path(f"/proc/{pids(tmp_path)[0]}").exists()
     assert soon(worker.submit(request()).result).run == "a" * 16
@@ -186,8 +186,8 @@ def test_a_worker_that_prints_rubbish_is_lost_for_good(started: Started, tmp_pat
 def test_only_the_steps_of_a_job_are_reported_before_its_answer(started: Started) -> None:
     worker, steps = started(), list[Progress]()
     step = {"stage": "test", "done": 1, "total": 3, "label": "small"}
-    said = f"say(run=run, step={step}); say(run='nobody', step={step}); answer(); say(run=run, step={step})"
-    soon(worker.submit(request(said), steps.append).result)
+    program = f"say(run=run, step={step}); say(run='nobody', step={step}); answer(); say(run=run, step={step})"
+    soon(worker.submit(request(program), steps.append).result)
     assert steps == [Progress(Stage.TEST, 1, 3, "small")]
     assert soon(worker.submit(request(run="b" * 16)).result).run == "b" * 16
     assert len(steps) == 1, "nobody listens after the answer"

@@ -141,10 +141,10 @@ def test_two_jobs_with_one_run_id_do_not_get_each_others_answers() -> None:
 def test_an_unrecorded_verdict_comes_with_the_error(competition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, failures = recorder.record, [LedgerError("the disk is full")]
 
-    def record(*given: object) -> object:
+    def record(*arguments: object) -> object:
         if failures:
             raise failures.pop()
-        return real(*given)  # type: ignore[arg-type]
+        return real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(recorder, "record", record)
     worker = FakeWorker(held, slots=2)

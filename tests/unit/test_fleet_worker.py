@@ -49,22 +49,22 @@ class Graders:
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
 
-    def __call__(self, given: Setup) -> FakeGrader:
+    def __call__(self, setup: Setup) -> FakeGrader:
         with self.lock:
-            self.made.append(FakeGrader(self, given))
+            self.made.append(FakeGrader(self, setup))
         return self.made[-1]
 
 
 class FakeGrader:
-    def __init__(self, all_of_them: Graders, given: Setup) -> None:
-        self._all, self.given = all_of_them, given
+    def __init__(self, all_of_them: Graders, setup: Setup) -> None:
+        self._all, self.setup = all_of_them, setup
         self.used, self.closed = False, threading.Event()
         self.built = False
         self.alone = self.memory_was_short = False
-        self.sandboxes = 2 * (1 + len(given.baselines))
+        self.sandboxes = 2 * (1 + len(setup.baselines))
 
     def build(self, turn: Turn, *, triton: bool) -> None:
-        if act := self._all.builds.get(self.given.submission.source.decode().strip()):
+        if act := self._all.builds.get(self.setup.submission.source.decode().strip()):
             with turn(1):
                 act()
         self.built = True
@@ -81,8 +81,8 @@ class FakeGrader:
     def grade(self, *, alone: bool = False) -> Verdict:
         assert self.built
         self.alone = alone
-        self.given.on_progress(Progress(Stage.TEST, 0, 1, "a test"))
-        source, all_of_them, self.used = self.given.submission.source.decode().strip(), self._all, True
+        self.setup.on_progress(Progress(Stage.TEST, 0, 1, "a test"))
+        source, all_of_them, self.used = self.setup.submission.source.decode().strip(), self._all, True
         with all_of_them.lock:
             all_of_them.graded.append(source)
             all_of_them.at_once += 1
@@ -95,9 +95,9 @@ class FakeGrader:
                 all_of_them.at_once -= 1
         if special is not None:
             return special
-        score_ns = BASELINE_NS if self.given.submission.author == "baseline" else KERNEL_NS
-        fields = {"run": self.given.run, "problem": self.given.problem.slug, "effort": self.given.effort}
-        return accepted(name=self.given.submission.name, score_ns=score_ns, **fields)
+        score_ns = BASELINE_NS if self.setup.submission.author == "baseline" else KERNEL_NS
+        fields = {"run": self.setup.run, "problem": self.setup.problem.slug, "effort": self.setup.effort}
+        return accepted(name=self.setup.submission.name, score_ns=score_ns, **fields)
 
     def check(self) -> Check:
         return as_check(self.grade())
@@ -160,7 +160,7 @@ def test_a_verdict_has_the_run_that_the_dispatcher_drew(worker: Worker, graders:
     answer = answers.one()
     assert (answer.run, answer.verdict.run, answer.verdict.effort) == ("0123456789abcdef",) * 2 + ("thorough",)
     [grader] = graders.made
-    assert [baseline.source for baseline in grader.given.baselines] == [b"# eager\n"], "beside those it alternates with"
+    assert [baseline.source for baseline in grader.setup.baselines] == [b"# eager\n"], "beside those it alternates with"
     assert grader.closed.is_set()
 
 
@@ -171,7 +171,7 @@ def test_a_request_controls_steps_and_hidden(worker: Worker, graders: Graders, a
     assert answers.one().error == ""
     worker.take(request(run=RUNS[0], timed=timed))
     assert isinstance(answers.one(), JobAnswer), "this one did not ask for it"
-    assert [grader.given.hidden for grader in graders.made] == [False, True]
+    assert [grader.setup.hidden for grader in graders.made] == [False, True]
 
 
 @pytest.mark.parametrize("timed", [True, False])
@@ -298,7 +298,7 @@ def test_a_screens_baselines_are_timed_once_by_the_worker(worker: Worker, grader
     got = [*screened(worker, answers, *RUNS[:6]), *screened(worker, answers, *RUNS[6:8])]
     assert {tuple(speedups(result)) for result in got} == {(("eager", BASELINE_NS / KERNEL_NS, True),)}
     assert Counter(graders.graded)["# eager"] == 1
-    assert all(grader.given.baselines == [] for grader in graders.made), "nothing alternates with the submission"
+    assert all(grader.setup.baselines == [] for grader in graders.made), "nothing alternates with the submission"
     [both] = screened(worker, answers, RUNS[8], baselines=("eager", "other"))
     assert [speedup[0] for speedup in speedups(both)] == ["eager", "other"]
     assert (Counter(graders.graded)["# eager"], Counter(graders.graded)["# other"]) == (1, 1)
@@ -420,7 +420,7 @@ def test_a_cancelled_job_ends_alone_wherever_it_is(
     """Graded, or waiting for a slot; its sandboxes end, it is not tried again, and the next job has its place."""
 
     def grading() -> None:
-        grader = next(grader for grader in graders.made if grader.given.submission.source == b"# graded\n")
+        grader = next(grader for grader in graders.made if grader.setup.submission.source == b"# graded\n")
         assert grader.closed.wait(10)
         raise SandboxError("the sandbox has gone")
 

@@ -67,25 +67,27 @@ def frozen(competition: Path) -> Path:
     return competition
 
 
-def shown(project: Path, said: str) -> bool:
+def shown(project: Path, message: str) -> bool:
     """Whether the hidden run or its time is in an output, or in a file that a command wrote."""
     written = [file for name in ("leaderboard/BOARD.md", "marks.csv") for file in project.glob(name)]
     folders = ("leaderboard/boards", "site", "feedback", "exported")
     written += [file for folder in folders for file in (project / folder).rglob("*") if file.is_file()]
-    text = said + "".join(file.read_bytes().decode(errors="replace") for file in written)
+    text = message + "".join(file.read_bytes().decode(errors="replace") for file in written)
     text = text.replace(f"run {HIDDEN}: was graded after its board was frozen", "").replace(f"run {HIDDEN[:6]}", "")
     return any(word in text for word in (HIDDEN, "41.2 µs", "41234"))
 
 
-@pytest.mark.parametrize("given", EVERY, ids=" ".join)
-def test_no_command_shows_what_was_graded_in_the_freeze(given: tuple[str, ...], frozen: Path, command: Command) -> None:
-    result = command(*given)
+@pytest.mark.parametrize("arguments", EVERY, ids=" ".join)
+def test_no_command_shows_what_was_graded_in_the_freeze(
+    arguments: tuple[str, ...], frozen: Path, command: Command
+) -> None:
+    result = command(*arguments)
     assert not shown(frozen, result.out + result.err)
     assert JsonlLedger(frozen / "leaderboard/results/double.jsonl").verify() == 2
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         ("runs",),
         ("marks", "double", "--csv", "marks.csv"),
@@ -96,20 +98,20 @@ def test_no_command_shows_what_was_graded_in_the_freeze(given: tuple[str, ...], 
     ids=" ".join,
 )
 def test_participants_are_told_what_the_freeze_leaves_out(
-    given: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "double: the board is frozen, and shows nothing graded after"
-    assert said in command(*given).err
+    message = "double: the board is frozen, and shows nothing graded after"
+    assert message in command(*arguments).err
     monkeypatch.setenv("KERNELMARK_ORGANIZER", "true")
-    assert said not in command(*given).err
+    assert message not in command(*arguments).err
 
 
-@pytest.mark.parametrize("given", [("board",), ("runs",), ("show", HIDDEN)], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("board",), ("runs",), ("show", HIDDEN)], ids=" ".join)
 def test_organizers_see_frozen_results_and_published_pages_do_not(
-    given: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], frozen: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELMARK_ORGANIZER", "true")
-    assert shown(frozen, command(*given).out)
+    assert shown(frozen, command(*arguments).out)
     command("board", "--write")
     command("site", "build")
     assert not shown(frozen, "")

@@ -61,8 +61,8 @@ def test_each_line_has_one_result(run: Run, tmp_path: Path) -> None:
         json.dumps(job(1, run="a" * 16)): f"line 12 has the run {'a' * 16} of line 3",
         "\0" * 70_000: "is not valid JSON",
     }
-    said, results = run(job(1), "", mine, *bad, job(1))
-    assert (said.code, said.err.splitlines()[-1]) == (
+    outcome, results = run(job(1), "", mine, *bad, job(1))
+    assert (outcome.code, outcome.err.splitlines()[-1]) == (
         2,
         "10 jobs could not be graded; each has a result with its error",
     )
@@ -87,8 +87,8 @@ def test_a_check_has_no_verdict(run: Run) -> None:
 
 @pytest.mark.parametrize("timed", [("--effort", "quick"), ("--baseline", "eager")])
 def test_a_check_takes_no_options_of_times(run: Run, timed: tuple[str, str]) -> None:
-    said, results = run(job(1), options=("--check", *timed))
-    assert (said.code, results, "--check times nothing" in said.err) == (2, [], True)
+    outcome, results = run(job(1), options=("--check", *timed))
+    assert (outcome.code, results, "--check times nothing" in outcome.err) == (2, [], True)
 
 
 def test_after_a_full_disk_the_same_command_goes_on(tmp_path: Path) -> None:
@@ -106,26 +106,26 @@ def test_options_reach_the_workers(run: Run) -> None:
 
 def test_the_same_command_goes_on_after_a_kill(run: Run, tmp_path: Path) -> None:
     """A line that was cut off, and one that we failed to grade, are graded again; others are not."""
-    out, given = tmp_path / "results.jsonl", [job(number) for number in range(6)]
+    out, jobs = tmp_path / "results.jsonl", [job(number) for number in range(6)]
 
     def fails(request: JobRequest) -> JobAnswer:
         broken = JobAnswer.failed(request.run, SandboxError("no sandbox", "look"))
         return broken if request.submission.source == b"# 1\n" else answered(request)
 
-    said, results = run(*given[:4], "rubbish", act=fails, out=out)
-    assert (said.code, said.err.splitlines()[-1][:28]) == (7, "2 jobs could not be graded; ")
+    outcome, results = run(*jobs[:4], "rubbish", act=fails, out=out)
+    assert (outcome.code, outcome.err.splitlines()[-1][:28]) == (7, "2 jobs could not be graded; ")
     [error] = [result["error"] for result in results if result["key"] == 1 and "error" in result]
     assert error == {"code": "sandbox", "message": "no sandbox", "remedy": "look"}
     kept = [line for line in out.read_text().splitlines(keepends=True) if json.loads(line)["key"] != 3]
     out.write_text("".join(kept) + '{"line": 4, "run": "00')
-    said, results = run(*given[:4], "rubbish", *given[4:], out=out)
-    assert said.code == 2, "one line is still no job"
+    outcome, results = run(*jobs[:4], "rubbish", *jobs[4:], out=out)
+    assert outcome.code == 2, "one line is still no job"
     assert {request.submission.source for request in run.worker.handed} == {b"# %d\n" % n for n in (1, 3, 4, 5)}  # type: ignore[attr-defined]
     last = {result["line"]: result for result in results}
     assert sorted(last) == list(range(1, 8))
     assert [line for line, result in last.items() if "error" in result] == [5]
     assert len(results) == 9, "earlier errors are still there, before the results"
-    assert run(*given[:4], "rubbish", *given[4:], out=out)[0].code == 2
+    assert run(*jobs[:4], "rubbish", *jobs[4:], out=out)[0].code == 2
     assert run.worker.handed == []  # type: ignore[attr-defined]
 
 
@@ -134,8 +134,8 @@ def test_a_job_whose_file_was_missing_is_graded_by_the_same_command(run: Run, tm
     fields = {"problem": "double", "file": str(file), "run": "a" * 16}
     assert run(fields, out=out)[0].code == 2
     file.write_text("# late\n")
-    said, results = run(fields, out=out)
-    assert (said.code, ["error" in result for result in results]) == (0, [True, False])
+    outcome, results = run(fields, out=out)
+    assert (outcome.code, ["error" in result for result in results]) == (0, [True, False])
 
 
 def test_the_schema_of_jobs_takes_what_the_command_takes() -> None:
@@ -157,7 +157,7 @@ def test_a_file_of_something_else_and_one_in_use_are_refused(run: Run, tmp_path:
     assert out.read_text() == "my notes\nmore"
     out.unlink()
     first = lines.ResultFile(out)
-    said, _ = run(job(1), out=out)
-    assert (said.code, "another program writes it" in said.err) == (2, True)
+    outcome, _ = run(job(1), out=out)
+    assert (outcome.code, "another program writes it" in outcome.err) == (2, True)
     first.write(b'{"run": "a"}\n')
     assert out.read_text() == '{"run": "a"}\n'

@@ -447,7 +447,7 @@ def test_one_time_for_all_does_not_excuse_marked_late_files(closed: Path, course
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("arguments", "why"),
     [
         ((), "its deadline has passed (closed since "),
         (("--handed-in", (DEADLINE + timedelta(days=3)).isoformat()), "takes no more submissions, closed since "),
@@ -455,11 +455,13 @@ def test_one_time_for_all_does_not_excuse_marked_late_files(closed: Path, course
         (("--late", "o" * 101), "is not a valid name"),
     ],
 )
-def test_an_error_for_everyone_is_printed_once(closed: Path, course: Course, given: tuple[str, ...], why: str) -> None:
+def test_an_error_for_everyone_is_printed_once(
+    closed: Path, course: Course, arguments: tuple[str, ...], why: str
+) -> None:
     late = (DEADLINE + timedelta(days=4)).isoformat()
     course.handed_in((name, late) for name in ("ada", "bob", "dan", "eve"))
     (course.folder / "marks.csv").write_text("of the last time\n")
-    result = course.grade(closed, "--feedback", "feedback", *given)
+    result = course.grade(closed, "--feedback", "feedback", *arguments)
     assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
     assert why in result.err
     if "takes no more" in why or "passed" in why:

@@ -14,10 +14,10 @@ NUMBERS = [1, -1, 7, -8, 0, 5, -3, 2]
 BYTES = [0xF1, 0x87, 0x50, 0x2D]  # of pack_int4
 
 
-def reference(slug: str, given: dict[str, torch.Tensor], **params: int | str) -> torch.Tensor:
+def reference(slug: str, tensors: dict[str, torch.Tensor], **params: int | str) -> torch.Tensor:
     found = problem(slug)
     case = found.resolve(found.tests[0].model_copy(update={"params": params}))
-    [result] = Reference.load(found)(given, {}, case).values()
+    [result] = Reference.load(found)(tensors, {}, case).values()
     assert isinstance(result, torch.Tensor)
     return result
 
@@ -82,8 +82,8 @@ def test_the_unpacked_example() -> None:
 
 def test_the_example_of_zero_points() -> None:
     statement = (problem("matmul_int4_asymmetric").directory / "README.md").read_text()
-    said = ("`83 F0`", "`zero = 8` and `scale = 0.5`", "`[-2.5, 0, -4, 3.5]`")
-    assert [text for text in said if text not in statement] == []
+    expected = ("`83 F0`", "`zero = 8` and `scale = 0.5`", "`[-2.5, 0, -4, 3.5]`")
+    assert [text for text in expected if text not in statement] == []
     tensors = {
         "x": torch.eye(4, dtype=torch.float16),  # y then has the weights, a column a channel
         "packed": torch.tensor([[0x83, 0xF0]], dtype=torch.uint8),
@@ -98,13 +98,13 @@ def test_the_example_of_zero_points() -> None:
 def test_the_example_of_integer_sums(unused: int) -> None:
     """Three weights: the last high half belongs to none."""
     statement = (problem("matmul_int4_int8").directory / "README.md").read_text()
-    said = (
+    expected = (
         "`F9 27`",
         "`q = [-7, -1, 7]`",
         "`x = [10, -20, 100]`",
         "`x_scale = 0.5` and `w_scale = 0.25`, `y` is 81.25",
     )
-    assert [text for text in said if text not in statement] == []
+    assert [text for text in expected if text not in statement] == []
     tensors = {
         "x": torch.tensor([[10, -20, 100]], dtype=torch.int8),
         "packed": torch.tensor([[0xF9, unused << 4 | 0x7]], dtype=torch.uint8),
@@ -119,8 +119,8 @@ def test_the_example_of_integer_sums(unused: int) -> None:
 
 def test_the_example_of_float8_activations() -> None:
     statement = (problem("matmul_int4_fp8").directory / "README.md").read_text()
-    said = ("`F9 27`", "`x = [1.5, -2, 10]`", "`x_scale = 0.5` and `w_scale = 2`, `y` is 61.5")
-    assert [text for text in said if text not in statement] == []
+    expected = ("`F9 27`", "`x = [1.5, -2, 10]`", "`x_scale = 0.5` and `w_scale = 2`, `y` is 61.5")
+    assert [text for text in expected if text not in statement] == []
     tensors = {
         "x": torch.tensor([[1.5, -2.0, 10.0]]).to(torch.float8_e4m3fn),
         "packed": torch.tensor([[0xF9, 0x27]], dtype=torch.uint8),

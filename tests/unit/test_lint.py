@@ -217,9 +217,9 @@ def test_only_numbers_are_folded() -> None:
 
 
 def test_a_lower_precision_may_pass_where_the_problem_says_so(tmp_path: Path) -> None:
-    said = ("tolerance = {}", 'tolerance = { lower_precision = ["float16", "bfloat16"] }')
-    assert errors(found(tmp_path / "said", [*INTEGERS, said])) == []
-    [values, one, other] = [f for f in found(tmp_path / "stale", [said]) if f.level == "warning"]
+    change = ("tolerance = {}", 'tolerance = { lower_precision = ["float16", "bfloat16"] }')
+    assert errors(found(tmp_path / "said", [*INTEGERS, change])) == []
+    [values, one, other] = [f for f in found(tmp_path / "stale", [change]) if f.level == "warning"]
     assert values.what.startswith(NO_OTHER_VALUES)
     assert one.what == "`tolerance.lower_precision` names float16, which fails as it should"
     assert "bfloat16" in other.what

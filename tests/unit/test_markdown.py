@@ -25,8 +25,8 @@ PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 CELL = re.compile(r"<td(?: style=\"text-align:\w+\")?>(.*?)</td>", re.DOTALL)
 
 
-def tables(*given: Verdict) -> list[Table]:
-    return rank(chained(*given))
+def tables(*verdicts: Verdict) -> list[Table]:
+    return rank(chained(*verdicts))
 
 
 @pytest.mark.parametrize(

@@ -264,8 +264,8 @@ def test_standing_says_that_a_source_that_was_disqualified_does_not_rank(ledger:
     assert standing(COPY, table) == "none: it is disqualified, and does not rank (every run of this source: why)"
 
 
-def undoing(of: Moderation, reason: str = "a mistake") -> Moderation:
-    return of.model_copy(update={"action": "undo", "undoes": of.id, "reason": reason})
+def undoing(event: Moderation, reason: str = "a mistake") -> Moderation:
+    return event.model_copy(update={"action": "undo", "undoes": event.id, "reason": reason})
 
 
 def test_an_event_that_was_undone_counts_no_more_until_that_is_undone() -> None:

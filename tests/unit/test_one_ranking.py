@@ -62,12 +62,12 @@ def fill(competition: Path) -> None:
                 verdict = verdict.model_copy(update={"doubts": (*verdict.doubts, known)})
             runs.append(verdict)
             ledger.append(verdict if number > 30 else with_torch(verdict, "2.10.0"))
-        said = {"action": "disqualify", "actor": "grace", "reason": "why", "created_at": EPOCH}
+        event = {"action": "disqualify", "actor": "grace", "reason": "why", "created_at": EPOCH}
         one, source, author = draw.sample(runs, 3)
-        ledger.moderate(Moderation(run=one.run, **said))
+        ledger.moderate(Moderation(run=one.run, **event))
         sha256 = source.submission.sha256
-        ledger.moderate(Moderation(run=source.run, scope="source", sha256=sha256, **said))
-        ledger.moderate(Moderation(run=author.run, scope="author", author=author.submission.author, **said))
+        ledger.moderate(Moderation(run=source.run, scope="source", sha256=sha256, **event))
+        ledger.moderate(Moderation(run=author.run, scope="author", author=author.submission.author, **event))
 
 
 def with_torch(verdict: Verdict, version: str) -> Verdict:

@@ -61,12 +61,12 @@ def problem(private: Path) -> Problem:
     return find_problem(Settings.load(), "double")
 
 
-def recorded(competition: Path, of: Problem, author: str = "ada", after: timedelta = timedelta()) -> Verdict:
+def recorded(competition: Path, problem: Problem, author: str = "ada", after: timedelta = timedelta()) -> Verdict:
     """An accepted verdict on a problem, in the project's ledger and archive."""
     submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
-    cases = PrivateId(sha256=of.private.sha256, cases=2) if of.private else None
+    cases = PrivateId(sha256=problem.private.sha256, cases=2) if problem.private else None
     model = accepted(submission=submission, protocol=current(Settings.load()).protocol, created_at=EPOCH + after)
-    identity = ProblemId(slug="double", sha256=of.sha256, private=cases)
+    identity = ProblemId(slug="double", sha256=problem.sha256, private=cases)
     verdict = model.model_copy(update={"problem": identity})
     archive(competition / "leaderboard/archive", "double", submission)
     JsonlLedger(competition / "leaderboard/results/double.jsonl").append(verdict)

@@ -295,9 +295,9 @@ def test_a_foreign_case_is_refused(good: Problem) -> None:
 
 
 def test_a_case_draws_its_sizes(tmp_path: Path) -> None:
-    given = 'params = { rows = 3, dtype = "float32" }\ndraw = { cols = { low = 5, high = 33, multiple_of = 8 } }'
+    text = 'params = { rows = 3, dtype = "float32" }\ndraw = { cols = { low = 5, high = 33, multiple_of = 8 } }'
     fixed = 'params = { rows = 3, cols = 5, dtype = "float32" }'
-    problem = load(_write(tmp_path / "drawn", GOOD.replace(fixed, given)))
+    problem = load(_write(tmp_path / "drawn", GOOD.replace(fixed, text)))
     case, other = problem.tests
     assert [extreme.params["cols"] for extreme in case.extremes()] == [8, 32]
     seen = {problem.resolve(case.drawn(random.SystemRandom())).params["cols"] for _ in range(300)}
@@ -316,8 +316,8 @@ def test_a_problem_cannot_be_changed(good: Problem) -> None:
 
 def drawn(draw: str, line: str) -> tuple[str, str, str]:
     """A case of `BAD` whose first test draws its columns from these ranges."""
-    given = 'rows = 3, dtype = "float32" }'
-    return given.replace("3,", "3, cols = 5,"), f"{given}\ndraw = {draw}", line
+    text = 'rows = 3, dtype = "float32" }'
+    return text.replace("3,", "3, cols = 5,"), f"{text}\ndraw = {draw}", line
 
 
 INTEGERS, DEADLINE = 'kind = "integers", low = 0, high = 9', "2027-01-31T23:59:00+01:00"

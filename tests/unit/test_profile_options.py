@@ -20,7 +20,7 @@ def test_unset_options_keep_their_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "sort_by", "said"),
+    ("schedule", "sort_by", "message"),
     [
         ("wait=1;active=2", None, "no schedule; write it as wait=1,warmup=1,active=2,repeat=1"),
         ("", None, "is no schedule"),
@@ -31,7 +31,7 @@ def test_unset_options_keep_their_defaults() -> None:
         ("active=2", "cpu_time_totl", "not a column of torch.profiler; did you mean `cpu_time_total`?"),
     ],
 )
-def test_an_invalid_profile_schedule_is_refused(schedule: str, sort_by: str | None, said: str) -> None:
+def test_an_invalid_profile_schedule_is_refused(schedule: str, sort_by: str | None, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         _request(schedule, sort_by, 60)
-    assert said in str(refused.value)
+    assert message in str(refused.value)

@@ -16,18 +16,18 @@ def reference() -> Reference:
     return Reference.load(problem("quantize_dynamic"))
 
 
-def truth(reference: Reference, given: Tensors) -> Tensors:
+def truth(reference: Reference, tensors: Tensors) -> Tensors:
     found = problem("quantize_dynamic")
-    (m, k), n = given["x"].shape, len(given["w"])
+    (m, k), n = tensors["x"].shape, len(tensors["w"])
     case = found.resolve(found.tests[0].model_copy(update={"params": {"m": m, "n": n, "k": k}}))
-    result = reference({**given, "x": given["x"].double(), "w_scale": given["w_scale"].double()}, {}, case)
+    result = reference({**tensors, "x": tensors["x"].double(), "w_scale": tensors["w_scale"].double()}, {}, case)
     return {name: value for name, value in result.items() if isinstance(value, torch.Tensor)}
 
 
-def multiplied(q: torch.Tensor, given: Tensors) -> Tensors:
+def multiplied(q: torch.Tensor, tensors: Tensors) -> Tensors:
     """The answer of a kernel that has these integers."""
-    scale = given["x"].double().abs().amax(dim=1, keepdim=True) / 127
-    return {"y": ((q.double() @ given["w"].double().T) * scale * given["w_scale"].double()).half()}
+    scale = tensors["x"].double().abs().amax(dim=1, keepdim=True) / 127
+    return {"y": ((q.double() @ tensors["w"].double().T) * scale * tensors["w_scale"].double()).half()}
 
 
 def inputs(rows: list[list[float]], n: int = 64) -> Tensors:
@@ -64,8 +64,8 @@ def test_the_example_of_the_statement(reference: Reference) -> None:
 )
 def test_only_a_tie_may_be_rounded_either_way(reference: Reference, steps: list[int], right: bool) -> None:
     tensors = inputs([EXAMPLE, [0.0] * 4])
-    said = reference.compare(multiplied(torch.tensor([steps, [0] * 4]), tensors), tensors, truth(reference, tensors))
-    assert (said is None) is right, said
+    reason = reference.compare(multiplied(torch.tensor([steps, [0] * 4]), tensors), tensors, truth(reference, tensors))
+    assert (reason is None) is right, reason
 
 
 def test_a_row_of_zeros_has_zeros(reference: Reference) -> None:
@@ -76,8 +76,8 @@ def test_a_row_of_zeros_has_zeros(reference: Reference) -> None:
     got = multiplied(torch.tensor([STEPS, [0] * 4]), tensors)
     for wrong in (float("nan"), 1e-7):
         got["y"][1, 3] = wrong
-        said = reference.compare(got, tensors, right)
-        assert said.startswith("y: 1 of 128 wrong; y[1, 3] is ")
+        reason = reference.compare(got, tensors, right)
+        assert reason.startswith("y: 1 of 128 wrong; y[1, 3] is ")
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-4, 5000.0])

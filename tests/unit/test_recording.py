@@ -54,8 +54,8 @@ def test_the_first_result_names_its_default_author(
     unrecorded = run("bench", "double", "kernel.py")
     named = run("double", "kernel.py", "--author", "bob", command=submit)
     first, second = (run("double", "kernel.py", command=submit) for _ in range(2))
-    said = "recorded under the name root, from git or the login; --author or the setting `author` names another\n"
-    assert [said in ended.err for ended in (unrecorded, named, first, second)] == [False, False, True, False]
+    message = "recorded under the name root, from git or the login; --author or the setting `author` names another\n"
+    assert [message in ended.err for ended in (unrecorded, named, first, second)] == [False, False, True, False]
 
 
 def test_no_record_leaves_nothing_behind(run: Command, judge: Answering, project: Path) -> None:

@@ -301,9 +301,11 @@ def test_reference_and_compare_get_the_case_on_request(tmp_path: Path) -> None:
         asked.append(output)
         return None if len(asked) == 1 else f"{output} is wrong"
 
-    said = reference.compare({}, {}, {}, case, usual)
-    assert said is not None
-    assert "{'n': 4} {'x': torch.float16, 'state': torch.float32, 'order': torch.int64, 'parts': torch.float16}" in said
+    reason = reference.compare({}, {}, {}, case, usual)
+    assert reason is not None
+    assert (
+        "{'n': 4} {'x': torch.float16, 'state': torch.float32, 'order': torch.int64, 'parts': torch.float16}" in reason
+    )
     assert reference.compare({}, {}, {}, case, usual) == "order is wrong"
     assert asked == ["order", "order"]
 

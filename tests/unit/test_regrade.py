@@ -156,8 +156,8 @@ def test_late_results_are_regraded_last_and_stay_late(competition: Path, command
     entered("late", 500, "0" * 64)
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
     [first] = ledger.read()
-    said = {"actor": "late policy", "reason": "1 day late, factor 0.9", "created_at": first.verdict.created_at}
-    ledger.moderate(Moderation(run=first.verdict.run, action="late", **said))
+    event = {"actor": "late policy", "reason": "1 day late, factor 0.9", "created_at": first.verdict.created_at}
+    ledger.moderate(Moderation(run=first.verdict.run, action="late", **event))
     entered("ada", 900, "0" * 64)
     listed = items(command("regrade", "--dry-run", "--format", "json").out)
     assert [each["author"] for each in listed] == ["ada", "late"]
@@ -172,7 +172,7 @@ def test_late_results_are_regraded_last_and_stay_late(competition: Path, command
         "late",
         "f" * 16,
         "late",
-        said["reason"],
+        event["reason"],
     )
     assert command("regrade").out == "nothing needs to be graded again here\n"
 

@@ -53,12 +53,12 @@ class Waiting:
     def _wait(self) -> None:
         self.ended.set_result(self._standby._accepted(self.listener))
 
-    def call(self, said: str) -> bytes:
+    def call(self, message: str) -> bytes:
         """What a command gets that says this."""
         connection = place.connect(self.where)
         assert connection is not None
         with connection:
-            socket.send_fds(connection, [said.encode()], [1, 2])
+            socket.send_fds(connection, [message.encode()], [1, 2])
             try:
                 return connection.recv(1)
             except ConnectionResetError:
@@ -117,10 +117,10 @@ def test_another_users_socket_is_not_believed(waiting: Waiting, monkeypatch: pyt
         assert place.connect(waiting.where) is None
 
 
-@pytest.mark.parametrize("said", ["0" * 64, "end", "\0" * 64])
-def test_a_request_with_another_key_ends_the_resident_worker(waiting: Waiting, said: str) -> None:
+@pytest.mark.parametrize("message", ["0" * 64, "end", "\0" * 64])
+def test_a_request_with_another_key_ends_the_resident_worker(waiting: Waiting, message: str) -> None:
     assert place.waiting(waiting.where) == os.getpid(), "who only asks does not"
-    assert waiting.call(said) == b""
+    assert waiting.call(message) == b""
     assert waiting.ended.result(60) is None
 
 

@@ -134,15 +134,15 @@ def test_between_the_bounds_faster_earns_more(slow: float, factor: float) -> Non
 
 
 def test_a_wide_interval_costs_nothing() -> None:
-    (given,) = timed(2.0).speedups
-    wide = given.model_copy(update={"ratio": given.ratio.model_copy(update={"low": 0.3, "high": 9.0})})
+    (speedup,) = timed(2.0).speedups
+    wide = speedup.model_copy(update={"ratio": speedup.ratio.model_copy(update={"low": 0.3, "high": 9.0})})
     assert reward(timed(2.0).model_copy(update={"speedups": (wide,)})) == reward(timed(2.0))
 
 
 @pytest.mark.parametrize(("widest", "earned"), [(None, 4), (1.2, 4), (1.11, 4), (1.1, ACCEPTED), (1, ACCEPTED)])
 def test_on_request_a_wide_interval_earns_no_speedup(widest: float | None, earned: float) -> None:
-    (given,) = timed(2.0).speedups
-    wide = given.model_copy(update={"ratio": given.ratio.model_copy(update={"low": 1.9, "high": 1.9 * 1.105})})
+    (speedup,) = timed(2.0).speedups
+    wide = speedup.model_copy(update={"ratio": speedup.ratio.model_copy(update={"low": 1.9, "high": 1.9 * 1.105})})
     graded = timed(2.0).model_copy(update={"speedups": (wide,)})
     assert reward(graded, widest=widest) == pytest.approx(earned)
     parts = reward_parts(graded, widest=widest)

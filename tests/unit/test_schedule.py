@@ -33,8 +33,8 @@ S, M, D = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
     ],
 )
 def test_how_late_it_is(late: bool, after: timedelta, days: int, factor: float | None, closed: bool) -> None:
-    given = {"late": {"days": 2, "penalty_per_day": 0.3}} if late else {}
-    schedule = Schedule.model_validate({"deadline": DEADLINE, "grace": "1h30m", **given})
+    fields = {"late": {"days": 2, "penalty_per_day": 0.3}} if late else {}
+    schedule = Schedule.model_validate({"deadline": DEADLINE, "grace": "1h30m", **fields})
     moment = (DEADLINE + after).astimezone(UTC)
     assert schedule.delay(moment) == (moment, days, factor)
     assert shown(schedule.delay(moment).handed_in).endswith(" UTC+01:00"), "as the organizer wrote the deadline"

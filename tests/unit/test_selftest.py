@@ -36,8 +36,10 @@ def failure_of(case: KnownSubmission, graded: Callable[..., TrialGrading]) -> st
 def trial(case: KnownSubmission, verdict: Verdict) -> str | None:
     """What is wrong with a case that was accepted with this verdict."""
 
-    def graded(given: KnownSubmission, *_: object) -> TrialGrading:
-        return TrialGrading(verdict if given is case else accepted(modes=REPLAYED, score_ns=10_000), "accepted", "")
+    def graded(submission: KnownSubmission, *_: object) -> TrialGrading:
+        return TrialGrading(
+            verdict if submission is case else accepted(modes=REPLAYED, score_ns=10_000), "accepted", ""
+        )
 
     return failure_of(case, graded)
 
@@ -71,9 +73,9 @@ def test_host_code_alone_needs_a_twin_for_its_time() -> None:
 def test_a_time_that_seems_too_short_is_measured_again() -> None:
     tried: list[str] = []
 
-    def graded(given: KnownSubmission, *_: object) -> TrialGrading:
-        tried.append(given.label)
-        slow = given.label == "torch_mul" and tried.count(given.label) < 3
+    def graded(submission: KnownSubmission, *_: object) -> TrialGrading:
+        tried.append(submission.label)
+        slow = submission.label == "torch_mul" and tried.count(submission.label) < 3
         return TrialGrading(accepted(modes=REPLAYED, score_ns=20_000 if slow else 10_000), "accepted", "")
 
     assert failure_of(PATCHED, graded) is None

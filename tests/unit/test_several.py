@@ -52,9 +52,9 @@ class FakeFleet:
     taken: ClassVar[list[Job]] = []
     capacity = 6
 
-    def __init__(self, **given: Any) -> None:
-        self.settings.append(given.pop("project").settings)
-        self.made.append(given)
+    def __init__(self, **options: Any) -> None:
+        self.settings.append(options.pop("project").settings)
+        self.made.append(options)
 
     def __enter__(self) -> FakeFleet:
         return self
@@ -63,8 +63,8 @@ class FakeFleet:
 
     def start(self) -> None: ...
 
-    def grade_many(self, jobs: Iterable[Job], **given: Any) -> Iterator[JobResult]:
-        self.given.append(given)
+    def grade_many(self, jobs: Iterable[Job], **options: Any) -> Iterator[JobResult]:
+        self.given.append(options)
         for job in reversed(list(jobs)):
             self.taken.append(job)
             own = job.submission
@@ -150,8 +150,8 @@ def test_an_impossible_jobs_option_gets_a_warning(
     for jobs in (None, 2):
         with several(Settings(), "cuda", jobs, count=2):
             pass
-    [said] = caplog.messages
-    assert "the sandbox process does not isolate, so submissions are graded one after the other" in said
+    [message] = caplog.messages
+    assert "the sandbox process does not isolate, so submissions are graded one after the other" in message
 
 
 def test_reports_are_in_order_and_records_at_once(base: str, fakes: type[FakeFleet], command: Command) -> None:
@@ -184,12 +184,12 @@ def test_a_result_that_was_not_recorded_is_reported_without_a_run_id(
     submitted(ada=RIGHT, bob=RIGHT, eve=RIGHT)
     append = JsonlLedger.append
 
-    def appended(ledger: JsonlLedger, verdict: Verdict, *given: Any, **named: Any) -> Entry:
+    def appended(ledger: JsonlLedger, verdict: Verdict, *arguments: Any, **named: Any) -> Entry:
         if verdict.submission.author == "bob":
             raise LedgerError("the disk is full")
-        return append(ledger, verdict, *given, **named)
+        return append(ledger, verdict, *arguments, **named)
 
-    def published(*given: Any) -> list[Table]:
+    def published(*arguments: Any) -> list[Table]:
         raise HarnessError("the board cannot be written")
 
     monkeypatch.setattr(JsonlLedger, "append", appended)
@@ -261,8 +261,8 @@ def test_a_parallel_self_test_makes_the_same_requests(fakes: type[FakeFleet], mo
     twin = next(each for each in honest() if each.label == "torch_mul")
 
     class OnGpu(FakeFleet):
-        def grade_many(self, jobs: Iterable[Job], **given: Any) -> Iterator[JobResult]:
-            assert given == {"effort": "quick", "baselines": ()}
+        def grade_many(self, jobs: Iterable[Job], **options: Any) -> Iterator[JobResult]:
+            assert options == {"effort": "quick", "baselines": ()}
             for job in jobs:
                 seen.append(job)
                 yield JobResult(job=job, verdict=accepted(modes=REPLAYED))

@@ -62,19 +62,19 @@ def test_every_page_can_be_reached_from_the_front(project: SiteProject) -> None:
 
 def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject) -> None:
     html = project.html("problems/softmax.html")
-    said = text(html)
-    assert "× eager" in said
-    assert "50.0 µs" in said
-    assert "[49.8, 50.2]" in said
-    assert "50 %" in said
-    assert "2026-01-02" in said
+    page_text = text(html)
+    assert "× eager" in page_text
+    assert "50.0 µs" in page_text
+    assert "[49.8, 50.2]" in page_text
+    assert "50 %" in page_text
+    assert "2026-01-02" in page_text
     board = project.json("problems/softmax.json")["boards"][0]
     (baseline,) = board["baselines"]
     assert (baseline["submission"], baseline["score"]["median_ns"], baseline["run"]) == ("eager", 75_000, "b" * 16)
     assert "rank" not in baseline
     (ada,) = (row for row in board["rows"] if row["author"] == "ada")
     assert (ada["run"], ada["gradings"], ada["score"]["median_ns"]) == ("d" * 16, 2, 57_446)
-    assert "2 gradings pooled" in said
+    assert "2 gradings pooled" in page_text
     assert [(s["author"], s["run"], s["score_ns"]) for s in board["records"]] == [
         ("ada", "a" * 16, 57_446),
         ("bob", "b" * 16, 50_000),
@@ -235,7 +235,7 @@ def test_a_run_shows_its_evidence(site: SiteProject) -> None:
     site.add(verdict.model_copy(update={"benchmarks": (benchmark, *verdict.benchmarks[1:])}))
     site.build()
     html = site.html(f"runs/{'a' * 16}.html")
-    said = text(html)
+    page_text = text(html)
     for expected in (
         "2048 square : it moved by +3 %",
         "The device warmed up",
@@ -247,10 +247,10 @@ def test_a_run_shows_its_evidence(site: SiteProject) -> None:
         "--baseline eager --no-record",
         "import triton",
     ):
-        assert expected in said, expected
+        assert expected in page_text, expected
     titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
     assert any(title.startswith("32 rounds of 4 cases in their order: time per call by the judge") for title in titles)
-    assert "Single calls" not in said
+    assert "Single calls" not in page_text
     assert any(title.startswith("temperature: 40 to 47 °C over 32 rounds") for title in titles)
 
 
@@ -288,11 +288,11 @@ def test_a_replayed_run_shows_its_evidence_and_kernels(site: SiteProject) -> Non
         "SM clock: 1875 to 1980 MHz over 32 blocks",
         *["Distribution of 40 calls by CUPTI around 57.3 µs"] * 4,
     ]
-    said = text(html)
-    assert "Calls over time" in said
-    assert "SM clock, MHz, after each block of calls" in said
+    page_text = text(html)
+    assert "Calls over time" in page_text
+    assert "SM clock, MHz, after each block of calls" in page_text
     for word in ("sealed", "Rounds"):
-        assert word not in said, word
+        assert word not in page_text, word
     for path in site.out.rglob("*.json"):
         document = json.loads(path.read_bytes())
         if "kind" in document:
@@ -321,8 +321,8 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(site: SiteProject) -> N
     site.build()
     page = site.out / "runs" / f"{'a' * 16}.html"
     assert page.stat().st_size < 300_000
-    said = text(page.read_text())
-    assert "1500 more in" in said
+    page_text = text(page.read_text())
+    assert "1500 more in" in page_text
     assert "8000 calls of 8 cases" in page.read_text()
     assert "one in 6 is drawn" in page.read_text()
     paths = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', page.read_text(), re.DOTALL)
@@ -423,12 +423,12 @@ def test_a_comparison_shows_the_faster_one_and_kernels(site: SiteProject) -> Non
 
 
 def test_devices_have_their_peaks_and_the_first_of_each_board(project: SiteProject) -> None:
-    document, said = project.json("devices.json"), project.text("devices.html")
+    document, page_text = project.json("devices.json"), project.text("devices.html")
     firsts = {(first["leader"]["key"]["device_name"], first["problem"]): first for first in document["firsts"]}
     assert firsts["NVIDIA H200", "softmax"]["leader"]["row"]["run"] == "b" * 16
     assert firsts["NVIDIA H200", "softmax"]["rows"] == 3
-    assert "float32 51.1 TFLOP/s" in said
-    h200, l4 = said.split("NVIDIA L4", 2)[1], said.rsplit("NVIDIA L4", 2)[1]
+    assert "float32 51.1 TFLOP/s" in page_text
+    h200, l4 = page_text.split("NVIDIA L4", 2)[1], page_text.rsplit("NVIDIA L4", 2)[1]
     assert "Not calibrated" not in h200.partition("NVIDIA L4")[0]
     assert "Not calibrated" in l4
     assert "of the roofline 50 % memory" in project.text(f"runs/{'b' * 16}.html")
@@ -450,9 +450,9 @@ def test_previews_of_links_have_a_picture_where_the_address_is_known(project: Si
 
 
 def test_failed_runs_stand_with_their_report_on_their_authors_page(project: SiteProject) -> None:
-    said = project.text("authors/eve.html")
+    page_text = project.text("authors/eve.html")
     for expected in ("wrong answer", "2 of 9 wrong", "2 of 9 elements wrong (22.2 %)", "Hint: never written", "0.25"):
-        assert expected in said
+        assert expected in page_text
     assert not (project.out / "runs" / f"{'f' * 16}.html").exists()
     assert b"SECRET" not in b"".join(path.read_bytes() for path in project.out.rglob("*") if path.is_file())
 
@@ -531,10 +531,10 @@ def test_sources_are_also_found_by_hash_among_the_organizers_kernels(site: SiteP
     JsonlLedger(site.root / "results" / "softmax.jsonl").append(verdict)
     site.build()
     html = site.html(f"runs/{'a' * 16}.html")
-    said = text(html)
-    assert ("# ORGANIZERS made this" in said) == shown
-    assert ("Source of the baseline eager # ORGANIZERS compared with this" in said) == shown
-    assert ("submit softmax reference/softmax/triton.py " in said) == shown
+    page_text = text(html)
+    assert ("# ORGANIZERS made this" in page_text) == shown
+    assert ("Source of the baseline eager # ORGANIZERS compared with this" in page_text) == shown
+    assert ("submit softmax reference/softmax/triton.py " in page_text) == shown
     document = site.json(f"runs/{'a' * 16}.json")
     assert document.get("source") == ("# ORGANIZERS made this\n" if shown else None)
     told_in = {path for path, (_, content) in site.files().items() if b"ORGANIZERS" in content}
@@ -648,9 +648,9 @@ def test_the_overall_standing_is_the_mean_over_the_problems_of_an_author(project
     assert "Geometric mean of the share of the roofline" in project.html("index.html")
 
 
-@pytest.mark.parametrize(("number", "said"), [(1, "1 week"), (2, "2 weeks"), (0, "0 weeks"), (1200, "1,200 weeks")])
-def test_one_of_a_noun_is_not_plural(number: int, said: str) -> None:
-    assert counted(number, "week") == said
+@pytest.mark.parametrize(("number", "phrase"), [(1, "1 week"), (2, "2 weeks"), (0, "0 weeks"), (1200, "1,200 weeks")])
+def test_one_of_a_noun_is_not_plural(number: int, phrase: str) -> None:
+    assert counted(number, "week") == phrase
 
 
 def test_a_board_marks_the_first_row_and_draws_times_from_zero(project: SiteProject) -> None:

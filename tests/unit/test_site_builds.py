@@ -47,13 +47,13 @@ def test_others_may_write_while_pages_are_made(project: SiteProject, monkeypatch
     monkeypatch.setattr("leaderboard.record.index._WAIT_S", 0.05)
     seen = list[int]()
 
-    def recorded_meanwhile(*of: Any, real: Any = folder._made) -> Any:
+    def recorded_meanwhile(*arguments: Any, real: Any = folder._made) -> Any:
         if not seen:
             project.add(run_of("gus", 80_000, "9"))
             JsonlLedger(project.root / "results/softmax.jsonl", project.index).facts()
             with closing(sqlite3.connect(project.root / "index.sqlite")) as database:
                 seen.append(database.execute("SELECT count(*) FROM line WHERE author = 'gus'").fetchone()[0])
-        return real(*of)
+        return real(*arguments)
 
     monkeypatch.setattr(folder, "_made", recorded_meanwhile)
     project.add(run_of("fay", 90_000, "8"))

@@ -48,7 +48,7 @@ def project(tmp_path: Path) -> SiteProject:
 
 def test_the_page_shows_every_part_and_says_whose_word_it_is(project: SiteProject) -> None:
     page = project.html(f"profiles/{A}.html")
-    said = text(page)
+    page_text = text(page)
     for part in (
         "Everything here was recorded in the submission's own sandboxes after the grading, and could have been faked.",
         "By operator As a file aten::add &lt;70 %&gt;",
@@ -58,7 +58,7 @@ def test_the_page_shows_every_part_and_says_whose_word_it_is(project: SiteProjec
         "CPU time: 100 µs",
         "submission.py(3): twice",
     ):
-        assert part in said
+        assert part in page_text
     assert f'href="../profiles/{A}.html"' in project.html(f"runs/{A}.html")
     assert 'id="profile"' not in project.html(f"runs/{'c' * 16}.html")
     document = project.json(f"profiles/{A}.json")
@@ -87,7 +87,7 @@ def test_no_tag_violates_the_content_security_policy(project: SiteProject) -> No
 
 def test_a_comparison_has_both_side_by_side(project: SiteProject) -> None:
     page = project.html(f"compare/{A}-{B}.html")
-    said = text(page[page.index('id="profiles"') :])
+    page_text = text(page[page.index('id="profiles"') :])
     order = [
         "CPU time, µs",
         "twice",
@@ -98,9 +98,9 @@ def test_a_comparison_has_both_side_by_side(project: SiteProject) -> None:
         "only_b",
         "Resources",
     ]
-    places = [said.index(each) for each in order]
+    places = [page_text.index(each) for each in order]
     assert places == sorted(places)
-    assert said.count("doubling 168") == 2
+    assert page_text.count("doubling 168") == 2
     assert 'id="profiles"' in project.html(f"compare/{A}-{'c' * 16}.html"), "one has a profile"
     alone = SiteProject(project.root / "alone")
     for author, run in (("ada", "a"), ("bob", "b")):
@@ -114,10 +114,10 @@ def test_the_kernels_that_the_judge_measured_stand_on_top(site: SiteProject) -> 
     measured = [b.model_copy(update={"kernels": (kernel(f"of {b.name}"),)}) for b in replayed.benchmarks]
     site.profile(site.add(replayed.model_copy(update={"benchmarks": tuple(measured)})), **sections())
     site.build()
-    said = site.text(f"profiles/{A}.html")
-    assert "of 2048 square" in said
-    assert "Except for the kernels of a call, everything here" in said
-    assert [b.name for b in measured if f"of {b.name}" in said] == ["2048 square"], "those of its case"
+    page_text = site.text(f"profiles/{A}.html")
+    assert "of 2048 square" in page_text
+    assert "Except for the kernels of a call, everything here" in page_text
+    assert [b.name for b in measured if f"of {b.name}" in page_text] == ["2048 square"], "those of its case"
 
 
 @pytest.mark.full

@@ -63,5 +63,5 @@ def test_the_sign_of_a_zero_counts(reference: Reference) -> None:
     tensors = {"x": torch.full((8, 8), -0.0, dtype=torch.bfloat16)}
     truth = answer(reference, tensors["x"])
     got = {**truth, "values_t": truth["values_t"].abs()}
-    said = reference.compare(got, tensors, truth)
-    assert said == "values_t: 32 of 32 wrong; values_t[0, 0] is 0.0, not -0.0"
+    reason = reference.compare(got, tensors, truth)
+    assert reason == "values_t: 32 of 32 wrong; values_t[0, 0] is 0.0, not -0.0"

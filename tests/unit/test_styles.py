@@ -191,7 +191,7 @@ def test_a_result_that_is_the_output_itself_is_not_copied(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "of",
+    "make",
     [
         lambda x: x,  # the input itself
         lambda x: x.t().contiguous().t(),  # not contiguous
@@ -200,26 +200,30 @@ def test_a_result_that_is_the_output_itself_is_not_copied(monkeypatch: pytest.Mo
         lambda x: torch.nn.Parameter(x + 1),
     ],
 )
-def test_a_result_anywhere_else_is_copied_once(of: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_anywhere_else_is_copied_once(
+    make: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, y = torch.arange(4.0).view(2, 2), torch.zeros(2, 2)
     with torch.no_grad():
-        expected = of(x).clone()
-        assert copies(Results("y", {"y": y}), of(x), monkeypatch) == ["copy_"]
+        expected = make(x).clone()
+        assert copies(Results("y", {"y": y}), make(x), monkeypatch) == ["copy_"]
     assert torch.equal(y, expected)
 
 
 @pytest.mark.parametrize(
-    ("of", "expected"),
+    ("make", "expected"),
     [
         (lambda y, z: (z, y), ([2, 3], [0, 1])),
         (lambda y, z: (y, y), ([0, 1], [0, 1])),
         (lambda y, z: (y.flip(0), z), ([1, 0], [2, 3])),
     ],
 )
-def test_overlapping_results_are_read_first(of: Callable[[Tensor, Tensor], Any], expected: Sequence[list[int]]) -> None:
+def test_overlapping_results_are_read_first(
+    make: Callable[[Tensor, Tensor], Any], expected: Sequence[list[int]]
+) -> None:
     memory = torch.arange(4.0)
     y, z = memory[:2], memory[2:]
-    Results({"tuple": ["y", "z"]}, {"y": y, "z": z}).take(of(y, z))
+    Results({"tuple": ["y", "z"]}, {"y": y, "z": z}).take(make(y, z))
     assert (y.tolist(), z.tolist()) == expected
 
 
@@ -465,13 +469,13 @@ def test_results_in_new_memory_stay_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "of",
+    "make",
     [lambda y: y, lambda y: y.new_ones(3, 3).t(), lambda y: torch.full_like(y, 1j).conj()],
     ids=["the output itself", "transposed", "a conjugate"],
 )
-def test_only_a_result_that_is_laid_out_like_its_output_stays(of: Callable[[Tensor], Tensor]) -> None:
+def test_only_a_result_that_is_laid_out_like_its_output_stays(make: Callable[[Tensor], Tensor]) -> None:
     y = torch.zeros(3, 3, dtype=torch.complex64)
-    value = of(y)
+    value = make(y)
     expected = value.clone()
     assert Results("y", {"y": y}).take(value, everything) == []
     assert torch.equal(y, expected)

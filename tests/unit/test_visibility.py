@@ -94,7 +94,7 @@ def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(
 
 
 @pytest.mark.parametrize(
-    ("ago", "state", "said"),
+    ("ago", "state", "message"),
     [
         (timedelta(minutes=20), "", ""),
         (timedelta(hours=3), "late", "late: 1 day late, factor 0.75: handed in "),
@@ -102,7 +102,7 @@ def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(
     ],
 )
 def test_in_the_grace_period_it_ranks_and_after_it_the_late_policy_lets_it_in(
-    ago: timedelta, state: str, said: str, competition: Path, command: Command, judge: Answering
+    ago: timedelta, state: str, message: str, competition: Path, command: Command, judge: Answering
 ) -> None:
     deadline = (datetime.now(UTC) - ago).isoformat(timespec="seconds")
     set_rules(competition, f'deadline = {deadline}\ngrace = "1h"\nlate = {{ days = 2, penalty_per_day = 0.25 }}\n')
@@ -112,7 +112,7 @@ def test_in_the_grace_period_it_ranks_and_after_it_the_late_policy_lets_it_in(
     assert ended.code == 0, ended.err
     assert ("standing    none: it is late, and does not rank" in ended.out) == bool(state)
     board = (competition / "leaderboard/BOARD.md").read_text().replace("\\", "")
-    assert said in board
+    assert message in board
     assert ("| late | ada |" in board) == bool(state)
     assert ("(late policy)" in board) == bool(state)
     page = (competition / "leaderboard/boards/double.md").read_text()

@@ -62,11 +62,11 @@ class Fake:
         self._thread.join()
         self._server.server_close()
 
-    def answers(self, route: str, *given: object, status: int = 200) -> None:
+    def answers(self, route: str, *arguments: object, status: int = 200) -> None:
         """What `GET submissions/…` is answered with, next: documents, bytes, refusals, `Answered`, or None: no answer,
         the connection ends.
         """
-        self._answers[route].extend(_answered(each, status) for each in given)
+        self._answers[route].extend(_answered(each, status) for each in arguments)
 
     def of(self, route: str) -> list[Asked]:
         """The requests of a method and path, such as `POST submissions`."""

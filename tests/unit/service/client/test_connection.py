@@ -121,7 +121,7 @@ def test_our_fault_is_said_as_such(fake: Fake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (b"", "is not what this version of kernelmark expects"),
         (b"<html>\x1b[31m</html>", "is not what this version of kernelmark expects"),
@@ -135,13 +135,13 @@ def test_our_fault_is_said_as_such(fake: Fake) -> None:
 )
 @pytest.mark.parametrize("tolerant", [False, True])
 def test_an_answer_that_is_none_is_one_line(
-    answer: object, said: str, tolerant: bool, fake: Fake, monkeypatch: pytest.MonkeyPatch
+    answer: object, message: str, tolerant: bool, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "ANSWER_BYTES", 100_001 if isinstance(answer, bytes) and b"[" in answer else 1000)
     fake.answers("GET me", answer)
     with Connection(fake.origin, tolerant=tolerant) as connected, pytest.raises(HarnessError) as caught:
         connected.get("me", Me)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).isprintable()
 
 

@@ -318,7 +318,7 @@ def test_what_is_for_a_server_is_refused_without(flags: tuple[str, ...], run: Co
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("double", "none.py"), "No such file"),
         (("Not A Slug", "kernel.py"), "problem: 'Not A Slug' is not valid"),
@@ -326,10 +326,10 @@ def test_what_is_for_a_server_is_refused_without(flags: tuple[str, ...], run: Co
     ],
 )
 def test_what_cannot_be_submitted_is_not_sent(
-    arguments: tuple[str, ...], said: str, signed_in: Fake, run: Command
+    arguments: tuple[str, ...], message: str, signed_in: Fake, run: Command
 ) -> None:
     done = run("submit", *arguments, "--to", "bench")
-    assert (done.code, said in done.err, signed_in.asked) == (2, True, [])
+    assert (done.code, message in done.err, signed_in.asked) == (2, True, [])
 
 
 def test_no_project_is_needed(

@@ -196,10 +196,10 @@ def test_logout_revokes_the_token_and_forgets_it_whatever_the_server_says(signed
 
 
 def test_servers_are_listed_without_their_tokens(signed_in: Fake, run: Command) -> None:
-    said, document = run("servers"), run("servers", "--format", "json")
-    assert "bench" in said.out
+    result, document = run("servers"), run("servers", "--format", "json")
+    assert "bench" in result.out
     assert [(each["name"], each["origin"]) for each in items(document.out)] == [("bench", signed_in.origin)]
-    assert TOKEN not in said.out + document.out
+    assert TOKEN not in result.out + document.out
 
 
 class Terminal(io.StringIO):

@@ -45,9 +45,9 @@ def read(service: Service, made: Callable[[Connection], T]) -> T:
         return made(connection)
 
 
-def secret(*of: object) -> str:
+def secret(*arguments: object) -> str:
     """An id of 128 bits that follows from these."""
-    return hashlib.sha256(repr(of).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr(arguments).encode()).hexdigest()[:32]
 
 
 def request(source: bytes | None = None, **fields: object) -> SubmissionRequest:

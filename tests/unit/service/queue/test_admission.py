@@ -337,9 +337,9 @@ def test_what_is_left_is_counted_once_for_a_list(making: Making, monkeypatch: py
     runs = [submit(service, make_principal(service, name)) for name in ("ada", "ada", "bob")]
     counted, left = list[Any](), limits.left
 
-    def counting(*of: Any) -> str:
-        counted.append(of)
-        return left(*of)
+    def counting(*arguments: Any) -> str:
+        counted.append(arguments)
+        return left(*arguments)
 
     monkeypatch.setattr(limits, "left", counting)
     found = read(service, lambda c: status.statuses(c, service, runs))
@@ -353,9 +353,9 @@ def test_uses_are_read_one_by_one_only_to_say_until_when_a_limit_is_reached(
     service = making("[limits]\ngradings_a_day = 3\ndevice_seconds_a_day = 1000\n")
     made, use = list[str](), limits.Use
 
-    def making_one(author: str, *of: Any, **more: Any) -> Any:
+    def making_one(author: str, *arguments: Any, **more: Any) -> Any:
         made.append(author)
-        return use(author, *of, **more)
+        return use(author, *arguments, **more)
 
     monkeypatch.setattr(limits, "Use", making_one)
     runs = [submit(service, make_principal(service)) for _ in range(2)]

@@ -38,16 +38,16 @@ def answer(verdict: str | None = None, *, lease: str = LEASE, **other: Any) -> A
     return Answer(instance="2" * 32, lease=lease, verdict=verdict, answered_at=EPOCH, **other)
 
 
-def take(stored: Stored, given: Answer, worker: str = "gpu1") -> str:
-    found = read_answer(stored.service, given)
-    change = stored.service.database.write(lambda c: accept_answer(c, stored.service, worker, given, found))
+def take(stored: Stored, submitted: Answer, worker: str = "gpu1") -> str:
+    found = read_answer(stored.service, submitted)
+    change = stored.service.database.write(lambda c: accept_answer(c, stored.service, worker, submitted, found))
     return change.result()
 
 
-def refused(stored: Stored, given: Answer, worker: str = "gpu1") -> Refusal:
+def refused(stored: Stored, submitted: Answer, worker: str = "gpu1") -> Refusal:
     before = stored.row(RUN)
     with pytest.raises(Refusal) as raised:
-        take(stored, given, worker)
+        take(stored, submitted, worker)
     assert stored.row(RUN) == before
     return raised.value
 

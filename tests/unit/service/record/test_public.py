@@ -207,19 +207,21 @@ def clock(stored: Stored) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaks", "said"),
+    ("breaks", "message"),
     [
         (cut, "recording of vector_add has stopped: vector_add.jsonl was changed: line 1 no longer ends at byte"),
         (clock, "the clock was set back"),
     ],
 )
-def test_it_is_ready_unless_it_cannot_do_its_work(stored: Stored, breaks: Callable[[Stored], None], said: str) -> None:
+def test_it_is_ready_unless_it_cannot_do_its_work(
+    stored: Stored, breaks: Callable[[Stored], None], message: str
+) -> None:
     stored.graded()
     stored.record()
     assert _ready(stored) == (200, [])
     breaks(stored)
     status, [problem] = _ready(stored)
-    assert (status, problem[: len(said)]) == (503, said)
+    assert (status, problem[: len(message)]) == (503, message)
     assert str(stored.root) not in problem
 
 

@@ -82,8 +82,8 @@ Asks = Callable[..., TestClient]
 @pytest.fixture
 def asks(service: Service) -> Asks:
     def asks(token: str | None = None, of: Service = service, peer: str = "127.0.0.1", **headers: str) -> TestClient:
-        given = {"authorization": f"Bearer {token}"} if token else {}
-        return TestClient(app_of(of), base_url=of.url, headers={**given, **headers}, client=(peer, 5000))
+        fields = {"authorization": f"Bearer {token}"} if token else {}
+        return TestClient(app_of(of), base_url=of.url, headers={**fields, **headers}, client=(peer, 5000))
 
     return asks
 
