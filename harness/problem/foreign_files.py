@@ -57,8 +57,8 @@ class ForeignReference(Spec):
 Checkouts = Mapping[ForeignForm, Path]
 """The path of each project's checkout, if it is known."""
 FILE_BYTES = 1 << 20  # the importer refuses larger files
-MOST_FILES = 200_000  # of all kinds in a checkout
-DEEPEST = 16  # levels of folders in a checkout; deeper ones are not searched
+MAX_FILES = 200_000  # of all kinds in a checkout
+MAX_DEPTH = 16  # levels of folders in a checkout; deeper ones are not searched
 _AGAIN = "import the problem again, or restore the file"
 
 
@@ -95,7 +95,7 @@ def _locate(where: str, number: int, source: ForeignSource, root: Path) -> Forei
 def _same_suffix(root: Path, suffix: str) -> Iterator[Path]:
     """The files of a checkout with this suffix, in order; symbolic links to folders are not followed."""
     try:
-        for folder, folders, files in outside.walked(root, most=MOST_FILES, deepest=DEEPEST):
+        for folder, folders, files in outside.walked(root, most=MAX_FILES, deepest=MAX_DEPTH):
             folders[:] = [name for name in folders if not name.startswith(".")]
             yield from (folder / name for name in files if name.endswith(suffix))
     except outside.TooLarge:

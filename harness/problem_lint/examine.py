@@ -30,8 +30,8 @@ from harness.problem_lint.finding import LintFinding, folded
 from harness.problem_lint.null_kernels import NullKernel, Scene, kernels
 
 # Limits of a case, for which a two-core CPU runs all null kernels in about two seconds.
-MOST_ELEMENTS = 5_000_000
-MOST_FLOPS = 3_000_000_000
+MAX_ELEMENTS = 5_000_000
+MAX_FLOPS = 3_000_000_000
 _LARGE, _INT32 = 1 << 28, 1 << 31  # elements
 _SEEDS = (1, 2, 3)  # for the inputs of the case, and for other inputs
 
@@ -274,7 +274,7 @@ def _check_hidden(problem: Problem) -> Iterator[LintFinding]:
 
 def _too_large(case: ResolvedCase) -> bool:
     elements = sum(tensor.elements for tensor in case.tensors)
-    return elements > MOST_ELEMENTS or case.minimum_flops > MOST_FLOPS
+    return elements > MAX_ELEMENTS or case.minimum_flops > MAX_FLOPS
 
 
 def _check_offsets(problem: Problem, cases: Iterable[ResolvedCase]) -> Iterator[LintFinding]:

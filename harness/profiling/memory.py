@@ -14,7 +14,7 @@ from typing import Any
 from harness.wire.checks import WireError, printable, strict_json
 
 _POINTS = 2_000
-_MOST_US = 1 << 52  # beyond it, differences of less than a microsecond are lost: 142 years
+_MAX_US = 1 << 52  # beyond it, differences of less than a microsecond are lost: 142 years
 _DEVICES = {0: "CPU", 1: "GPU"}  # c10::DeviceType
 
 
@@ -44,7 +44,7 @@ def timelines(events: Sequence[Any]) -> list[Timeline]:
 
 def _change(event: Mapping[str, Any]) -> tuple[str, float, int] | None:
     args, at_us = event.get("args"), event.get("ts")
-    if not isinstance(args, Mapping) or at_us is None or type(at_us) not in (int, float) or not abs(at_us) < _MOST_US:
+    if not isinstance(args, Mapping) or at_us is None or type(at_us) not in (int, float) or not abs(at_us) < _MAX_US:
         return None
     device, nbytes = args.get("Device Type"), args.get("Bytes")
     if type(device) is not int or device not in _DEVICES or type(nbytes) is not int or abs(nbytes) >= 1 << 50:

@@ -30,7 +30,7 @@ SECTIONS = (
 _ROWS, _KERNELS, _TEXT = 50_000, 64, 200
 MEMORY, ARITHMETIC, OCCUPANCY = "Memory Throughput", "Compute (SM) Throughput", "Achieved Occupancy"
 DURATION, REGISTERS = "Duration", "Registers Per Thread"
-_LONGEST = 3  # kernels in an audit's line
+_MAX_KERNELS = 3  # kernels in an audit's line
 _COLUMNS = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
 _UNITS = {"us": "µs"}
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -167,7 +167,7 @@ def audit(
         return ToolReport("failed", str(error))
     if watched.fault or not kernels:
         return ToolReport("failed", watched.fault or "its table cannot be read")
-    longest = sorted(kernels, key=lambda kernel: -kernel.duration_ns)[:_LONGEST]
+    longest = sorted(kernels, key=lambda kernel: -kernel.duration_ns)[:_MAX_KERNELS]
     count = f"{len(kernels)} kernel{'s' if len(kernels) > 1 else ''}"
     return ToolReport("clean", f"{case.name}: {count}: {'; '.join(map(_in_short, longest))}")
 

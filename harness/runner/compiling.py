@@ -16,7 +16,7 @@ from harness.wire import commands
 
 _COMPILES_CUDA = (b"cpp_extension", b"nvcc")
 _LOG_LIMIT = 8_000
-_MOST_BYTES = 24 << 20  # of packed files; the archive is a little larger
+_MAX_BYTES = 24 << 20  # of packed files; the archive is a little larger
 
 
 class CompileError(Exception):
@@ -88,7 +88,7 @@ def packed() -> bytes:
     """
     content, used = io.BytesIO(), 0
     for path in Path.home().rglob("*"):
-        if (used := used + path.lstat().st_size) > _MOST_BYTES:
+        if (used := used + path.lstat().st_size) > _MAX_BYTES:
             return b""
     with tarfile.open(fileobj=content, mode="w", format=tarfile.GNU_FORMAT) as archive:
         archive.add(Path.home(), "", filter=lambda entry: entry if entry.isreg() or entry.isdir() else None)

@@ -53,7 +53,7 @@ _FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
 }  # fmt: skip
 
 
-_MARGIN, _LEAST_MARGIN_S = 0.03, 0.3  # left for the answer: a share of the call's time, and at least so many seconds
+_MARGIN, _MIN_MARGIN_S = 0.03, 0.3  # left for the answer: a share of the call's time, and at least so many seconds
 
 
 class TooSlow(NotImplementedError):
@@ -70,7 +70,7 @@ class _Launches:
 
     def allow(self, seconds: float) -> None:
         """Begin a call with a time limit; 0 if the limit is not known."""
-        margin = max(_LEAST_MARGIN_S, _MARGIN * seconds)
+        margin = max(_MIN_MARGIN_S, _MARGIN * seconds)
         self._deadline = time.monotonic() + seconds - margin if seconds > 0 else float("inf")
         self._longest = 0.0
 

@@ -17,7 +17,7 @@ SMALL_BYTES = 16 << 20  # up to this size a node is at most 0.5 µs slower than 
 PART_BYTES = 384 << 20
 ROW_BYTES = 8192
 _ALIGNMENT = 128
-_MOST_ROWS = 65_535
+_MAX_ROWS = 65_535
 
 
 def in_parts(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
@@ -45,7 +45,7 @@ def _parts(node: Node) -> Iterator[Node]:
 
 def _stays_whole(copy: Memcpy) -> bool:
     """Whether a copy is not contiguous, is small, or is already fast."""
-    in_rows = any(copy.width % row == 0 and copy.width // row <= _MOST_ROWS for row in (ROW_BYTES // 2, ROW_BYTES))
+    in_rows = any(copy.width % row == 0 and copy.width // row <= _MAX_ROWS for row in (ROW_BYTES // 2, ROW_BYTES))
     is_fast = in_rows and copy.target % _ALIGNMENT == 0
     return copy.height > 1 or copy.depth > 1 or copy.width <= SMALL_BYTES or is_fast
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _NAME = "triton_key"
-_MOST = 1 << 20  # characters
+_MAX_CHARACTERS = 1 << 20
 
 
 def prepare() -> None:
@@ -26,8 +26,8 @@ def prepare() -> None:
 
         place = Path(os.environ["TRITON_CACHE_DIR"], _NAME)
         if place.is_file():
-            left = place.read_text()[:_MOST]
-            cache.triton_key = lambda: left
+            stored = place.read_text()[:_MAX_CHARACTERS]
+            cache.triton_key = lambda: stored
         else:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(cache.triton_key())

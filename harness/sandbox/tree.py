@@ -15,7 +15,7 @@ from pathlib import Path
 _PROC = Path("/proc")
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.2
+_PAUSE_S, _MAX_PAUSE_S = 0.002, 0.2
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def kill_marked(mark: str, session: int, *, within_s: float) -> set[int]:
                 os.kill(pid, signal.SIGSTOP)
         kill(doomed | tree(doomed))
         # Scan often while they fork, and less and less often while the kernel is slow to end them.
-        pause_s = _PAUSE_S if doomed - killed else min(2 * pause_s, _LONGEST_PAUSE_S)
+        pause_s = _PAUSE_S if doomed - killed else min(2 * pause_s, _MAX_PAUSE_S)
         killed |= doomed
         time.sleep(pause_s)
     return living

@@ -29,7 +29,7 @@ CASE = graded(PROBLEMS / "double")
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[FreshInputs]:
-    monkeypatch.setattr(module, "_MOST_PLACES", 3)
+    monkeypatch.setattr(module, "_MAX_PLACES", 3)
     with closing(FreshInputs(CASE)) as made:
         yield made
 
@@ -77,7 +77,7 @@ def kept_then_laid_again(fresh: FreshInputs) -> None:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a call's tensors are so large that they are drawn and checked where they lie."""
     if request.param is not None:
-        monkeypatch.setattr(module, "_MOST_BYTES", request.param)
+        monkeypatch.setattr(module, "_MAX_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("size")
@@ -95,7 +95,7 @@ def test_a_baseline_finds_outputs_as_they_were_after_the_submissions_are_kept(fo
 
 
 def test_large_outputs_are_checked_after_each_call_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_BYTES", 1)
+    monkeypatch.setattr(module, "_MAX_BYTES", 1)
     fresh = FreshInputs(BENCHMARK)
     try:
         for _ in range(2):
@@ -117,7 +117,7 @@ def test_large_outputs_are_checked_after_each_call_where_they_lie(monkeypatch: p
 
 
 def test_large_inputs_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_PLACED_BYTES", 1)
+    monkeypatch.setattr(module, "_MAX_PLACED_BYTES", 1)
     with closing(FreshInputs(CASE)) as fresh:
         fresh.next()
         before = fresh.descriptors

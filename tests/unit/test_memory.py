@@ -142,7 +142,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[LiveBytes], Judging]:
     monkeypatch.setattr(check, "_FAST_ELEMENTS", 1 << 14)
     monkeypatch.setattr(field, "CPU_BLOCK_ELEMENTS", 1 << 12)
     monkeypatch.setattr(layout, "LARGE_BYTES", 0)
-    monkeypatch.setattr(fresh_inputs, "_MOST_BYTES", 1)
+    monkeypatch.setattr(fresh_inputs, "_MAX_BYTES", 1)
 
     def judging(live: LiveBytes) -> Judging:
         made = Judging(live)

@@ -227,7 +227,7 @@ def test_a_trap_in_a_checkout_of_kernelbench_concerns_its_problem_alone(trap: st
 
 
 def test_a_folder_with_more_than_any_checkout_has_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "MOST_FILES", 20)
+    monkeypatch.setattr(importing, "MAX_FILES", 20)
     for number in range(21):
         (tmp_path / str(number)).touch()
     for candidates in (gpu_mode.candidates, kernelbench.candidates):

@@ -212,9 +212,9 @@ class WorkerProcess:
             answer.set_exception(lost)
 
 
-_MOST_SLOTS = 16  # on a GPU: each needs half a gigabyte of its memory for a CUDA context, in addition to its tensors
+_MAX_SLOTS = 16  # on a GPU: each needs half a gigabyte of its memory for a CUDA context, in addition to its tensors
 # A process runs one Python thread at a time: a worker with sixteen slots used one processor while the others idled.
-_CPUS_OF_A_WORKER, _MOST_WORKERS = 8, 4
+_CPUS_OF_A_WORKER, _MAX_WORKERS = 8, 4
 
 
 def local_workers(
@@ -237,8 +237,8 @@ def local_workers(
     parts = divide([local_cpus(gpu.pci_address) for gpu in gpus])
     workers = []
     for gpu, cpus in zip(gpus, parts, strict=True):
-        gpu_slots = slots or max(1, min(_MOST_SLOTS, len(cpus)))
-        judges = max(1, min(gpu_slots, len(cpus) // _CPUS_OF_A_WORKER, _MOST_WORKERS))
+        gpu_slots = slots or max(1, min(_MAX_SLOTS, len(cpus)))
+        judges = max(1, min(gpu_slots, len(cpus) // _CPUS_OF_A_WORKER, _MAX_WORKERS))
         known = Path(tempfile.gettempdir(), f"kernelmark-known-{secrets.token_hex(8)}") if judges > 1 else None
         gpu_environment = {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid}
         for number, worker_cpus in enumerate(divide([set(cpus)] * judges)):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-_LEAST = 4  # with fewer processors, judge and runners share all of them
+_MIN_CPUS = 4  # with fewer processors, judge and runners share all of them
 _CONTEXT_BYTES = 850 << 20  # on an H100 672 MiB for a launcher, 844 to 1150 MiB for a runner with torch
 
 
@@ -30,7 +30,7 @@ class CpuShare:
     @classmethod
     def of(cls, cpus: Collection[int]) -> Self | None:
         """A quarter of the processors for the judge, the rest for runners; None if there are too few to divide."""
-        if len(cpus) < _LEAST:
+        if len(cpus) < _MIN_CPUS:
             return None
         ordered = tuple(sorted(cpus))
         judge = max(2, len(ordered) // 4)

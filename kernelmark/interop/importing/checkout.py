@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.errors import UsageError, nearest
 from harness.files import outside
-from harness.problem.foreign_files import DEEPEST, FILE_BYTES, MOST_FILES
+from harness.problem.foreign_files import FILE_BYTES, MAX_DEPTH, MAX_FILES
 from harness.shared.foreign import ForeignForm
 
 
@@ -105,7 +105,7 @@ def walked(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
         UsageError: it holds more than any checkout does.
     """
     try:
-        for folder, folders, files in outside.walked(root, most=MOST_FILES, deepest=DEEPEST):
+        for folder, folders, files in outside.walked(root, most=MAX_FILES, deepest=MAX_DEPTH):
             folders[:] = filter(str.isprintable, folders)
             yield folder, folders, [*filter(str.isprintable, files)]
     except outside.TooLarge as error:

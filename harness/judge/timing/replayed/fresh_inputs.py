@@ -30,9 +30,9 @@ from harness.judge.timing.dealt_values import check_values, fault_with_values
 from harness.problem import ResolvedCase
 from harness.verdict import Outcome
 
-_MOST_CALLS, _MOST_BYTES = 20, 2 << 30
+_MAX_CALLS, _MAX_BYTES = 20, 2 << 30
 _SAMPLED_WORDS = 1 << 16
-_MOST_PLACES, _MOST_PLACED_BYTES = 4, 256 << 20
+_MAX_PLACES, _MAX_PLACED_BYTES = 4, 256 << 20
 
 
 class _PrivateMemory:
@@ -165,7 +165,7 @@ class FreshInputs:
     def __init__(self, case: GradedCase) -> None:
         layout, device = case.layout, case.device
         self._truth = case.truth
-        self.group = max(1, min(_MOST_CALLS, _MOST_BYTES // layout.bytes_per_set))
+        self.group = max(1, min(_MAX_CALLS, _MAX_BYTES // layout.bytes_per_set))
         """The number of calls whose inputs are drawn at a time."""
         self.seeds: list[int] = []
         """The seeds of the groups, in order."""
@@ -176,7 +176,7 @@ class FreshInputs:
                 self._drawn = in_place = _InPlaceBatch(layout, device, 1, filled=False, generate=case.generate)
                 self._places.append(in_place.arenas)
             else:
-                for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
+                for _ in range(max(1, min(_MAX_PLACES, _MAX_PLACED_BYTES // layout.bytes_per_set))):
                     self._places.append(arenas(layout, device, 1))
                     for place in self._places[-1].values():
                         made.callback(place.close)
