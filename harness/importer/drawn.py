@@ -14,7 +14,7 @@ from harness.importer.values import same_bits, tensors_in
 _BITS = (62, 48, 31)  # numpy.random.seed accepts the last
 _LIKELY = 0.9  # the least share of the distinct values that a small seed gives
 _COUNTED = 1 << 20
-Draw = Callable[[int], Any]
+InputGenerator = Callable[[int], Any]
 
 
 @contextlib.contextmanager
@@ -31,14 +31,14 @@ def _filled_memory() -> Iterator[None]:
 
 
 @_filled_memory()
-def fixed(draw: Draw) -> bool:
+def fixed(draw: InputGenerator) -> bool:
     """Whether two seeds give the same tensors."""
     first, second = tensors_in(draw(1)), tensors_in(draw(2))
     return len(first) == len(second) and all(map(same_bits, first, second))
 
 
 @_filled_memory()
-def seed_bits(draw: Draw) -> int | None:
+def seed_bits(draw: InputGenerator) -> int | None:
     """How many bits a seed may have, so that there are as many distinct and finite values as with a small seed.
 
     Authors add numbers to their seeds, and use them as values. None if only small seeds work.

@@ -17,7 +17,7 @@ from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.judge.compile_ahead import helper_count, requests, visible_cases
 from harness.judge.session import BuildRequest, Builds, Session, Sessions
-from harness.judge.session.builds import Ahead, Turn
+from harness.judge.session.builds import AheadCommand, CompilerTurn
 from harness.judge.setup import Progress, Setup
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
@@ -49,7 +49,7 @@ class Grader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def build(self, turn: Turn = contextlib.nullcontext, *, triton: bool = False) -> None:
+    def build(self, turn: CompilerTurn = contextlib.nullcontext, *, triton: bool = False) -> None:
         """Compile the submission and the baselines in sandboxes without the device. Idempotent.
 
         If this is not called, `check` and `grade` do it. It does not wait for the device, so a process that grades many
@@ -64,7 +64,7 @@ class Grader:
             UsageError: the problem or the submission cannot be graded.
         """
         setup, compiled = self._setup, self._compiled()
-        ahead: list[Ahead] = []
+        ahead: list[AheadCommand] = []
         if triton and not self._has_built and setup.submission not in compiled and helper_count(setup):
             ahead = [command for case in visible_cases(setup) for command in requests(setup, case)]
             compiled = [setup.submission, *compiled] if self._builds.are_isolated else compiled
@@ -184,11 +184,11 @@ class Grader:
         with lock_alone(setup.device, self._report_waiting) if held else contextlib.nullcontext(), self._ending():
             session = self._runner(replayed=False)
             from harness.judge.timing.rounds.baseline import Baseline
-            from harness.judge.timing.rounds.timing import RoundsTiming, Turn
+            from harness.judge.timing.rounds.timing import DeviceTurn, RoundsTiming
 
             runners, _ = self._ensure_sessions(replayed=False).others()
             paired = list(map(Baseline, self._baseline_labels, setup.baselines, runners))
-            turn = Turn(setup.device, self._report_waiting_for_timing, self._new_session, held)
+            turn = DeviceTurn(setup.device, self._report_waiting_for_timing, self._new_session, held)
             timing = RoundsTiming(setup.effort, turn, paired, setup.calibrations, why)
             return self._grading().grade(session, timing)
 

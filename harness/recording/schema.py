@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH, AddressRange
-from harness.wire.checks import Check, WireError, boolean, checked, choice, integer, many, record, text
+from harness.wire.checks import FieldCheck, WireError, boolean, checked, choice, integer, many, record, text
 
 MAX_NODES = 4096
 MAX_EDGES = 16 * MAX_NODES
@@ -48,7 +48,7 @@ class Image:
     variables: tuple[Variable, ...] = checked(many(record(Variable), MAX_VARIABLES))
 
 
-def _three(most: tuple[int, int, int]) -> Check:
+def _three(most: tuple[int, int, int]) -> FieldCheck:
     axes = [integer(1, limit) for limit in most]
 
     def check(value: Any) -> tuple[int, int, int]:

@@ -19,8 +19,8 @@ class WireError(Exception):
     """A frame that violates the protocol. `str()` says what is wrong, in text that is safe to print."""
 
 
-Check = Callable[[Any], Any]
-Kinds = Mapping[str, Check]
+FieldCheck = Callable[[Any], Any]
+Kinds = Mapping[str, FieldCheck]
 """The check of each kind of message, by name."""
 
 
@@ -48,7 +48,7 @@ def strict_json(raw: bytes) -> Any:
         raise WireError(str(error)) from None
 
 
-def text(limit: int) -> Check:
+def text(limit: int) -> FieldCheck:
     """A string of at most `limit` characters, made printable and cut to `limit` again, since escapes are longer."""
 
     def check(value: Any) -> str:
@@ -59,7 +59,7 @@ def text(limit: int) -> Check:
     return check
 
 
-def line(limit: int) -> Check:
+def line(limit: int) -> FieldCheck:
     """Like `text`, but on one line: line breaks and tabs become escapes."""
     check_text = text(limit)
 
@@ -69,7 +69,7 @@ def line(limit: int) -> Check:
     return check
 
 
-def integer(low: int, high: int) -> Check:
+def integer(low: int, high: int) -> FieldCheck:
     """An integer in [low, high]; true and false are not integers."""
 
     def check(value: Any) -> int:
@@ -92,7 +92,7 @@ def number(value: Any) -> int | float:
     return value  # type: ignore[no-any-return]  # the type was just checked
 
 
-def many(item: Check, limit: int, at_least: int = 0) -> Check:
+def many(item: FieldCheck, limit: int, at_least: int = 0) -> FieldCheck:
     """A list of `at_least` to `limit` items, as a tuple."""
 
     def check(value: Any) -> tuple[Any, ...]:
@@ -103,7 +103,7 @@ def many(item: Check, limit: int, at_least: int = 0) -> Check:
     return check
 
 
-def ascending(high: int, limit: int) -> Check:
+def ascending(high: int, limit: int) -> FieldCheck:
     """At most `limit` integers in [0, high], each greater than the one before it, as a tuple."""
     check_integers = many(integer(0, high), limit)
 
@@ -116,7 +116,7 @@ def ascending(high: int, limit: int) -> Check:
     return check
 
 
-def choice(*options: str) -> Check:
+def choice(*options: str) -> FieldCheck:
     def check(value: Any) -> str:
         if value not in options or not isinstance(value, str):
             raise WireError(f"expected one of {', '.join(options)}")
@@ -149,7 +149,7 @@ def forms(value: Any) -> call.Forms:
     return call.Forms(listed(value["init"]), listed(value["arguments"]), form(value["result"]))
 
 
-def record(cls: type[Any]) -> Check:
+def record(cls: type[Any]) -> FieldCheck:
     """An object with exactly the fields of a message class."""
     fields = {f.name: f.metadata["check"] for f in dataclasses.fields(cls)}
 
@@ -161,7 +161,7 @@ def record(cls: type[Any]) -> Check:
     return check
 
 
-def checked(check: Check, **default: Any) -> Any:
+def checked(check: FieldCheck, **default: Any) -> Any:
     """A field of a message; with `default=` it may be omitted when the message is made."""
     return field(metadata={"check": check}, **default)
 

@@ -20,7 +20,7 @@ import pytest
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
 from harness.judge import Progress, Setup
-from harness.judge.session.builds import Turn
+from harness.judge.session.builds import CompilerTurn
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
@@ -63,7 +63,7 @@ class FakeGrader:
         self.alone = self.memory_was_short = False
         self.sandboxes = 2 * (1 + len(setup.baselines))
 
-    def build(self, turn: Turn, *, triton: bool) -> None:
+    def build(self, turn: CompilerTurn, *, triton: bool) -> None:
         if act := self._all.builds.get(self.setup.submission.source.decode().strip()):
             with turn(1):
                 act()

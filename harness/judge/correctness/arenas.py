@@ -16,7 +16,7 @@ import torch
 
 from harness.arena import Arena, make_arena
 from harness.arena.shapes import viewed
-from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
+from harness.judge.correctness.layout import ArenaName, Layout, RedZone, Slot
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.verdict import DeviceKind
@@ -26,13 +26,13 @@ _POISON = 0b0110_0000
 _MASK = "in Triton, does a `tl.store` lack its `mask=`?"
 
 
-def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> dict[Place, Arena]:
+def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> dict[ArenaName, Arena]:
     """Allocate memory for the inputs and outputs of `sets` calls, in the order in which a runner receives it.
 
     Raises:
         DeviceError: out of memory, or the device cannot read the host's memory.
     """
-    made: dict[Place, Arena] = {}
+    made: dict[ArenaName, Arena] = {}
     try:
         for place, stride in layout.strides.items():
             read_only = sealed and place != "outputs"
@@ -44,7 +44,7 @@ def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True
     return made
 
 
-def descriptors(made: Mapping[Place, Arena]) -> tuple[int, ...]:
+def descriptors(made: Mapping[ArenaName, Arena]) -> tuple[int, ...]:
     """The file descriptors of arenas, in the order in which a runner receives them."""
     return tuple(arena.descriptor() for arena in made.values())
 

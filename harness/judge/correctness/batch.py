@@ -22,7 +22,7 @@ from harness.arena import Arena
 from harness.arena.shapes import viewed
 from harness.device import DEVICES
 from harness.judge.correctness.arenas import OutOfBoundsWrite, arenas, descriptors, dtype_of, placed, poison, written_to
-from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
+from harness.judge.correctness.layout import ArenaName, Layout, RedZone, Slot
 from harness.judge.correctness.truth import ExpectedOutputs, Truth
 from harness.problem import Fill, ResolvedCase
 from harness.problem.dtypes import DTYPES
@@ -80,7 +80,7 @@ class Batch:
         self._generate = generate
         cheap = self._device.on_host and sets * layout.read_stride <= _COPIED_BYTES
         self._copies_inputs = judged and (generate is not None or cheap)
-        self._initial_copy: Mapping[Place, torch.Tensor] | None = None  # like `_memory`
+        self._initial_copy: Mapping[ArenaName, torch.Tensor] | None = None  # like `_memory`
         self._draw_groups = _draw_groups(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
         self._arenas = self._make_arenas(sealed=sealed)
@@ -96,7 +96,7 @@ class Batch:
             self.close_arenas()
             raise
 
-    def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
+    def _make_arenas(self, *, sealed: bool) -> Mapping[ArenaName, Arena]:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
     def renew(self, *, filled: bool = True, seed: int | None = None, values: Sequence[ResolvedCase] = ()) -> None:
@@ -296,7 +296,7 @@ class Batch:
         tensor = group[0].tensor
         return self._fills[k % len(self._fills)][tensor.name] if self._fills else tensor.fill
 
-    def _copy(self) -> Mapping[Place, torch.Tensor] | None:
+    def _copy(self) -> Mapping[ArenaName, torch.Tensor] | None:
         """A copy of the inputs of all calls (with inouts, also of the outputs); None if they can be drawn again."""
         if not self._copies_inputs:
             return None
@@ -304,7 +304,7 @@ class Batch:
         return {place: memory.clone() for place, memory in self._memory.items() if place in places}
 
     @property
-    def _memory(self) -> Mapping[Place, torch.Tensor]:
+    def _memory(self) -> Mapping[ArenaName, torch.Tensor]:
         """The shared memory of all calls: `[sets * stride]` uint8."""
         strides = self._layout.strides
         return {place: arena.bytes[: self.sets * strides[place]] for place, arena in self._arenas.items()}
@@ -316,7 +316,7 @@ class Batch:
         """
         return self._redraw(chunk) if self._initial_copy is None else self._slices(self._initial_copy, chunk)
 
-    def _slices(self, memory: Mapping[Place, torch.Tensor], chunk: int) -> Iterator[list[torch.Tensor | None]]:
+    def _slices(self, memory: Mapping[ArenaName, torch.Tensor], chunk: int) -> Iterator[list[torch.Tensor | None]]:
         """Yield the inputs from memory that is a copy of the arenas before the calls."""
         for first in range(0, self.sets, chunk):
             calls = range(first, min(first + chunk, self.sets))
@@ -347,7 +347,7 @@ class Batch:
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
         return placed(slot, self._region(slot.place, k))
 
-    def _region(self, place: Place, k: int) -> torch.Tensor:
+    def _region(self, place: ArenaName, k: int) -> torch.Tensor:
         """The memory of call k in one arena."""
         stride = self._layout.strides[place]
         return self._arenas[place].bytes[k * stride : (k + 1) * stride]

@@ -23,7 +23,7 @@ from harness.wire import commands
 ALIGNMENT = 512  # cudaMalloc guarantees 256
 RED_ZONE_BYTES = 4096
 LARGE_BYTES = 1 << 30  # if a call takes more than this, its tensors are never copied
-Place = Literal["inputs", "outputs", "host"]
+ArenaName = Literal["inputs", "outputs", "host"]
 """One of the arenas of a call; `host` contains the inputs in the host's memory."""
 
 
@@ -40,7 +40,7 @@ class Slot:
         return self.tensor.role != "input"
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ArenaName:
         """The tensor's arena."""
         if self.writable:
             return "outputs"
@@ -110,9 +110,9 @@ class Layout:
         self.keeps_copy = keeps_copy
 
     @property
-    def strides(self) -> dict[Place, int]:
+    def strides(self) -> dict[ArenaName, int]:
         """The bytes of one call in each arena, in the order in which a runner receives the arenas."""
-        strides: dict[Place, int] = {"inputs": self.input_stride, "outputs": self.output_stride}
+        strides: dict[ArenaName, int] = {"inputs": self.input_stride, "outputs": self.output_stride}
         return strides | {"host": self.host_stride} if self.host_stride else strides
 
     @property

@@ -23,7 +23,7 @@ from harness.arena.shapes import copied
 from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.judge.correctness.arenas import arenas, bind, descriptors, placed
-from harness.judge.correctness.layout import LARGE_BYTES, Layout, Place, Slot
+from harness.judge.correctness.layout import LARGE_BYTES, ArenaName, Layout, Slot
 from harness.judge.session import BuildRequest, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
@@ -47,7 +47,7 @@ class _BoundCase:
 
     case: ResolvedCase
     layout: Layout
-    arenas: Mapping[Place, Arena]
+    arenas: Mapping[ArenaName, Arena]
 
     def __post_init__(self) -> None:
         self._slots = {slot.tensor.name: slot for slot in self.layout.slots}

@@ -36,8 +36,8 @@ from harness.wire import commands, frame, replies
 
 _COMPILES = (b"cpp_extension", b"nvcc")  # words in Python files that compile something
 _COMPILERS = {True: 1, False: 2}  # by whether the language is compiled; Python may run one for C++ and one for CUDA
-Ahead = commands.Declare | commands.Ahead
-Turn = Callable[[int], AbstractContextManager[object]]
+AheadCommand = commands.Declare | commands.Ahead
+CompilerTurn = Callable[[int], AbstractContextManager[object]]
 """Makes a context manager that is held while the given number of compilers runs."""
 _FINAL = (Outcome.TIMEOUT, Outcome.MEMORY_LIMIT)
 _log = logging.getLogger("kernelmark")
@@ -65,7 +65,7 @@ class Builds:
         """Whether builds get separate sandboxes, which needs a kind of sandbox that isolates."""
         return isolates(self._provider.name)
 
-    def build(self, request: BuildRequest, turn: Turn, ahead: Sequence[Ahead] = ()) -> None:
+    def build(self, request: BuildRequest, turn: CompilerTurn, ahead: Sequence[AheadCommand] = ()) -> None:
         """Build a submission, or use the result of an earlier build. If neither works, its runner builds it.
 
         Args:
@@ -108,7 +108,7 @@ class Builds:
         if (session := self._session) is not None:
             session.close()
 
-    def _build_archive(self, request: BuildRequest, ahead: Sequence[Ahead]) -> bytes:
+    def _build_archive(self, request: BuildRequest, ahead: Sequence[AheadCommand]) -> bytes:
         """Build in a new sandbox and return the archive of the result; empty if it is too large or cannot be fetched.
 
         Raises:

@@ -24,7 +24,7 @@ from harness.judge.correctness.arenas import arenas, descriptors
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.correctness.layout import Place
+from harness.judge.correctness.layout import ArenaName
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.dealt_values import check_values, fault_with_values
 from harness.problem import ResolvedCase
@@ -62,11 +62,11 @@ class _PrivateBatch(Batch):
         """Whether the inputs are unchanged, which is certain here: no other process has this memory."""
         return True
 
-    def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
+    def _make_arenas(self, *, sealed: bool) -> Mapping[ArenaName, Arena]:
         strides = self._layout.strides.items()
         return {place: _PrivateMemory(self.sets * stride, self._device.torch_device) for place, stride in strides}
 
-    def lay(self, k: int, to: Mapping[Place, Arena]) -> None:
+    def lay(self, k: int, to: Mapping[ArenaName, Arena]) -> None:
         """Copy the inputs and initial outputs of call k into arenas."""
         for place, arena in to.items():
             room = arena.bytes[: self._layout.strides[place]]
@@ -112,12 +112,12 @@ class _InPlaceBatch(_PrivateBatch):
         self._samples = {place: self._sampled(memory) for place, memory in self._inputs.items()}
 
     @property
-    def arenas(self) -> Mapping[Place, Arena]:
+    def arenas(self) -> Mapping[ArenaName, Arena]:
         """The arenas, in the order in which a launcher receives them."""
         return self._arenas
 
     @property
-    def _inputs(self) -> Mapping[Place, torch.Tensor]:
+    def _inputs(self) -> Mapping[ArenaName, torch.Tensor]:
         return {place: memory for place, memory in self._memory.items() if place != "outputs"}
 
     def _sampled(self, memory: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -134,10 +134,10 @@ class _InPlaceBatch(_PrivateBatch):
         held = ((self._inputs[place].view(torch.int64)[at], seen) for place, (at, seen) in self._samples.items())
         return all(torch.equal(*pair) for pair in held)
 
-    def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
+    def _make_arenas(self, *, sealed: bool) -> Mapping[ArenaName, Arena]:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
-    def lay(self, k: int, to: Mapping[Place, Arena]) -> None:
+    def lay(self, k: int, to: Mapping[ArenaName, Arena]) -> None:
         """Restore the initial outputs; the inputs are already there."""
         if self._initial_outputs is None:
             self._put_poison(self._output_bytes)
@@ -169,7 +169,7 @@ class FreshInputs:
         """The number of calls whose inputs are drawn at a time."""
         self.seeds: list[int] = []
         """The seeds of the groups, in order."""
-        self._places: list[Mapping[Place, Arena]] = []
+        self._places: list[Mapping[ArenaName, Arena]] = []
         self._drawn: _PrivateBatch
         with contextlib.ExitStack() as made:
             if self.group == 1:
@@ -204,7 +204,7 @@ class FreshInputs:
         return self._place["outputs"].bytes
 
     @property
-    def _place(self) -> Mapping[Place, Arena]:
+    def _place(self) -> Mapping[ArenaName, Arena]:
         return self._places[self._at]
 
     def move(self) -> bool:

@@ -32,7 +32,7 @@ from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, Outcome, ReplayedBenchmark, Stage, Timing
 from harness.verdict.roofline import Calibration
 
-Turn = Callable[[GradedCase], AbstractContextManager[object]]
+RecordingTurn = Callable[[GradedCase], AbstractContextManager[object]]
 """Makes the context manager that is held while a case is recorded."""
 _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
 _FAILURES = (SandboxError, *_NO_MEMORY)  # of the harness; in a baseline they only cost the speedup
@@ -86,7 +86,7 @@ class ReplayedBaseline:
         self._stopped = True
         self._session.close()
 
-    def record(self, benchmarks: Benchmarks, turn: Turn) -> None:
+    def record(self, benchmarks: Benchmarks, turn: RecordingTurn) -> None:
         """Build the baseline and record its calls; then end its runner.
 
         If memory runs short, `lacks_memory` is set. A second call then continues with the case that failed.

@@ -27,7 +27,7 @@ from harness.verdict.roofline import Calibration
 
 
 @dataclass(frozen=True)
-class Turn:
+class DeviceTurn:
     """How one grading gets the device for its timing. Unless `held`, its build and tests do not wait for others."""
 
     device: DeviceKind
@@ -55,7 +55,7 @@ class RoundsTiming:
     def __init__(
         self,
         effort: Effort,
-        turn: Turn,
+        turn: DeviceTurn,
         baselines: Sequence[Baseline] = (),
         calibrations: Sequence[Calibration] = (),
         why: str = "",
