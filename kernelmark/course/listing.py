@@ -11,11 +11,13 @@ from harness.errors import UsageError
 from kernelmark.course.submissions import CourseSubmission
 from kernelmark.project.documents import print_as
 from kernelmark.text.terminal import columns, counted, visible
+from leaderboard.text.visible import shortened
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
     from kernelmark.course.mark import Mark
 
+_NAME, _TAIL = 40, 8  # characters that the table shows of a platform's name, and of its end; the JSON has all
 _HEAD = ("author", "id", "name", "kernel", "handed in", "note")
 
 
@@ -73,5 +75,6 @@ def _row(document: SubmittedDocument) -> tuple[str, ...]:
     kernel = document["file"].partition("/")[2] or document["file"]
     files = " with ".join(filter(None, (kernel, ", ".join(document["beside"]))))
     late = f", {counted(document['late_days'], 'day')} late" if document["late_days"] else ""
-    cells = (author, document["id"], document["name"], files, document["handed_in"] + late, document["note"])
+    name = shortened(document["name"], _NAME, _TAIL)
+    cells = (author, document["id"], name, files, document["handed_in"] + late, document["note"])
     return tuple(map(visible, cells))

@@ -604,6 +604,11 @@ def test_list_shows_who_submitted_what_and_grades_nothing(closed: Path, course: 
     unknown = course.command("grade", "double", str(closed), "--list", "--format", "json").out
     assert {one["handed_in"] for one in items(unknown)} == {""}
     assert shown.splitlines()[-1] == "5 submissions, 1 of which cannot be graded"
+    folder(course.folder, {f"{'n' * 99}end_7_8_k.py": KERNEL})
+    [row] = [
+        line for line in course.command("grade", "double", str(closed), "--list").out.splitlines() if "end" in line
+    ]
+    assert f" {'n' * 31}…nnnnnend " in row, "one long name does not push all columns out of sight"
     assert not (course.folder / "leaderboard").exists()
 
 
