@@ -36,6 +36,7 @@ _of_worker = (gradings.c.worker == bindparam("worker")) & (gradings.c.state == "
 _HELD = select(gradings).where(_of_worker)
 _OPEN_CLAIMS = select(gradings.c.run, gradings.c.claim).where(_of_worker)
 _OPEN_CLAIMS = _OPEN_CLAIMS.order_by(gradings.c.granted_ns, gradings.c.position)
+_BUSY = select(gradings.c.worker).where(gradings.c.state == "leased").distinct()
 _PAUSED = select(pauses.c.why).where(pauses.c.subject == bindparam("account"))
 _OVERDUE = select(gradings).where(
     gradings.c.state == "leased",
@@ -71,9 +72,22 @@ def claim(connection: Connection, service: Service, worker: str, request: Claim)
     if before := [lease.run for lease in held if lease.claim == request.claim]:
         return _leases(connection, before)
     free = min(request.free, row.slots + 1 - len(held))
+    if free > row.slots - len(held) and _another_is_idle(connection, service, row):
+        free -= 1  # it would wait here, and begins there
     if row.paused or free <= 0 or paused(connection) is not None:
         return Leases(leases=())
     return _leases(connection, _grant(connection, service, row, request.claim, free))
+
+
+def _another_is_idle(connection: Connection, service: Service, worker: Row[Any]) -> bool:
+    """Whether another worker of the pool holds nothing and could claim a job."""
+    busy = set(connection.scalars(_BUSY))
+    others = (row for row in workers.alive(connection, service) if row.pool == worker.pool and not row.paused)
+    return any(
+        ClaimableJobs(connection, other).heads()
+        for other in others
+        if other.name != worker.name and other.name not in busy
+    )
 
 
 def any_queued(connection: Connection, worker: str) -> bool:

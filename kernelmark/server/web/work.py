@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from fastapi import APIRouter, Request
+from sqlalchemy import Connection
 
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.changes import wait
@@ -26,6 +27,8 @@ from kernelmark.service.work import (
     WorkerWelcome,
 )
 
+_AGAIN_S = 0.5
+"""How soon a claim looks again while jobs are queued: one that was left to an idle worker may still be there."""
 router = APIRouter(prefix="/worker", tags=["workers"])
 
 
@@ -48,6 +51,10 @@ async def claim(
         raise Refusal(503, "starting", "the server", what, "claim again in a moment", retry_after_s=1)
     name, begin = _name(principal), asyncio.get_running_loop().time()
     woken = False
+
+    def any_queued(connection: Connection) -> bool:
+        return leases.any_queued(connection, name)
+
     with service.changes.workers.one_of(name) as may_wait:
         end = begin + (asked.wait_s if may_wait else 0)
         while True:
@@ -56,12 +63,15 @@ async def claim(
                 # What it got would be lost until its next heartbeat, or begin while the server ends.
                 if service.changes.closed or await request.is_disconnected():
                     return Leases(leases=())
-                if not woken or await service.read(lambda connection: leases.any_queued(connection, name)):
+                if not woken or await service.read(any_queued):
                     got = await service.change(lambda connection: leases.claim(connection, service, name, asked))
                     if got.leases:
                         return got
                 left_s = end - asyncio.get_running_loop().time()
-                if left_s <= 0 or not await wait(change, left_s):
+                if left_s <= 0:
+                    return Leases(leases=())
+                some_wait = await service.read(any_queued)
+                if not await wait(change, min(left_s, _AGAIN_S) if some_wait else left_s) and not some_wait:
                     return Leases(leases=())
                 woken = True
             finally:

@@ -90,6 +90,18 @@ def test_a_worker_gets_one_more_than_it_has_slots(service: Service, worker: Work
     assert worker.claim(4096) == []
 
 
+def test_the_one_more_is_left_to_a_worker_that_is_idle_and_could_grade_it(service: Service, worker: Worker) -> None:
+    ada, idle = make_principal(service), Worker(service, "gpu2")
+    idle.hello(problems={})
+    for _ in range(3):
+        submit(service, ada)
+    assert len(worker.claim(1)) == 1
+    idle.hello()
+    assert worker.claim(2) == []
+    assert len(idle.claim(1)) == 1
+    assert len(worker.claim(2)) == 1
+
+
 def test_what_a_worker_does_not_list_goes_back_at_once_without_a_try(
     service: Service, worker: Worker, clock: FakeClock
 ) -> None:
