@@ -147,7 +147,6 @@ def _request(server: RemoteGrading, given: dict[str, Any], mode: Mode) -> Submis
             {
                 "problem": Path(problem).resolve().name if Path(problem).is_dir() else problem,
                 "language": submission.language,
-                "name": submission.name,
                 "source": b64encode(submission.source),
                 "beside": [{"name": name, "content": b64encode(content)} for name, content in submission.beside],
                 "mode": mode,

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    Base64Bytes,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AfterValidator, AwareDatetime, Base64Bytes, BaseModel, ConfigDict, Field
 
 from harness.kinds import Effort
 from harness.submission import MAX_BESIDE, BesideName, LanguageName
@@ -46,16 +37,6 @@ Label = Annotated[str, Field(max_length=128), AfterValidator(_printable)]
 Run = Annotated[str, Field(pattern=RUN_ID)]
 
 
-def _plain(name: str) -> str:
-    if "/" in name or "\\" in name:
-        raise ValueError("is a path; give the file's name alone")
-    return name
-
-
-FileName = Annotated[Label, AfterValidator(_plain)]
-"""The name of a submission's own file, which is only shown."""
-
-
 class ServiceDocument(BaseModel):
     """The base of all documents between server, client and worker: immutable, and unknown keys are refused."""
 
@@ -77,8 +58,6 @@ class SubmissionRequest(ServiceDocument):
 
     problem: Slug
     language: LanguageName
-    name: FileName | None = None
-    """Of its file, with the suffix of the language, as the board shows it; None: `submission` with that suffix."""
     source: Base64Bytes
     beside: Annotated[tuple[SourceFile, ...], Field(max_length=MAX_BESIDE)] = ()
     mode: Mode = "submit"
@@ -89,19 +68,6 @@ class SubmissionRequest(ServiceDocument):
     """Grade it even if the account had the same source graded within a day; else the answer is that run."""
     batch: Label | None = None
     """A label of the caller's; with one, it is of the class `batch`."""
-
-    @field_validator("name")
-    @classmethod
-    def _has_its_suffix(cls, name: str | None, info: ValidationInfo) -> str | None:
-        language = info.data.get("language")
-        if name is not None and language is not None and not name.endswith(f".{language}"):
-            raise ValueError(f"does not end in .{language}")
-        return name
-
-    @property
-    def file_name(self) -> str:
-        """The name of its file, as it is recorded."""
-        return self.name or f"submission.{self.language}"
 
 
 class StageProgress(ServiceDocument):

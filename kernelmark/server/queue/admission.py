@@ -81,6 +81,7 @@ def admit(
     service: Service,
     principal: Principal,
     request: SubmissionRequest,
+    name: str,
     idempotency_key: str,
     request_sha256: str,
 ) -> tuple[str, bool]:
@@ -89,6 +90,7 @@ def admit(
     The same request with the same key, and the same source again within a day, get the run that exists.
 
     Args:
+        name: of the file, as shown.
         request_sha256: of the whole request: with the same key, another one is refused.
 
     Raises:
@@ -106,7 +108,7 @@ def admit(
         what = f"submissions of {account.name} are paused: {account.paused}"
         raise Refusal(403, "paused", "account", what, "ask the organizers")
     problem = service.files.snapshot.problem(request.problem)
-    submission = _submission(request, account.name)
+    submission = _submission(request, account.name, name)
     row = _row(connection, service, principal, account, request, problem, submission)
     same = {**row, "since": row["received_ns"] - DAY_NS, "now": service.clock.now_ns()}
     if not request.again and (run := connection.scalar(_SAME, same)) is not None:
@@ -196,12 +198,12 @@ def _account(connection: Connection, principal: Principal, request: SubmissionRe
     return connection.execute(_ACCOUNT, {"account": principal.account_id}).one()
 
 
-def _submission(request: SubmissionRequest, author: str) -> Submission:
+def _submission(request: SubmissionRequest, author: str, name: str) -> Submission:
     beside = {file.name: file.content for file in request.beside}
     if len(beside) < len(request.beside):
         raise Refusal(422, "submission", "beside", "has two files of one name", "rename one")
     try:
-        return Submission.of(request.source, request.language, author=author, name=request.file_name, beside=beside)
+        return Submission.of(request.source, request.language, author=author, name=name, beside=beside)
     except SubmissionError as error:
         remedy = error.remedy or "put it right, and submit again"
         raise Refusal(422, "submission", error.where, error.what, remedy) from None

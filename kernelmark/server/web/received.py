@@ -134,9 +134,7 @@ async def _of_form(given: FormData) -> SubmissionRequest:
         what = f"is given {len(files['file'])} times"
         raise Refusal(422, "form", "file", what, "send the kernel as `file`, and other files as `with`")
     ((own, source),) = files["file"]
-    language = fields.setdefault("language", PurePath(own).suffix.removeprefix("."))
-    if own.endswith(f".{language}"):
-        fields.setdefault("name", own)
+    fields.setdefault("language", PurePath(own).suffix.removeprefix("."))
     beside = tuple({"name": name, "content": b""} for name, _ in files["with"])
     try:
         asked = SubmissionRequest.model_validate({**fields, "source": b"", "beside": beside})
@@ -152,7 +150,7 @@ async def _of_form(given: FormData) -> SubmissionRequest:
 
 
 def _checked(asked: SubmissionRequest) -> SubmissionRequest:
-    own = asked.file_name
+    own = f"submission.{asked.language}"
     for name, content in ((own, asked.source), *((one.name, one.content) for one in asked.beside)):
         for begin, magic, kind in _MAGIC:
             if content[begin : begin + len(magic)] == magic:
@@ -162,8 +160,7 @@ def _checked(asked: SubmissionRequest) -> SubmissionRequest:
     beside = {one.name: one.content for one in asked.beside}
     if len(beside) < len(asked.beside):
         raise Refusal(422, "submission", "beside", "names a file twice", "rename one")
-    # Raises what is wrong with it.
-    made = Submission.of(asked.source, asked.language, author="author", name=own, beside=beside)
+    made = Submission.of(asked.source, asked.language, author="author", beside=beside)  # raises what is wrong with it
     ordered = {one.name: one for one in asked.beside}
     return asked.model_copy(update={"beside": tuple(ordered[name] for name, _ in made.beside)})
 

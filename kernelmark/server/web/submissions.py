@@ -312,8 +312,8 @@ def _result(row: Row[Any]) -> Result:
 def _admission(
     service: Service, principal: Principal, asked: SubmissionRequest, key: str
 ) -> Callable[[Connection], tuple[str, bool]]:
-    digest = received.request_sha256(asked)
-    return lambda connection: admit(connection, service, principal, asked, key, digest)
+    name, digest = f"submission.{asked.language}", received.request_sha256(asked)
+    return lambda connection: admit(connection, service, principal, asked, name, key, digest)
 
 
 def _visible(connection: Connection, principal: Principal, run: str) -> Row[Any]:

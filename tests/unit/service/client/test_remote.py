@@ -80,7 +80,7 @@ def test_a_submission_is_sent_followed_and_shown(signed_in: Fake, run: Command, 
     assert result.code == 0, result.err
     sent = signed_in.of("POST submissions")[0]
     assert {key: value for key, value in sent.document.items() if key not in ("source", "beside")} == {
-        "problem": "double", "language": "py", "name": "kernel.py", "mode": "submit",
+        "problem": "double", "language": "py", "mode": "submit",
         "effort": "quick", "pool": "NVIDIA H200", "again": False,
     }  # fmt: skip
     assert [each["name"] for each in sent.document["beside"]] == ["tile.py"]

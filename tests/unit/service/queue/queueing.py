@@ -68,7 +68,7 @@ def submitted(
     asked = asked or request()
     key = key or secret(next(_numbers))
     sha256 = hashlib.sha256(asked.model_dump_json().encode()).hexdigest()
-    return change(service, lambda c: admit(c, service, principal, asked, key, sha256))
+    return change(service, lambda c: admit(c, service, principal, asked, "kernel.py", key, sha256))
 
 
 class Worker:

@@ -63,7 +63,7 @@ def test_a_form_and_a_document_are_the_same_request() -> None:
         {"name": "b.py", "content": b64encode(b"B = 1\n").decode()},
         {"name": "a.py", "content": b64encode(b"A = 1\n").decode()},
     ]
-    as_document = received.document(sent(name="kernel.py", beside=beside, mode="bench", again=True))
+    as_document = received.document(sent(beside=beside, mode="bench", again=True))
     as_form = form(
         [
             *FIELDS,
@@ -144,8 +144,7 @@ def test_a_form_has_at_most_so_many_parts() -> None:
         ([*FIELDS, ("again", None, b"perhaps")], "again"),
         ([FIELDS[1]], "problem"),
         ([("problem", None, b"../etc"), FIELDS[1]], "problem"),
-        ([FIELDS[0], ("file", "kernel.py", b" \n")], "kernel.py"),
-        ([*FIELDS, ("name", None, b"../kernel.py")], "name"),
+        ([FIELDS[0], ("file", "kernel.py", b" \n")], "submission.py"),
     ],
 )
 def test_a_form_that_is_none_of_a_submission_is_refused_with_its_place(parts: Sequence[Part], where: str) -> None:
@@ -169,7 +168,7 @@ def test_a_form_that_cannot_be_read_is_refused(media_type: str) -> None:
         ({"author": "bob"}, "author"),
         ({"batch": "a\x1b[2J"}, "batch"),
         ({"pool": "a\n"}, "pool"),
-        *(({"name": name}, "name") for name in ("x", "", "a/b.py", "..\\b.py", "a\x07.py", "x" * 126 + ".py", "k.cu")),
+        ({"name": "x"}, "name"),
         ({"source": "QQQ"}, "source"),
         ({"source": ""}, "submission.py"),
         ({"problem": "a/b"}, "problem"),

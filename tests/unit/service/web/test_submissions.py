@@ -59,11 +59,11 @@ def lines(response: Any) -> list[Mapping[str, Any]]:
 def test_a_submission_is_accepted_once_by_its_key(service: Service, client: Asks) -> None:
     Worker(service).hello()
     ada = client("ada")
-    first = send(ada, "key", name="kernel.py")
+    first = send(ada, "key")
     assert first.status_code == 202
     assert first.headers["location"] == f"{service.url}{SUBMISSIONS}/{first.json()['run']}"
     assert (first.json()["state"], first.json()["before"], first.json()["author"]) == ("queued", 0, "ada")
-    again = send(ada, "key", name="kernel.py")
+    again = send(ada, "key")
     assert (again.status_code, again.json()["run"]) == (200, first.json()["run"])
     assert code(send(ada, "key", b"x = 1\n")) == (409, "key-used")
     assert send(client("bob"), "key").status_code == 202
@@ -126,11 +126,11 @@ def test_why_a_grading_failed_is_shown_to_organizers_alone(service: Service, cli
 def test_a_source_is_given_as_text_and_another_s_look_at_it_is_noted(service: Service, client: Asks) -> None:
     Worker(service).hello()
     beside = [{"name": "part.py", "content": b64encode(b"PART = 1\n").decode()}]
-    run = submit(client("ada"), name="fast one.py", beside=beside)
+    run = submit(client("ada"), beside=beside)
     expected = {
         "language": "py",
         "files": [
-            {"name": "fast one.py", "content": KERNEL.decode()},
+            {"name": "submission.py", "content": KERNEL.decode()},
             {"name": "part.py", "content": "PART = 1\n"},
         ],
     }
