@@ -265,7 +265,7 @@ def test_a_limit_is_reserved_when_a_submission_is_queued(making: Making, clock: 
 def test_parallel_requests_get_what_is_left_and_no_more(making: Making) -> None:
     service = making("[limits]\ngradings_a_day = 3\n")
     ada = make_principal(service)
-    changes = [partial(admit, service=service, principal=ada, request=request()) for _ in range(20)]
+    changes = [partial(admit, service=service, principal=ada, request=request(), name="kernel.py") for _ in range(20)]
     asked: list[Future[tuple[str, bool]]] = [
         service.database.write(partial(one, idempotency_key=f"key{number}", request_sha256="0"))
         for number, one in enumerate(changes)
@@ -522,10 +522,10 @@ def test_a_source_that_could_not_be_archived_is_refused(making: Making) -> None:
     service = making("")
     honest = Submission.of(KERNEL, "py", author="ada", name="kernel.py")
     path = archive(service.project.locate("archive"), "twice", honest)
-    submit(service, make_principal(service), request(KERNEL, name="kernel.py"))
+    submit(service, make_principal(service), request(KERNEL))
     path.write_bytes(b"# something else\n")
     with refused("archive", 503):
-        submit(service, make_principal(service), request(KERNEL, name="kernel.py", again=True))
+        submit(service, make_principal(service), request(KERNEL, again=True))
     submit(service, make_principal(service))
 
 
