@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from harness.errors import HarnessError, UsageError
 from harness.verdict import Check, Verdict
@@ -31,6 +31,34 @@ class Boards(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     items: tuple[Table, ...]
+
+
+class ServedProblem(BaseModel):
+    """A problem in the list that a server answers."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    slug: str
+    title: str
+    tags: tuple[str, ...]
+    deadline: AwareDatetime | None = None
+
+
+class ServedProblems(BaseModel):
+    """The problems that a server grades."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    items: tuple[ServedProblem, ...]
+
+
+def problems(connection: Connection) -> Sequence[ServedProblem]:
+    """The problems that a server grades, in the order of their slugs.
+
+    Raises:
+        Refused, Unreachable, HarnessError: as for `Connection.get`.
+    """
+    return connection.get("problems", ServedProblems).items
 
 
 def problem_text(connection: Connection, slug: str) -> list[str]:

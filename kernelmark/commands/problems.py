@@ -35,14 +35,23 @@ def problems() -> None:
 
 
 @problems.command("list")
+@from_option
 @form_option
-def problems_list(form: str) -> int:
+def problems_list(server: str | None, form: str) -> int:
     """List the problems, one line each, with tags, deadlines and your place on each board.
 
     If there are limits a day, the last line says what they leave to you.
 
     Exit status: 0, or 2 if one cannot be read, 7 if a board cannot; the others are still listed.
     """
+    if server is not None:
+        from kernelmark.client import lines, reading, servers
+
+        if form == "json":
+            raise UsageError("--format json", "is for the project here", "ask GET /api/v1/problems")
+        with servers.reading(server) as connection:
+            print_lines(lines.problems(reading.problems(connection)))
+        return 0
     from kernelmark.project.problems import problem_directories, read_problem, refuse_without_project
     from kernelmark.record.allowance import Allowance
     from kernelmark.record.records import listed, places

@@ -114,6 +114,14 @@ def test_a_problem_is_read_by_nobody_in_particular(bench: Command, live: Service
     assert (absent.code, "does not exist; known: `twice`" in absent.err) == (2, True), absent.err
 
 
+def test_the_problems_of_a_server_are_listed(bench: Command, live: Service) -> None:
+    [problem] = live.files.snapshot.problems.values()
+    listed = bench("problems", "list", "--from", live.url)
+    assert (listed.code, listed.out.splitlines()[0]) == (0, f"twice  {problem.title}"), listed.err
+    refused = bench("problems", "list", "--from", live.url, "--format", "json")
+    assert (refused.code, "GET /api/v1/problems" in refused.out) == (2, True)
+
+
 def test_a_first_kernel_is_written_without_the_project(bench: Command, live: Service) -> None:
     bench("logout", "bench")
     begun = bench("start", "twice", "first.py", "--from", live.url)
