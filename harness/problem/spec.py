@@ -23,7 +23,7 @@ from harness.problem.schedule import Schedule
 from harness.problem.tolerance import Tolerance
 from harness.shared.call import Form, Style
 from harness.shared.call import check as check_form
-from harness.shared.layouts import LEAST_DIMENSIONS, OtherLayout
+from harness.shared.layouts import MIN_DIMENSIONS, OtherLayout
 
 Role = Literal["input", "output", "inout"]
 Placement = Literal["device", "host"]
@@ -63,8 +63,8 @@ class TensorSpec(Spec):
         if self.layouts and (self.role != "output" or self.strides is not None or self.count is not None):
             raise ValueError("only an output without `strides` and `count` has `layouts`: remove one of them")
         for layout in self.layouts:
-            if len(self.shape) < LEAST_DIMENSIONS[layout]:
-                raise ValueError(f"{layout} needs {LEAST_DIMENSIONS[layout]} dimensions: remove it from `layouts`")
+            if len(self.shape) < MIN_DIMENSIONS[layout]:
+                raise ValueError(f"{layout} needs {MIN_DIMENSIONS[layout]} dimensions: remove it from `layouts`")
         if self.present is not None and self.role != "input":
             raise ValueError(f"an {self.role} is in every call: remove `present`, which only an input can have")
         if self.memory == "host" and self.role != "input":

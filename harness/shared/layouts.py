@@ -12,7 +12,7 @@ OtherLayout = Literal["column_major", "channels_last"]
 ROW_MAJOR = "row_major"
 MAX_RESULTS = 64  # of a call that may have several layouts, which one frame names
 OTHER_LAYOUTS: tuple[OtherLayout, ...] = get_args(OtherLayout)
-LEAST_DIMENSIONS: dict[OtherLayout, int] = {"column_major": 2, "channels_last": 3}
+MIN_DIMENSIONS: dict[OtherLayout, int] = {"column_major": 2, "channels_last": 3}
 
 
 def strides_of(layout: str, shape: Sequence[int]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from kernelmark.client.connection import shown
 from kernelmark.client.reading import ServedProblem
 from kernelmark.client.servers import KnownServer
 from kernelmark.service.submissions import PoolStatus, QueueStatus, SubmissionStatus
-from kernelmark.text.terminal import Line, columns, counted, labelled
+from kernelmark.text.terminal import Line, columns, counted, labelled, titled
 from leaderboard.text.units import date, duration, local, minute
 
 _LIST = ("received (UTC)", "run", "problem", "mode", "state", "time")
@@ -22,14 +22,11 @@ def problems(served: Sequence[ServedProblem]) -> Iterator[str]:
     """One line per problem; below it tags and the deadline, if any."""
     if not served:
         yield "no problems there"
-    indent = max((len(problem.slug) for problem in served), default=0) + 2
+    entries = []
     for problem in served:
-        yield Line(
-            f"{shown(problem.slug):<{indent}}{shown(problem.title)}", "bold", styled=len(problem.slug), hang=indent
-        )
         deadline = f"deadline {minute(problem.deadline)} UTC" if problem.deadline else ""
-        below = shown(", ".join(problem.tags)), deadline
-        yield from (Line(" " * indent + line, "dim") for line in below if line)
+        entries.append((shown(problem.slug), shown(problem.title), [shown(", ".join(problem.tags)), deadline]))
+    yield from titled(entries)
 
 
 def received(status: SubmissionStatus, *, new: bool) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from harness.verdict import Outcome, Verdict
 from kernelmark.text import findings, standings, times
 from kernelmark.text.problem import open_now
-from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labelled, visible
+from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labelled, titled, visible
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
 from leaderboard.record.pooling import NO_RANK, WIDEST
@@ -175,12 +175,12 @@ def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now
     several = list(loaded)
     if not several:
         yield "no problems here"
-    width = max((len(problem.slug) for problem in several), default=0)
+    entries = []
     for problem in several:
-        yield Line(f"{problem.slug:<{width}}  {problem.title}", "bold", styled=len(problem.slug), hang=width + 2)
         stands = (f"you are {visible(place)}" for place in places.get(problem.slug, ()))
         below = [", ".join(problem.tags), open_now(problem, now) if problem.deadline else "", *stands]
-        yield from (Line(" " * (width + 2) + line, "dim") for line in below if line)
+        entries.append((problem.slug, problem.title, below))
+    yield from titled(entries)
 
 
 def calibration(measured: Calibration, path: Path) -> Iterator[str]:

@@ -138,6 +138,14 @@ def columns(
         yield Line(text, style, hang=begins[-2]) if prose else Line(text, style, cells=begins)
 
 
+def titled(entries: Sequence[tuple[str, str, Iterable[str]]]) -> Iterator[Line]:
+    """Names in bold with a title beside each; below a title its further lines, dim, without empty ones."""
+    indent = max((len(name) for name, *_ in entries), default=0) + 2
+    for name, title, below in entries:
+        yield Line(f"{name:<{indent}}{title}", "bold", styled=len(name), hang=indent)
+        yield from (Line(" " * indent + line, "dim") for line in below if line)
+
+
 def warn(text: str) -> None:
     """Log a warning; without a logging configuration it goes to stderr."""
     _log.warning("kernelmark: warning: %s", visible(text))
