@@ -30,7 +30,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SLUG = "double"
 _SCRIPT = "from kernelmark.commands.scripts import main; main()"
 _LINK = re.compile(r"#(kmi_[A-Za-z0-9_-]+)")
-GRADING = ("KERNELMARK_SANDBOX", "KERNELMARK_IMAGE", "KERNELMARK_DOCKER_BINDS", "KERNELMARK_DOCKER_PYTHON")
+GRADING = (
+    "KERNELMARK_SANDBOX", "KERNELMARK_IMAGE", "KERNELMARK_DOCKER_BINDS", "KERNELMARK_DOCKER_PYTHON",
+    "KERNELMARK_GPU_MODE_CHECKOUT", "KERNELMARK_KERNELBENCH_CHECKOUT",
+)  # fmt: skip
 COMMAND_S = 1200.0
 """A command that takes so long has failed; `submit` waits for its turn and its grading."""
 START_S = 60.0
@@ -177,7 +180,8 @@ class Server:
 def environment() -> dict[str, str]:
     """This process's environment without settings of kernelmark, and with this checkout to import from."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**kept, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
 def submission(source: str, **more: Any) -> bytes:
