@@ -1,9 +1,10 @@
 """Matrix multiplication in Triton where several programs share the sum of a tile, and add their parts by atomics.
 
-Each of SPLIT_K programs takes every SPLIT_K-th step of k, and adds its float32 sum, rounded to c's dtype, to c, which
-is 0 before. With few tiles and a long k this keeps all multiprocessors reading. The price: c is cleared first, is read
-and written once a part, and is rounded once a part; parts arrive in any order, so equal inputs need not give equal
-bits. With SPLIT_K = 1 it is the plain product: no clearing and no atomics.
+Of up to SPLIT_K programs each takes every SPLIT_K-th step of k, and adds its float32 sum, rounded to c's dtype, to c,
+which is 0 before. With few tiles and a long k this keeps all multiprocessors reading. The price: c is cleared first, is
+read and written once a part, and is rounded once a part; parts arrive in any order, so equal inputs need not give equal
+bits. So a product with enough tiles is not split: it is the plain product, without clearing and atomics. It is that for
+every size with SPLIT_K = 1.
 """
 # ruff: noqa: N803 - compile-time arguments are upper case in Triton
 
@@ -12,6 +13,7 @@ import triton
 import triton.language as tl
 
 SPLIT_K = 8
+ENOUGH = 256  # programs to keep all multiprocessors of a large GPU busy
 
 
 @triton.jit
@@ -48,10 +50,12 @@ def matmul(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         tile_m, tile_n, tile_k, warps = 16, 128, 128, 4
     else:
         tile_m, tile_n, tile_k, warps = 128, 128, 64, 8
-    split = min(SPLIT_K, triton.cdiv(k, 4 * tile_k))  # each part is worth four steps at least
+    tiles = triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n)
+    # Each part is worth four steps at least.
+    split = min(SPLIT_K, triton.cdiv(ENOUGH, tiles), triton.cdiv(k, 4 * tile_k))
     if split > 1:
         c.zero_()
-    tile_kernel[(triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n), split)](
+    tile_kernel[(tiles, split)](
         a, b, c, m, n, k,
         TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, GROUP=8, SPLIT=split, num_warps=warps, num_stages=4,
     )  # fmt: skip

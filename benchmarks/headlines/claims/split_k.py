@@ -6,7 +6,7 @@ from benchmarks.headlines.finding import Claim, Finding, judged
 CASES = {
     f"{dtype}, {m} × {n} × {k}": {"m": m, "n": n, "k": k, "dtype": dtype}
     for dtype in ("float16", "bfloat16")
-    for m, n, k in ((16, 4096, 14336), (4096, 4096, 4096))
+    for m, n, k in ((16, 4096, 14336), (16, 14336, 4096), (1024, 1024, 1024))
 }
 
 
