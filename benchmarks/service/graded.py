@@ -82,12 +82,16 @@ def submit(server: Server, person: dict[str, str], sent: Sent, ended: list[Ended
     print(f"{sent.problem}/{sent.file.name}: {client.returncode} after {ended[-1].seconds:.1f} s", file=sys.stderr)
 
 
-def when_leased(server: Server) -> None:
-    """Wait until a submission is being graded."""
+def wait_for_pools(server: Server, what: str, clients: Sequence[threading.Thread] = ()) -> None:
+    """Wait until a pool's `what` is true, and one of the clients still runs.
+
+    Raises:
+        RuntimeError: that does not happen.
+    """
     until = time.monotonic() + COMMAND_S
-    while not any(pool["leased"] for pool in server.connection().get("queue")["pools"]):
-        if time.monotonic() > until:
-            raise RuntimeError("no worker has taken the jobs:\n" + "\n".join(server.said[-40:]))
+    while not any(pool[what] for pool in server.connection().get("queue")["pools"]):
+        if time.monotonic() > until or (clients and not any(client.is_alive() for client in clients)):
+            raise RuntimeError(f"no pool has {what}:\n" + "\n".join(server.said[-40:]))
         time.sleep(0.05)
 
 
@@ -106,6 +110,7 @@ def measure(project: Path, names: Sequence[str], source: Path, device: str, kill
     server = Server(project, grading=True)
     server.begin()
     people = [login(server, project.with_name(name)) for name in ("ada", "grace")]
+    wait_for_pools(server, "workers")
     ended: list[Ended] = []
     clients = [
         threading.Thread(target=submit, args=(server, people[place % 2], file, ended))
@@ -116,7 +121,7 @@ def measure(project: Path, names: Sequence[str], source: Path, device: str, kill
         client.start()
     absent = 0.0
     if kill:
-        when_leased(server)
+        wait_for_pools(server, "leased", clients)
         time.sleep(3)  # so that the grading is under way
         server.kill()
         absent = server.start()
