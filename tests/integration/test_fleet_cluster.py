@@ -185,6 +185,19 @@ def test_steps_of_a_job_come_from_the_machine_that_grades_it(fleet: kernelmark.F
     assert {Stage.BUILD, Stage.TEST} <= {step.stage for step in steps}
 
 
+def test_sigterm_is_handled_as_before_the_fleet(nodes: Nodes, capfd: pytest.CaptureFixture[str]) -> None:
+    received = list[int]()
+    before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+    try:
+        with kernelmark.Fleet(nodes.address) as fleet:
+            fleet.start()
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert received == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "SIGTERM" not in capfd.readouterr().err
+
+
 def test_who_has_another_token_is_told_so(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_if_open(nodes.address)
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -262,6 +275,13 @@ def test_a_killed_dispatcher_that_starts_again_records_each_run_once(nodes: Node
     assert sorted(entry.verdict.run for entry in ledger.read()) == sorted(runs)
 
 
+def free_port(among: Iterable[int]) -> str:
+    for port in among:
+        with suppress(OSError), socket.create_server(("", port)):
+            return str(port)
+    raise AssertionError("all of these ports are in use")
+
+
 @pytest.mark.full
 def test_the_commands_start_show_and_stop_a_fleet(project: Path, tmp_path: Path) -> None:
     home = tmp_path / "project"
@@ -273,9 +293,7 @@ def test_the_commands_start_show_and_stop_a_fleet(project: Path, tmp_path: Path)
         assert done.returncode == status, done.stderr
         return done.stdout
 
-    with socket.socket() as free:
-        free.bind(("", 0))
-        port = str(free.getsockname()[1])
+    port = free_port(range(10_002, 20_000))  # which Ray would keep for its own processes
     try:
         address = fleet("start", "--no-grading", "--port", port).strip()
         assert (home / "fleet.address").read_text().strip() == address

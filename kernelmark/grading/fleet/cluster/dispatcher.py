@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import signal
 import sys
 import threading
 import time
@@ -241,6 +242,7 @@ def connect(address: str) -> None:
         what = "this process is connected to Ray already"
         raise UsageError("Fleet", what, "use the fleet in a process of its own")
     refuse_if_open(address)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             address=address,
@@ -253,6 +255,8 @@ def connect(address: str) -> None:
     except Exception as error:
         remedy = f"run `kernelmark fleet join {address}` on this machine"
         raise HarnessError(f"cannot connect to the fleet at {address} ({_last_line(error)})", remedy) from error
+    if on_sigterm is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray's prints a trace, and exits with 15
 
 
 def examine(address: str) -> FleetDocument:

@@ -238,7 +238,8 @@ def _resources(device: DeviceChoice | None) -> list[str]:
         raise UsageError("--device cuda", "there is no CUDA device here", "`kernelmark doctor` says why")
     cpu = device is not None and not gpu
     # Ray would keep an idle process for each CPU, which actors do not need. All messages fit into the smallest store.
-    always = ["--num-cpus=0", f"--object-store-memory={200 << 20}"]
+    # Worker ports 0 are any free ones: by default Ray keeps 10002 to 19999, and refuses a --port among them.
+    always = ["--num-cpus=0", f"--object-store-memory={200 << 20}", "--min-worker-port=0", "--max-worker-port=0"]
     return [*always, *([] if gpu else ["--num-gpus=0"]), *([f'--resources={{"{CPU}": 1}}'] if cpu else [])]
 
 
