@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from sqlalchemy import select
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from harness.errors import UsageError
@@ -30,6 +31,7 @@ from kernelmark.server.accounts import invitations
 from kernelmark.server.app import create_app
 from kernelmark.server.database import migrations
 from kernelmark.server.database.database import Database
+from kernelmark.server.database.tables import accounts
 from kernelmark.server.local_worker import LocalWorker
 from kernelmark.server.lock import DATABASE, refuse_tracked_archive, served
 from kernelmark.server.queue.sweeper import Sweeper
@@ -130,6 +132,7 @@ def serve(project: Project, place: Listening, *, grading: bool, lost: bool = Fal
         sweeper.start()
         server = _Server(service, create_app(service, recorder), files)
         _say_where(service, lost)
+        _say_teams(service)
         if grading:
             stack.enter_context(LocalWorker(service))
         server.run([listener])
@@ -205,6 +208,18 @@ def _say_where(service: Service, lost: bool) -> None:
         who = "an organizer whose token is lost signs in again" if lost else "there is no organizer yet: become it"
         say(f"{who} within a day, with")
         say(f"  kernelmark login '{service.url}/join#{secret}'")
+
+
+def _say_teams(service: Service) -> None:
+    """Warn where the team of an account is not that of `[teams]`, which local commands rank by."""
+    with service.database.read() as connection:
+        found = connection.execute(select(accounts.c.name, accounts.c.team)).all()
+    for name, team in found:
+        named = service.project.settings.teams.of(name)
+        if named is not None and named.name != team:
+            there = f"in {team}" if team else "in no team"
+            remedy = f"run `kernelmark accounts change {name} --team {named.name}`, or correct [teams]"
+            warn(f"kernelmark.toml has {name} in {named.name}, and the account is {there}, which counts here: {remedy}")
 
 
 @contextmanager

@@ -33,10 +33,15 @@ def make(
 ) -> int:
     """Make an account, and return its id; arguments as in `names.refuse_account`.
 
+    Without a team it is in that which `kernelmark.toml` gives its name.
+
     Raises:
         Refusal: the name cannot be had.
     """
     names.refuse_account(connection, name, taken, by_organizer=by_organizer)
+    named = taken.teams.of(name)
+    if team is None and named is not None:
+        team = named.name
     row = accounts.insert().values(
         name=name, folded=folded(name), role=role, state="active", team=team, created_ns=now_ns
     )

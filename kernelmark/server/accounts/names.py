@@ -14,6 +14,7 @@ from kernelmark.project.project import Project
 from kernelmark.record import records
 from kernelmark.server.database.tables import accounts
 from kernelmark.service.refusal import Refusal
+from leaderboard.record.teams import NO_TEAMS, Teams
 
 _MARKS = str.maketrans("", "", "._-")
 
@@ -25,6 +26,8 @@ class TakenNames(NamedTuple):
     """Of the ledgers, and the members of the teams in `kernelmark.toml`: only an organizer gives them to an account."""
     others: frozenset[str]
     """Of those teams, and of the kernels in `reference/`: no account has one."""
+    teams: Teams = NO_TEAMS
+    """Those teams."""
 
 
 def taken_names(project: Project) -> TakenNames:
@@ -40,7 +43,7 @@ def taken_names(project: Project) -> TakenNames:
     for members in settings.teams.root.values():
         authors.update(members)
     kernels = {path.stem for path in settings.locate("reference").glob("*/*") if not path.name.startswith(("_", "."))}
-    return TakenNames(frozenset(authors), frozenset(kernels | set(settings.teams.root)))
+    return TakenNames(frozenset(authors), frozenset(kernels | set(settings.teams.root)), settings.teams)
 
 
 def folded(name: str) -> str:

@@ -6,11 +6,14 @@ import json
 import logging
 import resource
 import socket
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from kernelmark.server.process import Listening, _bound, _logging, _more_files
+from kernelmark.server.clock import Clock
+from kernelmark.server.process import Listening, _bound, _logging, _more_files, _say_teams
+from tests.service_fixtures import make_principal, make_project, make_service
 
 
 def test_answers_are_sent_at_once() -> None:
@@ -74,3 +77,19 @@ def test_malformed_requests_are_in_the_log_alone(tmp_path: Path, capfd: pytest.C
         logging.getLogger("uvicorn.error").warning("Exceeded concurrency limit.")
     assert capfd.readouterr().err == "Exceeded concurrency limit.\n"
     assert "Invalid HTTP request received." in log.read_text()
+
+
+def test_a_team_of_the_settings_that_does_not_count_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    project = make_project(tmp_path / "project", 'teams = { red = ["ada", "bob", "cyd"] }')
+    service = make_service(project, Clock())
+    with closing(service.database):
+        for name, team in {"ada": None, "bob": "blue", "cyd": "red", "eve": None}.items():
+            make_principal(service, name, team=team)
+        _say_teams(service)
+    assert caplog.messages == [
+        f"kernelmark: warning: kernelmark.toml has {name} in red, and the account is {there}, which counts here: "
+        f"run `kernelmark accounts change {name} --team red`, or correct [teams]"
+        for name, there in {"ada": "in no team", "bob": "in blue"}.items()
+    ]

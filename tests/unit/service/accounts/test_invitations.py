@@ -18,6 +18,7 @@ from kernelmark.service.accounts import InvitationAcceptance, Role
 from kernelmark.service.organizing import InvitationOrder
 from kernelmark.service.refusal import Refusal
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.teams import Teams
 from tests.service_fixtures import FakeClock, make_principal, make_project, principal_of
 from tests.verdicts import accepted
 
@@ -91,6 +92,16 @@ def test_an_invitation_gives_its_role_team_and_name(service: Service) -> None:
     accepted = _accept(service, link, None)
     assert (accepted.name, accepted.role, accepted.team) == ("linus", "organizer", "blue")
     assert principal_of(service, accepted.secret).has("organize")
+
+
+@pytest.mark.parametrize(("asked", "team"), [({}, "red"), ({"team": "blue"}, "blue")])
+def test_a_member_of_a_team_of_the_settings_has_an_account_in_it(
+    asked: dict[str, str], team: str, service: Service
+) -> None:
+    taken = TakenNames(frozenset({"linus"}), frozenset({"red"}), Teams({"red": ("linus",)}))
+    link, now_ns = _invite(service, name="linus", **asked), service.clock.now_ns()
+    secret = service.database.write(lambda c: invitations.accept(c, now_ns, _acceptance(link, None), taken)).result()
+    assert principal_of(service, secret).team == team
 
 
 def test_only_an_invitation_that_says_so_gives_the_scopes_of_an_organizer(service: Service) -> None:
@@ -183,7 +194,9 @@ def test_the_names_of_a_project_are_those_of_its_ledgers_teams_and_kernels(servi
     (root / "reference/twice/compiled.py").touch()
     project = make_project(root.parent / "other", 'teams = { red = ["ada", "bob"] }')
     assert names.taken_names(service.project) == TakenNames(frozenset({"linus"}), frozenset({"compiled"}))
-    assert names.taken_names(project) == TakenNames(frozenset({"ada", "bob"}), frozenset({"red"}))
+    found = names.taken_names(project)
+    assert found[:2] == (frozenset({"ada", "bob"}), frozenset({"red"}))
+    assert found.teams.name_of("ada") == "red"
 
 
 def test_what_invitations_did_is_audited_without_their_secrets(service: Service) -> None:
