@@ -141,7 +141,7 @@ def main() -> int:
         remains = left_behind(before)
         series.append(measured(numbers.total(), begun))
         os.chdir(home)
-    early = next(each for each in series if each["results"] >= max(1, given.jobs // 4))
+    early = next(point for point in series if point["results"] >= max(1, given.jobs // 4))
     violations = {
         "lost": sorted(set(range(given.jobs)) - set(numbers)),
         "doubled": [number for number, times in numbers.items() if times > 1],

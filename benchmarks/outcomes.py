@@ -87,7 +87,7 @@ def kernels(device: DeviceKind) -> Iterator[Kernel]:
             yield Kernel("honest", PROBLEMS / case.problem, case.source)
 
 
-def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Tested]:
+def test_often(kernel: Kernel, seeds: int, isolation: sandbox.SandboxChoice) -> list[Tested]:
     """Test one kernel on so many seeds; a sandbox that a fault has ended is followed by another."""
     problem, submission = load(kernel.problem), kernel.submission()
     tested: list[Tested] = []

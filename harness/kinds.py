@@ -4,6 +4,7 @@ from typing import Literal
 
 DeviceKind = Literal["cpu", "cuda"]
 SandboxName = Literal["docker", "bwrap", "process"]
+SandboxChoice = Literal["auto", SandboxName]
 Effort = Literal["screen", "quick", "default", "thorough"]
 Timing = Literal["replayed", "calls", "sealed"]  # sealed: in verdicts of version 1 only
 

@@ -28,7 +28,7 @@ from kernelmark.server.database import migrations, tables
 from kernelmark.server.database.database import Database
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
-from kernelmark.service.accounts import Role
+from kernelmark.service.accounts import AccountRole
 
 START_NS = 1_790_000_000_000_000_000  # in September of 2026
 SECOND_NS = 1_000_000_000
@@ -101,7 +101,7 @@ def make_service(project: Project, clock: Clock) -> Service:
     return service
 
 
-def make_token(service: Service, name: str = "ada", role: Role = "participant", team: str | None = None) -> str:
+def make_token(service: Service, name: str = "ada", role: AccountRole = "participant", team: str | None = None) -> str:
     """The secret of a token with all scopes of its role, of an account that is made if there is none of this name."""
     now_ns = service.clock.now_ns()
 
@@ -128,7 +128,7 @@ def principal_of(service: Service, secret: str) -> Principal:
 
 
 def make_principal(
-    service: Service, name: str = "ada", role: Role = "participant", team: str | None = None
+    service: Service, name: str = "ada", role: AccountRole = "participant", team: str | None = None
 ) -> Principal:
     """An account with a token of all scopes of its role."""
     return principal_of(service, make_token(service, name, role, team))

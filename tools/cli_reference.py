@@ -44,7 +44,7 @@ def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
 def _command(command: click.Command, path: str) -> Iterator[str]:
     with click.Context(command, info_name=path) as context:
         usage = " ".join(command.collect_usage_pieces(context)).replace("[OPTIONS] ", "").replace("[OPTIONS]", "")
-        options = [each.get_help_record(context) for each in command.params if isinstance(each, click.Option)]
+        options = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]
     yield f"\n## {path}\n"
     yield f"    {path} {usage}".rstrip() + "\n"
     for paragraph in (command.help or "").replace("\f", "").split("\n\n"):

@@ -93,6 +93,8 @@ class Runner:
 
     def __init__(self, folder: Path, checkout: Path | None) -> None:
         self._folder, self._checkout = folder, checkout
+        if checkout is not None:
+            os.environ["KERNELMARK_GPU_MODE_CHECKOUT"] = str(checkout)  # else the import writes it to kernelmark.toml
         self.ended = cache(self._ended)
 
     def _ended(self, commands: tuple[str, ...], given: str) -> Ended:

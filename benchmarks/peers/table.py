@@ -57,7 +57,7 @@ def page(found: Row) -> str:
         ran="\n".join(said),
     )  # fmt: skip
     sections = text.split("\n## ")
-    return "\n## ".join(each for each in sections if "\n\nnothing was measured\n" not in each)
+    return "\n## ".join(section for section in sections if "\n\nnothing was measured\n" not in section)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -84,7 +84,7 @@ def left(found: Row, running: Row) -> list[str]:
     cheats = sum(len(REPORTED) - len(peer["cheats"]) for peer in running.values())
     processes = sum(PROCESSES - len(peer["processes"]) for peer in running.values())
     counts = [f"{cheats} cheats", f"{processes} of the new processes (ten an evaluator), which spreads and pairs need"]
-    what = [*missing, *(each for each in counts if not each.startswith("0 "))]
+    what = [*missing, *(count for count in counts if not count.startswith("0 "))]
     on = "`--pack FOLDER` goes on where this stopped, on the same card."
     return [f"Not run yet: {', '.join(what)}. {on}"] if what else []
 
@@ -102,7 +102,7 @@ def references(found: Row) -> dict[str, dict[str, list[float]]]:
 def stated(truth: dict[str, dict[str, list[float]]]) -> list[list[str]]:
     """The rows of the reference: medians, and how far the processes are apart."""
     return [
-        [state, *(f"{median(each):.2f} ± {(max(each) - min(each)) / 2:.2f} µs" for each in sizes.values())]
+        [state, *(f"{median(size):.2f} ± {(max(size) - min(size)) / 2:.2f} µs" for size in sizes.values())]
         for state, sizes in truth.items()
     ]
 

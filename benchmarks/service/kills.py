@@ -61,7 +61,7 @@ def kills(root: Path, scale: float, seed: int | None = None) -> dict[str, Any]:
             "seed": seed,
             "kills": times,
             "restart_most_s": max(restarts),
-            "restart_s": [round(each, 2) for each in restarts],
+            "restart_s": [round(restart, 2) for restart in restarts],
             "acknowledged": len(sent),
             "states": dict(Counter(states(server, sent).values())),
             "wrong": wrong + recorded_once(server, sent),

@@ -89,8 +89,8 @@ Tag = Annotated[str, AfterValidator(_tag)]
 Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
 Real = Annotated[float, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
-Expression = Annotated[Whole | str, AfterValidator(_expression)]
-Devices = Annotated[tuple[DeviceKind, ...], AfterValidator(_distinct)]
+SizeExpression = Annotated[Whole | str, AfterValidator(_expression)]
+DeviceKinds = Annotated[tuple[DeviceKind, ...], AfterValidator(_distinct)]
 Deadline = Annotated[AwareDatetime, BeforeValidator(_moment)]
 Bound = Whole | Real | str
 

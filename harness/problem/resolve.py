@@ -15,7 +15,7 @@ from harness.problem.expression import elements_key, total_key
 from harness.problem.fill_spec import Fill
 from harness.problem.key import ProblemKey, case_key
 from harness.problem.signature import forms, symbol
-from harness.problem.spec import Case, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec
+from harness.problem.spec import Case, Placement, ProblemSpec, ScalarSpec, TensorRole, TensorSpec
 from harness.problem.tolerance import Tolerance
 from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms, settled
 from harness.shared.layouts import OtherLayout
@@ -29,7 +29,7 @@ class ResolvedTensor:
     """One tensor of a case; `name` is like `x`, or `params[3]` for a member of the list `list_name`."""
 
     name: str
-    role: Role
+    role: TensorRole
     shape: tuple[int, ...]
     dtype: str
     fill: Fill

@@ -18,14 +18,14 @@ from harness.marks import MarksRule
 from harness.problem.expression import parse
 from harness.problem.fill_spec import Fill
 from harness.problem.foreign_files import ForeignReference
-from harness.problem.keys import CaseName, Devices, Expression, Flag, Name, Option, Real, Spec, Tag, Whole
+from harness.problem.keys import CaseName, DeviceKinds, Flag, Name, Option, Real, SizeExpression, Spec, Tag, Whole
 from harness.problem.schedule import Schedule
 from harness.problem.tolerance import Tolerance
 from harness.shared.call import Form, Style
 from harness.shared.call import check as check_form
 from harness.shared.layouts import MIN_DIMENSIONS, OtherLayout
 
-Role = Literal["input", "output", "inout"]
+TensorRole = Literal["input", "output", "inout"]
 Placement = Literal["device", "host"]
 
 _GIB = 1 << 30
@@ -36,11 +36,11 @@ class TensorSpec(Spec):
     """One tensor argument, or a list of tensors; specifications are in the order of the arguments."""
 
     name: Name = Field(description="the argument's name in Python and C")
-    role: Role = Field(description="input: read only; output: written; inout: read and written in place")
-    shape: tuple[Expression, ...] = Field(
+    role: TensorRole = Field(description="input: read only; output: written; inout: read and written in place")
+    shape: tuple[SizeExpression, ...] = Field(
         max_length=8, description="one expression a dimension; none for a single number"
     )
-    strides: tuple[Expression, ...] | None = Field(
+    strides: tuple[SizeExpression, ...] | None = Field(
         default=None, description="in elements, one a dimension; by default contiguous and row-major"
     )
     layouts: tuple[OtherLayout, ...] = Field(
@@ -51,8 +51,8 @@ class TensorSpec(Spec):
     memory: Placement = Field(
         default="device", description="host, for inputs: on a GPU it is in the host's memory, which kernels can read"
     )
-    count: Expression | None = Field(default=None, description="makes it a list; `shape` may then use `index`")
-    present: Expression | None = Field(
+    count: SizeExpression | None = Field(default=None, description="makes it a list; `shape` may then use `index`")
+    present: SizeExpression | None = Field(
         default=None, description="inputs: a case where this is 0 has no such tensor, and passes None or a null pointer"
     )
 
@@ -122,7 +122,7 @@ class Case(Spec):
     draw: dict[str, Range] = Field(
         default={}, max_length=6, description="tests only: parameters whose values are drawn anew for each grading"
     )
-    devices: Devices = Field(default=("cpu", "cuda"), min_length=1, description="where the case runs")
+    devices: DeviceKinds = Field(default=("cpu", "cuda"), min_length=1, description="where the case runs")
     hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
     memory_gib: Whole | None = Field(
         default=None, gt=0, description="tests for cuda only: left out on a GPU that has less memory of its own"
@@ -150,8 +150,10 @@ class Case(Spec):
 class Cost(Spec):
     """The least work that any kernel must do, for the roofline."""
 
-    bytes: Expression = Field(description="bytes that must cross the memory bus: every input once, every output once")
-    flops: Expression = Field(description="floating-point operations")
+    bytes: SizeExpression = Field(
+        description="bytes that must cross the memory bus: every input once, every output once"
+    )
+    flops: SizeExpression = Field(description="floating-point operations")
 
     @property
     def of_data(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, PlainSerializer, model_validator
 
-from harness.problem.keys import Expression, Real, Spec, Whole
+from harness.problem.keys import Real, SizeExpression, Spec, Whole
 
 Scale = Literal["row", "tensor"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
@@ -47,7 +47,7 @@ class Tolerance(OutputTolerance):
     accumulation_ulps: Real = Field(
         default=64.0, gt=0, description="the same for float32 and float64 outputs: room for a running sum of 650 terms"
     )
-    sum_length: Expression = Field(
+    sum_length: SizeExpression = Field(
         default=1, description="how many terms the longest sum of a call has: `accumulation_ulps` grows with its root"
     )
     rtol: Real | None = Field(default=None, ge=0, description="with `atol`: torch.allclose decides, not the budget")

@@ -21,7 +21,7 @@ from harness.submission import Submission
 from harness.verdict import DeviceKind
 from harness.wire.checks import printable
 
-State = Literal["clean", "found", "failed"]
+ReportState = Literal["clean", "found", "failed"]
 _PRINTED_ERRORS = 10
 _SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: ((\d+) (?:errors?|hazards?))", re.MULTILINE)
 _REPORT = re.compile(
@@ -33,7 +33,7 @@ _REPORT = re.compile(
 class ToolReport:
     """The outcome of a tool, with one line of text."""
 
-    state: State
+    state: ReportState
     text: str
     printed: str = field(default="", compare=False)
     """The tool's whole output, made printable; empty if it did not run."""

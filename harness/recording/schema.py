@@ -125,17 +125,17 @@ class Empty:
     """A node that does nothing; branches of a capture join there."""
 
 
-Node = Kernel | Memset | Memcpy | HostCopy | Empty
+GraphNode = Kernel | Memset | Memcpy | HostCopy | Empty
 _NODES = {cls.__name__: record(cls) for cls in (Kernel, Memset, Memcpy, HostCopy, Empty)}
 _KIND = choice(*_NODES)
 
 
-def _node(value: Any) -> Node:
+def _node(value: Any) -> GraphNode:
     """Check a node: an object with the name of its class among the fields."""
     if not isinstance(value, dict):
         raise WireError("expected a node")
     kind = _KIND(value.get("kind"))
-    node: Node = _NODES[kind]({name: field for name, field in value.items() if name != "kind"})
+    node: GraphNode = _NODES[kind]({name: field for name, field in value.items() if name != "kind"})
     return node
 
 
@@ -168,7 +168,7 @@ class Recording:
     """
 
     images: tuple[Image, ...] = checked(many(record(Image), MAX_IMAGES))
-    nodes: tuple[Node, ...] = checked(many(_node, MAX_NODES, 1))
+    nodes: tuple[GraphNode, ...] = checked(many(_node, MAX_NODES, 1))
     edges: tuple[Edge, ...] = checked(many(record(Edge), MAX_EDGES))
     scratch_bytes: int = checked(integer(0, MAX_SCRATCH_BYTES))
     returned: tuple[Returned, ...] = checked(many(record(Returned), MAX_RETURNED))
@@ -204,7 +204,7 @@ def read(document: Any) -> Recording:
     return recording
 
 
-def _consistent(node: Node, images: int, scratch: AddressRange) -> None:
+def _consistent(node: GraphNode, images: int, scratch: AddressRange) -> None:
     match node:
         case Kernel():
             if node.image >= images:

@@ -18,10 +18,10 @@ from harness.runner.kernel import value_of
 from harness.shared.call import Forms, parts
 from harness.shared.carrier import assign
 
-Options = Mapping[str, Any]
+ForeignOptions = Mapping[str, Any]
 
 
-def draw(form: str, forms: Forms, seed: int, options: Options) -> dict[str, Any]:
+def draw(form: str, forms: Forms, seed: int, options: ForeignOptions) -> dict[str, Any]:
     """Let the reference make the arguments of a call from a seed; returns them by name."""
     with torch.no_grad():
         return _DRAWS[form](sys.modules["submission"], forms, seed, options)
@@ -57,7 +57,7 @@ def check(forms: Forms, named: Mapping[str, Any]) -> str:
     return "" if right else " ".join(str(why or "its check gave no reason").split())
 
 
-def _gpu_mode(module: Any, forms: Forms, seed: int, options: Options) -> dict[str, Any]:
+def _gpu_mode(module: Any, forms: Forms, seed: int, options: ForeignOptions) -> dict[str, Any]:
     function = _function(module, "generate_input")
     known = inspect.signature(function).parameters
     data = function(**{name: value for name, value in options.items() if name in known}, seed=seed)
@@ -65,7 +65,7 @@ def _gpu_mode(module: Any, forms: Forms, seed: int, options: Options) -> dict[st
     return parts(data, form, "what it generates")
 
 
-def _kernelbench(module: Any, forms: Forms, seed: int, options: Options) -> dict[str, Any]:
+def _kernelbench(module: Any, forms: Forms, seed: int, options: ForeignOptions) -> dict[str, Any]:
     torch.manual_seed(seed)
     with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
         return parts(list(_function(module, "get_inputs")()), list(forms.arguments), "what it generates")
@@ -82,7 +82,7 @@ def _function(module: Any, name: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-_DRAWS: Mapping[str, Callable[[Any, Forms, int, Options], dict[str, Any]]] = {
+_DRAWS: Mapping[str, Callable[[Any, Forms, int, ForeignOptions], dict[str, Any]]] = {
     "gpu-mode": _gpu_mode,
     "kernelbench": _kernelbench,
 }

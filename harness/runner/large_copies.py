@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.recording.schema import Edge, Memcpy, Node
+from harness.recording.schema import Edge, GraphNode, Memcpy
 
 SMALL_BYTES = 16 << 20  # up to this size a node is at most 0.5 µs slower than the call
 PART_BYTES = 384 << 20
@@ -20,9 +20,9 @@ _ALIGNMENT = 128
 _MAX_ROWS = 65_535
 
 
-def in_parts(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
+def in_parts(nodes: Sequence[GraphNode], edges: Sequence[Edge]) -> tuple[list[GraphNode], list[Edge]]:
     """The graph with its large copies divided; every part of a copy waits for the part before it."""
-    parts: list[Node] = []
+    parts: list[GraphNode] = []
     waits: list[Edge] = []
     first, last = [], []  # the first and the last part of every node
     for node in nodes:
@@ -33,7 +33,7 @@ def in_parts(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], 
     return parts, [*waits, *(Edge(last[edge.before], first[edge.after], edge.when) for edge in edges)]
 
 
-def _parts(node: Node) -> Iterator[Node]:
+def _parts(node: GraphNode) -> Iterator[GraphNode]:
     if not isinstance(node, Memcpy) or _stays_whole(node):
         yield node
         return

@@ -21,12 +21,12 @@ from harness.recording.schema import (
     Blob,
     Edge,
     Empty,
+    GraphNode,
     HostCopy,
     Image,
     Kernel,
     Memcpy,
     Memset,
-    Node,
     Recording,
     Returned,
     Variable,
@@ -89,7 +89,7 @@ class GraphRecorder:
             raise Unrecordable(str(error)) from None
         return whole
 
-    def _node(self, node: Any) -> Node:
+    def _node(self, node: Any) -> GraphNode:
         kind = check(driver.cuGraphNodeGetType(node))
         if kind == _NodeType.CU_GRAPH_NODE_TYPE_KERNEL:
             return self._kernel(node)

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import SandboxError
-from harness.kinds import SandboxName
+from harness.kinds import SandboxChoice, SandboxName
 from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, Provider, Role, Sandbox, Watcher
-
-Choice = Literal["auto", SandboxName]
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def providers(options: Options) -> list[Provider]:
     return [make(options) for make in _PROVIDERS.values()]
 
 
-def choose(name: Choice, candidates: Sequence[Provider]) -> Provider:
+def choose(name: SandboxChoice, candidates: Sequence[Provider]) -> Provider:
     """The provider of this name, or for "auto" the first of `candidates` that can be used here.
 
     Raises:

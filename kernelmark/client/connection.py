@@ -26,7 +26,7 @@ from kernelmark.service.refusal import RefusalDocument
 from leaderboard.text.visible import visible
 
 T = TypeVar("T")
-Parameters = Mapping[str, str | int | float]
+QueryParameters = Mapping[str, str | int | float]
 
 ANSWER_BYTES = 64 << 20
 _CONNECT_S, _READ_S, _PATIENCE_S = 10.0, 30.0, 5.0
@@ -108,7 +108,7 @@ class Connection:
         """Close its sockets."""
         self._session.close()
 
-    def get(self, path: str, answer: type[T], *, parameters: Parameters | None = None, wait_s: float = 0) -> T:
+    def get(self, path: str, answer: type[T], *, parameters: QueryParameters | None = None, wait_s: float = 0) -> T:
         """Ask for a document.
 
         Args:
@@ -123,7 +123,7 @@ class Connection:
         """
         return self._document(self._send("GET", path, parameters=parameters, wait_s=wait_s), answer)
 
-    def get_bytes(self, path: str, *, parameters: Parameters | None = None) -> bytes:
+    def get_bytes(self, path: str, *, parameters: QueryParameters | None = None) -> bytes:
         """Ask for something that is not parsed here: a verdict, a source, or lines of JSON.
 
         Raises:
@@ -183,7 +183,7 @@ class Connection:
         path: str,
         document: BaseModel | None = None,
         *,
-        parameters: Parameters | None = None,
+        parameters: QueryParameters | None = None,
         headers: Mapping[str, str] | None = None,
         wait_s: float = 0,
         repeatable: bool = True,
@@ -207,7 +207,7 @@ class Connection:
         self,
         method: str,
         path: str,
-        parameters: Parameters | None,
+        parameters: QueryParameters | None,
         body: bytes | None,
         headers: Mapping[str, str],
         wait_s: float,

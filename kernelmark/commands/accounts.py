@@ -21,7 +21,7 @@ from kernelmark.text.terminal import columns, print_text, say, visible
 from leaderboard.text.units import date, minute
 
 if TYPE_CHECKING:
-    from kernelmark.service.accounts import Role
+    from kernelmark.service.accounts import AccountRole
     from kernelmark.service.organizing import AccountRow, Accounts, AuditRow
 
 _ROLES = click.Choice(["participant", "assistant", "organizer"])
@@ -51,7 +51,7 @@ def list_accounts(server: str | None, form: str) -> None:
 @server_option
 @form_option
 def change_account(
-    name: str, role: Role | None, team: str | None, no_team: bool, server: str | None, form: str
+    name: str, role: AccountRole | None, team: str | None, no_team: bool, server: str | None, form: str
 ) -> None:
     """Change the role or the team of the account NAME.
 
@@ -163,7 +163,7 @@ def list_invitations(server: str | None, form: str) -> None:
 @form_option
 def make_invitations(
     count: int,
-    role: Role,
+    role: AccountRole,
     team: str | None,
     name: str | None,
     account: str | None,

@@ -16,7 +16,7 @@ from kernelmark.text.terminal import print_lines, say
 
 if TYPE_CHECKING:
     from harness.wire.commands import Profile
-    from kernelmark.diagnostics.profiling.views import Part
+    from kernelmark.diagnostics.profiling.views import ViewName
     from kernelmark.project.settings import Settings
 
 
@@ -103,7 +103,7 @@ def profile(
     sort_by: str | None,
     row_limit: int,
     sweep: str | None,
-    parts: tuple[Part, ...],
+    parts: tuple[ViewName, ...],
     beside: tuple[Path, ...],
     **flags: str | None,
 ) -> int:

@@ -128,8 +128,8 @@ def pin(problems: tuple[str, ...], none: bool, server: str | None, form: str) ->
     slugs = problems or tuple(directory.name for directory in problem_directories(settings))
     wanted = [pin for slug in slugs for pin in _own_pins(settings, slug, none=none)]
     with connected(server) as connection:
-        for each in wanted:
-            connection.put("pins", each, Pins)
+        for pins in wanted:
+            connection.put("pins", pins, Pins)
         _print_pins(form, connection.get("pins", Pins))
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kernelmark.record.lateness import Remark
     from kernelmark.text.progress import BatchReporter
 
-Placed = tuple[int, GradingResult]
+PlacedResult = tuple[int, GradingResult]
 """A result, and the index of its submission."""
 
 
@@ -55,8 +55,8 @@ class GradingRequest(NamedTuple):
 
 
 def printed(
-    results: Iterable[Placed], form: str, lines: Callable[[int, GradingResult], Iterable[str]] | None = None
-) -> Iterator[Placed]:
+    results: Iterable[PlacedResult], form: str, lines: Callable[[int, GradingResult], Iterable[str]] | None = None
+) -> Iterator[PlacedResult]:
     """Pass on results as they come. With the form "table" each is printed once all before it are printed, by default in
     full; `lines` may shorten them. Those that remain are printed at the end.
     """
@@ -87,7 +87,7 @@ def grade_all(
     record: bool,
     refuse_together: bool = False,
     quiet: bool = False,
-) -> Iterator[Placed]:
+) -> Iterator[PlacedResult]:
     """Read and admit all submissions now, and grade them while the results are iterated.
 
     `jobs` is how many each device grades at a time. Submissions for a GPU are graded first, and then those for the CPU,
@@ -117,7 +117,7 @@ def grade_all(
             if count > 1:
                 raise next(error for error in refused if str(error) == message)
 
-    def results() -> Iterator[Placed]:
+    def results() -> Iterator[PlacedResult]:
         from kernelmark.text.progress import BatchReporter
 
         with BatchReporter(len(requests)) as reporter, Publisher(settings) as publisher:
@@ -142,7 +142,7 @@ def _graded(
     jobs: int | None,
     reporter: BatchReporter,
     publisher: Publisher | None,
-) -> Iterator[Placed]:
+) -> Iterator[PlacedResult]:
     from kernelmark.grading.fleet import Job
     from kernelmark.grading.fleet.one_by_one import several
 

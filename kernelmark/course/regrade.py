@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from leaderboard.standings.ranking import Row, Table
 
 
-Kind = Literal["due", "failed", "other"]
+RegradeKind = Literal["due", "failed", "other"]
 Where = tuple[DeviceKind, str, bool]
 """The kind and name of a device, and whether the sandbox isolates."""
-Candidate = tuple[Kind, "Row | RecordedGrading", str]
+RegradeCandidate = tuple[RegradeKind, "Row | RecordedGrading", str]
 """A source that might be graded again, by its row or a run, and the reason."""
 
 
@@ -158,7 +158,7 @@ def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
 _NOT_WANTED = "not wanted"
 
 
-def _left_out(kind: Kind, row: Row | RecordedGrading, where: Where, mine: Where, choice: Choice) -> str:
+def _left_out(kind: RegradeKind, row: Row | RecordedGrading, where: Where, mine: Where, choice: Choice) -> str:
     """Why a candidate is left out, with the option that includes it; empty if it is graded."""
     if where != mine and kind != "due" and not (choice.every or (kind == "failed" and choice.failed)):
         return _NOT_WANTED
@@ -173,7 +173,7 @@ def _left_out(kind: Kind, row: Row | RecordedGrading, where: Where, mine: Where,
     return "up to date, or not the best of an author (--all)" if kind == "other" and not choice.every else ""
 
 
-def _candidates(ledger: JsonlLedger, known: Current, settings: Settings) -> dict[Where, list[Candidate]]:
+def _candidates(ledger: JsonlLedger, known: Current, settings: Settings) -> dict[Where, list[RegradeCandidate]]:
     """The candidates of a ledger by where they were graded, each source once: due rows, then the others."""
     tables: dict[Where, list[Table]] = {}
     for table in rank(ledger, known, settings.teams):
@@ -191,7 +191,7 @@ def _candidates(ledger: JsonlLedger, known: Current, settings: Settings) -> dict
         ranked = {row.author for table in tables.get(where, []) for row in table.rows}
         others = [grading for grading in newest(here) if (grading.author, grading.sha256) not in taken]
         others.sort(key=lambda grading: (not _failed(grading), grading.author in ranked))
-        candidates: list[Candidate] = [("due", *row) for row in rows]
+        candidates: list[RegradeCandidate] = [("due", *row) for row in rows]
         for grading in others:
             if why := _selected(grading, chosen.get(settings.teams.name_of(grading.author), frozenset())):
                 candidates.append(("due", grading, why))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.judge.setup import ignore
+from harness.kinds import SandboxChoice
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Effort, Verdict
@@ -13,7 +14,7 @@ from kernelmark.grading.recorder import admit, publish
 from kernelmark.grading.recorder import record as record_verdict
 from kernelmark.grading.setup import ExtraFiles, OnProgress, PreparedJob
 from kernelmark.project.project import Project, settings_for
-from kernelmark.project.settings import DeviceChoice, SandboxChoice
+from kernelmark.project.settings import DeviceChoice
 
 
 def grade(

@@ -15,7 +15,7 @@ from harness.problem.load import identify
 from harness.problem.signature import prototypes
 from harness.submission import Submission
 from harness.verdict import DeviceKind
-from kernelmark.project.settings import FILE_NAME, Place, Settings
+from kernelmark.project.settings import FILE_NAME, PathSetting, Settings
 
 
 def problem_directories(settings: Settings) -> list[Path]:
@@ -128,7 +128,7 @@ def private_folder(settings: Settings, now: datetime | None = None) -> Path | No
         raise UsageError("private_cases", f"{folder} is not a folder", "make it, or leave the setting out")
     root = real(settings.root)
     repository = next((parent for parent in (root, *root.parents) if (parent / ".git").exists()), root)
-    for own in (repository, root, *(real(settings.locate(place)) for place in get_args(Place))):
+    for own in (repository, root, *(real(settings.locate(place)) for place in get_args(PathSetting))):
         if folder.is_relative_to(own):
             remedy = "move it elsewhere: it would be published with the project"
             raise UsageError("private_cases", f"{folder} is inside {own}", remedy)

@@ -15,7 +15,7 @@ from harness.files.outside import real
 from harness.problem import Problem
 from harness.verdict import Verdict
 from kernelmark.project.problems import find_problem, problem_directories, refuse_without_project
-from kernelmark.project.settings import FILE_NAME, Place, Settings
+from kernelmark.project.settings import FILE_NAME, PathSetting, Settings
 from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 
@@ -65,7 +65,7 @@ class Project:
         """The absolute path of its folder."""
         return self.settings.root
 
-    def locate(self, place: Place) -> Path:
+    def locate(self, place: PathSetting) -> Path:
         """The absolute path of one of its folders or files, such as "problems", "results" or "board"."""
         return self.settings.locate(place)
 

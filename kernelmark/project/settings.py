@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from harness.errors import SettingsError, nearest
 from harness.files import outside
 from harness.files.outside import real
-from harness.kinds import DeviceKind, Effort, SandboxName
+from harness.kinds import DeviceKind, Effort, SandboxChoice
 from harness.marks import MarksRule, SpeedupPoints
 from harness.shared.document import DocumentError, parse_json, parse_toml
 from harness.shared.foreign import FORMS, ForeignForm
@@ -40,8 +40,7 @@ _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/@:+-]*)?")  # w
 _LONGEST = {"title": 100, "how_to_submit": 400}  # characters; the site cuts longer texts
 
 DeviceChoice = Literal["auto", DeviceKind]
-SandboxChoice = Literal["auto", SandboxName]
-Place = Literal["results", "archive", "board", "problems", "reference", "devices", "submissions"]
+PathSetting = Literal["results", "archive", "board", "problems", "reference", "devices", "submissions"]
 
 
 class Settings(BaseModel):
@@ -153,7 +152,7 @@ class Settings(BaseModel):
         """The phase that is open at a moment, by default now, or the last one; None if there are none."""
         return open_at(self.phases, now or datetime.now(UTC))
 
-    def locate(self, place: Place) -> Path:
+    def locate(self, place: PathSetting) -> Path:
         """The absolute path of a file or directory of the project."""
         path: Path = getattr(self, place)
         return self.root / path

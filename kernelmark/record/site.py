@@ -21,7 +21,7 @@ from harness.problem.spec import TensorSpec
 from kernelmark.project import competition
 from kernelmark.project.calibrations import stored
 from kernelmark.project.problems import identity, private_folder, problem_directories, read_problem
-from kernelmark.project.settings import Place, Settings
+from kernelmark.project.settings import PathSetting, Settings
 from kernelmark.record.publishing import rule
 from kernelmark.record.records import current, index
 from leaderboard.publishing.site.document import Notice
@@ -34,7 +34,7 @@ from leaderboard.record.profile import SUFFIX
 def own_file_in(settings: Settings, folder: Path) -> Path | None:
     """The first of the project's own paths inside this folder, to which the site then must not be written."""
     private = private_folder(settings)
-    places = (settings.root, *map(settings.locate, get_args(Place)), *([private] if private else []))
+    places = (settings.root, *map(settings.locate, get_args(PathSetting)), *([private] if private else []))
     return next((place for place in places if real(place).is_relative_to(real(folder))), None)
 
 

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from kernelmark.service.submissions import ServiceDocument
 
-Role = Literal["participant", "assistant", "organizer"]
+AccountRole = Literal["participant", "assistant", "organizer"]
 
 
 class InvitationAcceptance(ServiceDocument):
@@ -25,7 +25,7 @@ class Me(ServiceDocument):
     """The account of a token. `GET /api/v1/me`."""
 
     name: str
-    role: Role
+    role: AccountRole
     team: str | None = None
     scopes: tuple[str, ...]
     ends: AwareDatetime

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from kernelmark.service.accounts import Role
+from harness.verdict import Sha256
+from kernelmark.service.accounts import AccountRole
 from kernelmark.service.submissions import ServiceDocument, Slug
-from kernelmark.service.work import Sha256
 
 AccountState = Literal["active", "banned"]
 Name = Annotated[str, Field(max_length=64)]
@@ -19,7 +19,7 @@ class AccountRow(ServiceDocument):
     """An account as organizers see it."""
 
     name: str
-    role: Role
+    role: AccountRole
     state: AccountState
     team: str | None = None
     created: AwareDatetime
@@ -36,7 +36,7 @@ class Accounts(ServiceDocument):
 class AccountChange(ServiceDocument):
     """Sent to `PATCH /api/v1/accounts/{name}`; what is left out stays as it is."""
 
-    role: Role | None = None
+    role: AccountRole | None = None
     state: AccountState | None = None
     team: Name | None = None
     no_team: bool = False
@@ -53,7 +53,7 @@ class AccountLink(ServiceDocument):
 class InvitationOrder(ServiceDocument):
     """Sent to `POST /api/v1/invitations`."""
 
-    role: Role = "participant"
+    role: AccountRole = "participant"
     name: Name | None = None
     """The new account's; None: its person chooses one."""
     team: Name | None = None
@@ -67,7 +67,7 @@ class NewInvitation(ServiceDocument):
     """An invitation that was made. Its link is shown only here."""
 
     link: str
-    role: Role
+    role: AccountRole
     name: str | None = None
     team: str | None = None
     ends: AwareDatetime
@@ -84,7 +84,7 @@ class InvitationRow(ServiceDocument):
 
     id: int
     state: Literal["open", "used", "ended", "revoked"]
-    role: Role
+    role: AccountRole
     name: str | None = None
     team: str | None = None
     made_by: str | None = None

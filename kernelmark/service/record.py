@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from harness.verdict import Sha256
 from kernelmark.service.submissions import ServiceDocument, Slug
-from kernelmark.service.work import Sha256
 
 
 class LedgerHead(ServiceDocument):

@@ -15,11 +15,11 @@ Mode = Literal["check", "bench", "submit", "screen"]
 """`check` only tests, `bench` also times, `submit` also records, and `screen` times as in training. Only `submit`
 reaches the ledger."""
 
-State = Literal["queued", "leased", "graded", "recorded", "done", "cancelled", "failed"]
+SubmissionState = Literal["queued", "leased", "graded", "recorded", "done", "cancelled", "failed"]
 """The state of a grading. `graded`: its verdict is committed; `recorded`: the ledger has it; `done`: it has ended in
 another mode than `submit`; `failed`: there is no verdict after all tries, without a fault of the submission."""
 
-ENDED: tuple[State, ...] = ("recorded", "done", "cancelled", "failed")
+ENDED: tuple[SubmissionState, ...] = ("recorded", "done", "cancelled", "failed")
 
 JobClass = Literal["people", "batch", "regrade"]
 """The classes share the devices 3 to 1 to 1."""
@@ -34,7 +34,7 @@ def _printable(text: str) -> str:
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,64}$")]
 Label = Annotated[str, Field(max_length=128), AfterValidator(_printable)]
 """Text in one line, which pages and terminals show."""
-Run = Annotated[str, Field(pattern=RUN_ID)]
+RunId = Annotated[str, Field(pattern=RUN_ID)]
 
 
 class ServiceDocument(BaseModel):
@@ -82,7 +82,7 @@ class StageProgress(ServiceDocument):
 class SubmissionStatus(ServiceDocument):
     """A submission as its owner sees it: the answer to submitting it, and to every later request about it."""
 
-    run: Run
+    run: RunId
     problem: Slug
     mode: Mode
     pool: str
@@ -90,7 +90,7 @@ class SubmissionStatus(ServiceDocument):
     received_at: AwareDatetime
     on_time: bool
     """Whether it was received before the deadline."""
-    state: State
+    state: SubmissionState
     version: int
     """Grows with each change; `?after=VERSION&wait_s=20` waits for the next one."""
     before: int | None = None
@@ -172,13 +172,13 @@ class Result(ServiceDocument):
 
     cursor: int
     """Give it as `after` to get what ended later."""
-    run: Run
-    submission: Run
+    run: RunId
+    submission: RunId
     """The submission's id: the run of its first grading."""
     problem: Slug
     mode: Mode
     batch: str | None
-    state: State
+    state: SubmissionState
     outcome: Outcome | None
     score_s: float | None
     error_class: str

@@ -11,7 +11,8 @@ from pydantic import AwareDatetime, Base64Bytes, Field
 
 from harness.kinds import DeviceKind, Effort, SandboxName
 from harness.submission import MAX_BESIDE, LanguageName
-from kernelmark.service.submissions import Label, Mode, Run, ServiceDocument, Slug, SourceFile, StageProgress
+from harness.verdict import Sha256
+from kernelmark.service.submissions import Label, Mode, RunId, ServiceDocument, Slug, SourceFile, StageProgress
 
 WORK_PROTOCOL = 1
 """Changes when these documents do; a worker of another one is refused."""
@@ -26,7 +27,6 @@ ANSWER_BYTES = 2 << 20
 
 Secret = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """128 random bits: the id of a lease, of a claim, or of a worker's start."""
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ProblemHashes(ServiceDocument):
@@ -75,7 +75,7 @@ class WorkerWelcome(ServiceDocument):
 class Task(ServiceDocument):
     """One grading, as a server requests it. Sandbox, device, image and baselines are the worker's own."""
 
-    run: Run
+    run: RunId
     problem: Slug
     problem_sha256: Sha256
     """The public hash, as in a hello. The verdict's own hash is of the private cases, too."""
@@ -139,7 +139,7 @@ class HeartbeatResponse(ServiceDocument):
     paused: str = ""
 
 
-Fault = Literal["harness", "usage", "worker", "judge-lost"]
+FaultKind = Literal["harness", "usage", "worker", "judge-lost"]
 """The cause of an error. `harness`: the grading itself failed. `usage`: the problem or submission cannot be graded.
 `worker`: this worker cannot grade it, such as another problem's files; it costs no try. `judge-lost`: the process that
 graded ended; it costs one."""
@@ -148,7 +148,7 @@ graded ended; it costs one."""
 class TaskError(ServiceDocument):
     """Why there is no verdict."""
 
-    fault: Fault
+    fault: FaultKind
     error_class: Annotated[str, Field(max_length=64)]
     """The name of the class in `harness.errors`."""
     where: Annotated[str, Field(max_length=500)] = ""
@@ -173,4 +173,4 @@ class Answer(ServiceDocument):
 class Acknowledged(ServiceDocument):
     """The answer to an answer: it is on the server's disk."""
 
-    run: Run
+    run: RunId

@@ -11,14 +11,14 @@ from harness.errors import HarnessError, UsageError, nearest
 from harness.verdict import DoubtCode, Outcome
 from kernelmark.text.terminal import Line, labelled
 
-Kind = Literal["outcome", "doubt", "term"]
+TermKind = Literal["outcome", "doubt", "term"]
 
 
 class Word(TypedDict):
     """A word and its meaning; the other texts may be empty."""
 
     word: str
-    kind: Kind
+    kind: TermKind
     meaning: str
     when: str
     """The condition for a doubt."""
@@ -147,7 +147,7 @@ def lines(word: Word) -> Iterator[str]:
         yield labelled(label, text)
 
 
-def markdown(kind: Kind) -> Iterator[str]:
+def markdown(kind: TermKind) -> Iterator[str]:
     """All words of a kind, as the items of a list in Markdown."""
     for word in words():
         if word["kind"] == kind:
@@ -156,7 +156,7 @@ def markdown(kind: Kind) -> Iterator[str]:
             yield f"- **{name}**: {word['meaning'].removesuffix('.')}{'.' if rest else ''}{rest}"
 
 
-def _word(word: str, kind: Kind, meaning: str, when: str = "", for_author: str = "", for_grader: str = "") -> Word:
+def _word(word: str, kind: TermKind, meaning: str, when: str = "", for_author: str = "", for_grader: str = "") -> Word:
     return Word(word=word, kind=kind, meaning=meaning, when=when, for_author=for_author, for_grader=for_grader)
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.files import outside
 from kernelmark.grading.fleet.messages import JobAnswer, WorkerAway, WorkerLost
-from kernelmark.service.work import ANSWER_BYTES, Answer, Fault, Lease, TaskError
+from kernelmark.service.work import ANSWER_BYTES, Answer, FaultKind, Lease, TaskError
 from kernelmark.text.terminal import warn
 
 _MOST_WORKERS = 64  # of one project and server on one machine
@@ -42,7 +42,7 @@ def answer_of(lease: Lease, instance: str, answer: JobAnswer) -> Answer:
     return found
 
 
-def failed(lease: Lease, instance: str, error: KernelmarkError | WorkerLost, fault: Fault | None = None) -> Answer:
+def failed(lease: Lease, instance: str, error: KernelmarkError | WorkerLost, fault: FaultKind | None = None) -> Answer:
     """The answer to a lease whose task has no result; `fault` None: as follows from the error.
 
     `worker` does not follow from any: the server gives such a task to this worker only after its checkout has changed.
@@ -59,7 +59,7 @@ def failed(lease: Lease, instance: str, error: KernelmarkError | WorkerLost, fau
     return Answer(instance=instance, lease=lease.lease, error=said, answered_at=datetime.now(UTC))
 
 
-def _fault(error: KernelmarkError | WorkerLost) -> Fault:
+def _fault(error: KernelmarkError | WorkerLost) -> FaultKind:
     if isinstance(error, WorkerLost) and not isinstance(error, WorkerAway):
         return "judge-lost"
     return "usage" if isinstance(error, UsageError) else "harness"

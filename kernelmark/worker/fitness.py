@@ -5,7 +5,7 @@ Trusted.
 
 from __future__ import annotations
 
-from kernelmark.service.work import Fault, Task
+from kernelmark.service.work import FaultKind, Task
 
 _AUTHORS = 3
 """So many different ones have a harness error in a row before a worker doubts itself: one author may cause them."""
@@ -21,7 +21,7 @@ class Fitness:
         self.why_not = ""
         """Why it cannot grade, as found by its own kernel; empty if it can, as far as it knows."""
 
-    def ended(self, task: Task, fault: Fault | None) -> None:
+    def ended(self, task: Task, fault: FaultKind | None) -> None:
         """Note how a grading has ended; `fault` None: with a result."""
         if fault in (None, "usage"):
             self._authors.clear()

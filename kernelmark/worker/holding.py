@@ -78,8 +78,8 @@ class Holding:
     def all(self) -> tuple[HeldLease, ...]:
         """What a heartbeat says."""
         with self.changed:
-            held = [each for each in self._held.values() if not each.is_ended]
-            return tuple(HeldLease(lease=each.lease.lease, progress=each.progress) for each in held)
+            leases = [held for held in self._held.values() if not held.is_ended]
+            return tuple(HeldLease(lease=held.lease.lease, progress=held.progress) for held in leases)
 
     @property
     def being_graded(self) -> int:

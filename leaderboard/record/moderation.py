@@ -25,9 +25,9 @@ from harness.verdict import RUN_ID, FrozenModel, Sha256, Verdict
 
 Action = Literal["disqualify", "reinstate", "annotate", "late", "undo"]
 Scope = Literal["run", "source", "author"]
-State = Literal["ranks", "disqualified", "late"]
+ModeratedState = Literal["ranks", "disqualified", "late"]
 
-_STATES: dict[Action, State] = {"disqualify": "disqualified", "reinstate": "ranks", "late": "late"}
+_STATES: dict[Action, ModeratedState] = {"disqualify": "disqualified", "reinstate": "ranks", "late": "late"}
 _NAMES = {"sha256", "author"}
 
 
@@ -135,7 +135,7 @@ class Events:
         by_seq = {seq: event for key in keys for seq, event in self._about.get(key, {}).items()}
         return tuple(event for _, event in sorted(by_seq.items()))
 
-    def state(self, run: str, sha256: str, author: str) -> State:
+    def state(self, run: str, sha256: str, author: str) -> ModeratedState:
         """The state of one run; it ranks unless an event says otherwise."""
         return state(self.of((run,), sha256, author)) if self._about else "ranks"
 
@@ -161,9 +161,9 @@ def standing(events: Sequence[Moderation]) -> tuple[Moderation, ...]:
     )
 
 
-def state(events: Sequence[Moderation]) -> State:
+def state(events: Sequence[Moderation]) -> ModeratedState:
     """The state that the events of one run, oldest first, result in; a run without events ranks."""
-    result: State = "ranks"
+    result: ModeratedState = "ranks"
     for event in standing(events):
         result = _STATES.get(event.action, result)
     return result

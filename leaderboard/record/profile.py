@@ -33,7 +33,7 @@ MEMORY_DEVICES = ("GPU", "CPU")  # on which PyTorch's memory is recorded
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 Line = Annotated[str, StringConstraints(max_length=400)]
 Cell = Annotated[str, StringConstraints(max_length=400)]
-Rows = tuple[tuple[Cell, ...], ...]
+TableRows = tuple[tuple[Cell, ...], ...]
 
 
 class StoredProfile(FrozenModel):
@@ -48,7 +48,9 @@ class StoredProfile(FrozenModel):
     stacks: dict[Name, str] = Field(
         default={}, max_length=16, description="collapsed, by what they measure and its unit, as `CPU time, µs`"
     )
-    rows: dict[Name, Rows] = Field(default={}, max_length=32, description="small tables; the first row is the head")
+    rows: dict[Name, TableRows] = Field(
+        default={}, max_length=32, description="small tables; the first row is the head"
+    )
     tables: dict[Name, str] = Field(default={}, max_length=32, description="tables as plain text")
     files: dict[Name, str] = Field(default={}, max_length=512, description="texts by their file name, as of code")
     missing: tuple[Line, ...] = Field(default=(), max_length=1200, description="what is not here, and why")
@@ -62,14 +64,14 @@ class StoredProfile(FrozenModel):
 
     @field_validator("rows")
     @classmethod
-    def _rows_have_equal_length(cls, value: dict[str, Rows]) -> dict[str, Rows]:
+    def _rows_have_equal_length(cls, value: dict[str, TableRows]) -> dict[str, TableRows]:
         for name, rows in value.items():
             if not rows or not 0 < len(rows[0]) <= 40 or any(len(row) != len(rows[0]) for row in rows):
                 raise ValueError(f"the rows of {name!r} do not have equally many cells, 1 to 40")
         return value
 
 
-Part = str | Rows
+SectionContent = str | TableRows
 _KINDS = ("stacks", "rows", "tables", "files")
 
 
@@ -139,7 +141,7 @@ def fitted(profile: StoredProfile, limit: int = MAX_BYTES) -> StoredProfile:
 
     So long code is cut first; stacks and small tables stay whole unless they are longer than the code.
     """
-    parts: dict[tuple[str, str], Part] = {
+    parts: dict[tuple[str, str], SectionContent] = {
         (kind, name): part for kind in _KINDS for name, part in getattr(profile, kind).items()
     }
     whole = {key: len(to_json(part)) for key, part in parts.items()}
@@ -159,7 +161,7 @@ def fitted(profile: StoredProfile, limit: int = MAX_BYTES) -> StoredProfile:
     return profile.model_copy(update={**kept, "missing": (*profile.missing, *cuts)})
 
 
-def _half(part: Part) -> Part:
+def _half(part: SectionContent) -> SectionContent:
     """The first half of a text, in whole lines if it has several, or of rows."""
     half = part[: len(part) // 2]
     return half[: half.rfind("\n") + 1] or half if isinstance(half, str) else half

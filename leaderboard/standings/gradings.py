@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from harness.verdict import Verdict
 from leaderboard.record.current import Current
 from leaderboard.record.fields import Facts, VerdictFields
-from leaderboard.record.moderation import Moderation, State, standing, state
+from leaderboard.record.moderation import ModeratedState, Moderation, standing, state
 from leaderboard.record.pooling import PooledSource
 from leaderboard.standings.ranking import rankings
 from leaderboard.standings.staleness import Present, Stale
@@ -44,7 +44,7 @@ class RecordedGrading:
         return self.verdict.sha256
 
     @property
-    def state(self) -> State:
+    def state(self) -> ModeratedState:
         return state(self.moderation)
 
 

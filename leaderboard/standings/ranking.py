@@ -160,7 +160,7 @@ class Ranking(NamedTuple):
 CARD = 1.04
 """By how much, as a ratio, times of one kernel on two devices of one name may differ without counting as different."""
 ACROSS_CARDS = f"{100 * (CARD - 1):.0f} %"
-Recorded = JsonlLedger | Facts | Lines | Iterable[Entry]
+RankingSource = JsonlLedger | Facts | Lines | Iterable[Entry]
 
 
 @dataclass
@@ -176,7 +176,7 @@ class _Collected:
         return min([*(source.since for source in self.sources), *(verdict.seq for verdict in self.aside)])
 
 
-def rank(recorded: Recorded, current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
+def rank(recorded: RankingSource, current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
     """Rank accepted verdicts: each table has every author's best source, the earlier of two equal ones.
 
     The order of the verdicts does not matter. Tables are sorted by problem, then newest hash first (by its first
@@ -190,7 +190,7 @@ def rank(recorded: Recorded, current: Current | None = None, teams: Teams = NO_T
     return [ranking.table for ranking in rankings(recorded, current, teams)]
 
 
-def rankings(recorded: Recorded, current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
+def rankings(recorded: RankingSource, current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
     """Rank as `rank` does; returns each table with the sources that it was made from.
 
     Raises:

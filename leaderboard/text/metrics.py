@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness.verdict import BenchmarkResult
 from leaderboard.text.units import percent, size
 
-Value = float | str
+MetricValue = float | str
 
 
 class Column(NamedTuple):
@@ -22,7 +22,7 @@ class Column(NamedTuple):
     heading: str
     type: type[float] | type[str]
     about: str
-    value: Callable[[BenchmarkResult], Value | None]
+    value: Callable[[BenchmarkResult], MetricValue | None]
     """None where the case does not have it."""
     text: Callable[[BenchmarkResult], str]
     """The value for people; empty where the case does not have it."""

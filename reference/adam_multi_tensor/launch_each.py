@@ -1,4 +1,4 @@
-"""AdamW by PyTorch's fused kernel, which is launched for each tensor: what passing many tensors to a launch replaces."""
+"""AdamW by PyTorch's fused kernel, launched once a tensor: what passing many tensors to a launch replaces."""
 
 import torch
 

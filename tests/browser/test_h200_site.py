@@ -43,7 +43,10 @@ LARGEST_BYTES = 300_000
 @pytest.fixture(scope="module")
 def verdicts() -> list[Verdict]:
     """Every verdict that was recorded, in the order of the gradings."""
-    wanted = {*(("baselines_h200", each) for each in PROBLEMS), *(("baselines_sealed_h200", each) for each in SEALED)}
+    wanted = {
+        *(("baselines_h200", problem) for problem in PROBLEMS),
+        *(("baselines_sealed_h200", each) for each in SEALED),
+    }
     found = demo.recorded(path for path in demo.LEDGERS if (path.parent.name, path.stem) in wanted)
     assert {each.environment.device_name for each in found} == {"NVIDIA H200"}
     assert {each.timing for each in found} == {"replayed", "sealed"}
@@ -53,7 +56,7 @@ def verdicts() -> list[Verdict]:
 @pytest.fixture(scope="module")
 def sources(verdicts: list[Verdict]) -> dict[str, Submission]:
     """By run, the source that was graded, where the kernel in `reference/` has not changed since."""
-    found = {each.run: kept for each in verdicts if (kept := demo.source(each)) is not None}
+    found = {verdict.run: kept for verdict in verdicts if (kept := demo.source(verdict)) is not None}
     assert found, "every kernel has changed since it was graded"
     return found
 
@@ -73,12 +76,12 @@ def page(contexts: Contexts) -> Page:
 def standings(verdicts: list[Verdict]) -> dict[tuple[str, str, int, str], dict[str, Verdict]]:
     """By problem, its hash, protocol and way of timing: the best accepted verdict of each author."""
     boards: dict[tuple[str, str, int, str], dict[str, Verdict]] = defaultdict(dict)
-    for each in verdicts:
-        if each.outcome is Outcome.ACCEPTED and each.score is not None:
-            board = boards[each.problem.slug, each.problem.sha256, each.protocol, each.timing]
-            best = board.get(each.submission.author)
-            if best is None or best.score is None or each.score.median_ns < best.score.median_ns:
-                board[each.submission.author] = each
+    for verdict in verdicts:
+        if verdict.outcome is Outcome.ACCEPTED and verdict.score is not None:
+            board = boards[verdict.problem.slug, verdict.problem.sha256, verdict.protocol, verdict.timing]
+            best = board.get(verdict.submission.author)
+            if best is None or best.score is None or verdict.score.median_ns < best.score.median_ns:
+                board[verdict.submission.author] = verdict
     return boards
 
 
@@ -113,7 +116,7 @@ def test_every_board_has_a_row_of_each_author_with_its_numbers(page: Page, site:
             at = heads.index("time")
             assert (row[at], row[at + 1]) == _told(score)
             assert row[heads.index("run")] == verdict.run
-            over = {f"× {each.baseline}": ratio(each.ratio) for each in verdict.speedups}
+            over = {f"× {speedup.baseline}": ratio(speedup.ratio) for speedup in verdict.speedups}
             for name in (head for head in heads if head.startswith("× ")):
                 assert row[heads.index(name)] == over.pop(name, ""), (slug, author, name)
             assert over == {}, "every baseline has its column"
@@ -145,7 +148,7 @@ def test_a_run_tells_its_cases(page: Page, site: Path, verdicts: list[Verdict]) 
         clocks = ("CUPTI", "events", "host clock", "calls")
         clocks = clocks if verdict.timing == "replayed" else ("time", "rounds")
         assert _rows(page, "#t-timed", ("case", *clocks)) == [(b.name, *_clocks(b)) for b in verdict.benchmarks]
-        for name in {each.name for b in verdict.benchmarks for each in b.baselines}:
+        for name in {baseline.name for b in verdict.benchmarks for baseline in b.baselines}:
             over = [next((ratio(p.speedup) for p in b.baselines if p.name == name), "") for b in verdict.benchmarks]
             assert [row[0] for row in _rows(page, "#t-cases", (f"× {name}",))] == [one.split(" [")[0] for one in over]
 
@@ -160,7 +163,7 @@ def _clocks(b: BenchmarkResult) -> tuple[str, ...]:
     """What each clock measured, and how often."""
     if b.mode == "replayed":
         times = (b.calls.device_ns, b.calls.event_ns, b.calls.span_ns)
-        return (*(duration(round(median(each))) for each in times), str(len(b.calls.device_ns)))
+        return (*(duration(round(median(time))) for time in times), str(len(b.calls.device_ns)))
     return duration(b.score.median_ns), str(len(b.rounds))
 
 

@@ -150,7 +150,7 @@ def test_every_wrong_result_is_refused(provider: Provider, tmp_path: Path) -> No
     source = test_layouts_together.RETURNS + test_layouts_together.WRONG + test_layouts_together.RESULT
     found = checked(test_layouts_together.own(tmp_path), source, provider)
     assert found.outcome is Outcome.WRONG_ANSWER, found.message
-    assert [each.output for each in found.tests[0].outputs if not each.correct] == test_layouts_together.OUTPUTS
+    assert [output.output for output in found.tests[0].outputs if not output.correct] == test_layouts_together.OUTPUTS
 
 
 @pytest.mark.parametrize("body", test_generated_inputs.HOSTILE)

@@ -15,7 +15,7 @@ from torch.cuda._memory_viz import segsum
 from harness.profiling import nsight
 from harness.profiling.sanitizer import program
 from kernelmark.diagnostics.profiling import profile
-from kernelmark.diagnostics.profiling.views import KernelProfile, Part
+from kernelmark.diagnostics.profiling.views import KernelProfile, ViewName
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.settings import Settings
 from tests.gpu.test_audit import HONEST, LAUNCH, PAST_THE_END, TRITON
@@ -61,7 +61,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def profiled(folder: Path, name: str, *parts: Part) -> KernelProfile:
+def profiled(folder: Path, name: str, *parts: ViewName) -> KernelProfile:
     settings = Settings.load().model_copy(update={"problems": PROBLEMS, "effort": "quick"})
     found = profile(settings, "double", (folder / name,), None, parts)
     assert found.verdict is not None

@@ -211,7 +211,7 @@ def workers_of(pid: int) -> list[int]:
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # a thread that has ended
             children += map(int, file.read_text().split())
-    return [each for each in children if b"kernelmark.grading.fleet.worker" in command_of(each)]
+    return [child for child in children if b"kernelmark.grading.fleet.worker" in command_of(child)]
 
 
 @pytest.mark.full

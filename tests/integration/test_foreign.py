@@ -72,7 +72,7 @@ def kernelbench(tmp_path: Path) -> Problem:
 def test_their_check_accepts_what_is_written_in_place(tmp_path: Path) -> None:
     verdict = checked(gpu_mode(tmp_path), IN_PLACE, "bwrap")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
-    assert [each.name for each in verdict.tests] == ["plain", "shifted"]
+    assert [test.name for test in verdict.tests] == ["plain", "shifted"]
 
 
 @pytest.mark.full

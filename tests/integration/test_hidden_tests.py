@@ -64,7 +64,7 @@ def test_a_grading_tells_nothing_of_how_long_a_hidden_test_takes() -> None:
     took_ns = time.perf_counter_ns() - started
     keeps_nothing(verdict, RAISES)
     assert verdict.score is None
-    assert [each.name for each in verdict.benchmarks] == ["a million"], "the times were taken before"
+    assert [benchmark.name for benchmark in verdict.benchmarks] == ["a million"], "the times were taken before"
     stages = list(dict.fromkeys(step.stage for step in steps))
     assert stages == [Stage.BUILD, Stage.TEST, Stage.TIME, Stage.HIDDEN]
     assert [step.label for step in steps if step.stage is Stage.HIDDEN] == ["tests"], "not how long each of them takes"
@@ -92,7 +92,7 @@ def test_private_cases_are_graded_and_told_by_their_number(tmp_path: Path) -> No
     problem = load(PROBLEM.directory, tmp_path)
     check = checked(problem, kernel("y.mul_(2 if x.numel() == 815 else 1)"))
     assert (check.outcome, check.message) == (Outcome.WRONG_ANSWER, "test hidden 3: wrong answer")
-    assert [(each.name, each.params) for each in check.tests[3:]] == [(f"hidden {i}", {}) for i in (1, 2, 3)]
+    assert [(test.name, test.params) for test in check.tests[3:]] == [(f"hidden {i}", {}) for i in (1, 2, 3)]
     assert (check.problem.sha256, check.problem.private.cases) == (problem.sha256, 1)
     assert not any(secret in check.model_dump_json() for secret in ("unknown to all", "on a GPU"))
 

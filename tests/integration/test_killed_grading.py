@@ -61,8 +61,8 @@ def test_marks_outlive_a_kill_and_nothing_is_graded_twice(tmp_path: Path) -> Non
     assert done.returncode == 1, done.stdout + done.stderr
     assert marks(tmp_path) == {"ada": "accepted", "bob": "wrong answer", "cyd": "accepted"}
     verdicts = [entry.verdict for entry in ledger.read() if entry.kind == VERDICT]
-    assert sorted(each.submission.author for each in verdicts) == AUTHORS
-    assert [each.run for each in verdicts][: len(kept)] == kept
+    assert sorted(verdict.submission.author for verdict in verdicts) == AUTHORS
+    assert [verdict.run for verdict in verdicts][: len(kept)] == kept
     for author in AUTHORS:
         assert marks(tmp_path)[author] in (tmp_path / f"feedback/{author}.txt").read_text()
     assert kernelmark(tmp_path, "marks", "double", "--csv", "again.csv").returncode == 0

@@ -185,7 +185,7 @@ def test_every_wrong_output_is_told_and_its_tensors_can_be_kept(problem: Problem
     found = checked(problem, source, on_failure=kept.append)
     assert found.outcome is Outcome.WRONG_ANSWER
     assert found.message.startswith("test primes: y: ")
-    assert [each.output for each in found.tests[0].outputs if not each.correct] == [*WRONG]
+    assert [output.output for output in found.tests[0].outputs if not output.correct] == [*WRONG]
     again = torch.load(dump(kept[0], tmp_path), weights_only=True)
     assert again["inputs"]["none"].shape == (61, 0)
     assert again["inputs"]["total"].shape == ()

@@ -151,7 +151,7 @@ def test_what_is_returned_is_copied_into_outputs_with_strides(tmp_path: Path, ge
 def test_every_wrong_result_is_refused(tmp_path: Path) -> None:
     found = checked(own(tmp_path), RETURNS + WRONG + RESULT)
     assert found.outcome is Outcome.WRONG_ANSWER
-    assert [each.output for each in found.tests[0].outputs if not each.correct] == OUTPUTS
+    assert [output.output for output in found.tests[0].outputs if not output.correct] == OUTPUTS
 
 
 @pytest.mark.full

@@ -59,9 +59,9 @@ def graded(problem: Problem, wrong_at: Set[int] = frozenset(), effort: Effort = 
 def test_a_right_submission_passes_all_tests_and_is_timed_on_the_largest_case(problem: Problem) -> None:
     verdict, asked = graded(problem)
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
-    assert [each.name for each in verdict.tests] == ["small", "middle", "large", "hidden 1", "hidden 2"]
+    assert [test.name for test in verdict.tests] == ["small", "middle", "large", "hidden 1", "hidden 2"]
     assert [size for size in asked if size not in BENCHMARKS.values()] == [3, 1009, 70_000, 2, 90_000]
-    assert [each.name for each in verdict.benchmarks] == ["long"]
+    assert [benchmark.name for benchmark in verdict.benchmarks] == ["long"]
     assert (verdict.effort, verdict.score.median_ns) == ("screen", verdict.benchmarks[0].score.median_ns)
     assert {1000, 10_000}.isdisjoint(asked)
 
@@ -81,8 +81,8 @@ def test_a_screen_ends_with_the_first_test_that_fails(
 ) -> None:
     verdict, asked = graded(problem, wrong_at)
     assert verdict.outcome is Outcome.WRONG_ANSWER
-    assert [each.name for each in verdict.tests] == tests
-    assert [each.outcome for each in verdict.tests[:-1]] == [Outcome.ACCEPTED] * (len(tests) - 1)
+    assert [test.name for test in verdict.tests] == tests
+    assert [test.outcome for test in verdict.tests[:-1]] == [Outcome.ACCEPTED] * (len(tests) - 1)
     assert verdict.message.startswith(f"test {tests[-1]}: ")
     assert verdict.message.endswith(message)
     assert verdict.tests_not_run == 5 - len(tests)
@@ -94,8 +94,8 @@ def test_a_screen_ends_with_the_first_test_that_fails(
 
 def test_other_efforts_run_all_tests_in_the_problems_order(problem: Problem) -> None:
     verdict, _ = graded(problem, {3}, "quick")
-    assert [each.name for each in verdict.tests] == ["middle", "large", "small", "hidden 1", "hidden 2"]
-    assert [each.outcome for each in verdict.tests].count(Outcome.WRONG_ANSWER) == 1
+    assert [test.name for test in verdict.tests] == ["middle", "large", "small", "hidden 1", "hidden 2"]
+    assert [test.outcome for test in verdict.tests].count(Outcome.WRONG_ANSWER) == 1
 
 
 def test_a_screen_takes_as_many_calls_as_the_quickest_effort() -> None:

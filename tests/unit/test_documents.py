@@ -176,12 +176,12 @@ def test_audit_documents_follow_their_schemas(run: Command, monkeypatch: pytest.
 
 def test_every_outcome_doubt_and_term_is_explained(run: Command) -> None:
     entries = items(run("explain", "--format", "json").out)
-    by_kind = {kind: {each["word"] for each in entries if each["kind"] == kind} for kind in get_args(words.Kind)}
+    by_kind = {kind: {entry["word"] for entry in entries if entry["kind"] == kind} for kind in get_args(words.TermKind)}
     assert by_kind["outcome"] == {*Outcome, "usage", "our fault"}
     assert by_kind["doubt"] == {*DoubtCode, "few_rounds"}
     assert "red zone" in by_kind["term"]
     shown = run("explain").out
-    assert [each["word"] for each in entries if f"\n{each['word']} (" not in f"\n{shown}"] == []
+    assert [entry["word"] for entry in entries if f"\n{entry['word']} (" not in f"\n{shown}"] == []
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,9 @@ def test_ranks_are_those_of_the_board_and_a_verdict_names_the_team_of_its_author
     ranks = dict.fromkeys(row["run"] for row in rows) | {row.run: row.rank for table in tables for row in table.rows}
     assert {row["run"]: row["rank"] for row in rows} == ranks
     states = {"b": "ranks", "c": "ranks", "d": "disqualified", "f": "ranks", "9": "not_replayed"}
-    assert [(row["run"], row["state"]) for row in rows] == [(each.run, states.get(each.run[0])) for each in VERDICTS]
+    assert [(row["run"], row["state"]) for row in rows] == [
+        (verdict.run, states.get(verdict.run[0])) for verdict in VERDICTS
+    ]
     assert {row["author"] for row in rows if row["team"] == "quickfix"} == {"ada", "bob"}
     assert {row["author"] for row in rows if row["team"] is None} == {"eve", "mal", "fay", "gil"}
 

@@ -35,7 +35,8 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
     )  # fmt: skip
     busy, drift, plain = (Doubt(code=code, text=code) for code in ("busy_machine", "drift", "not_replayed"))
     cases = tuple(
-        each.model_copy(update={"stop_reason": "unstable", "doubts": (busy, drift)}) for each in base.benchmarks
+        benchmark.model_copy(update={"stop_reason": "unstable", "doubts": (busy, drift)})
+        for benchmark in base.benchmarks
     )
     score = interval(380_000, 31_000, 407_000).model_copy(update={"confidence": 0.75})
     verdict = base.model_copy(update={"benchmarks": cases, "doubts": (plain,), "score": score})

@@ -36,7 +36,7 @@ def test_every_example_is_a_command_with_flags_that_it_has() -> None:
             found: click.Command = submit if name == "submit" else main
             while isinstance(found, click.Group) and words:
                 found = found.commands[words.pop(0)]
-            flags = {flag for each in found.params for flag in each.opts}
+            flags = {flag for param in found.params for flag in param.opts}
             assert {word for word in words if word.startswith("-") and word != "-"} <= flags, line
 
 

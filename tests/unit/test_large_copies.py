@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.recording.schema import Edge, Empty, Memcpy, Node
+from harness.recording.schema import Edge, Empty, GraphNode, Memcpy
 from harness.runner.large_copies import PART_BYTES, ROW_BYTES, SMALL_BYTES, in_parts
 
 MIB = 1 << 20
@@ -66,5 +66,5 @@ def test_a_small_or_fast_copy_stays_whole(target: int, width: int) -> None:
 
 def test_other_nodes_stay_as_they_are() -> None:
     rows = replace(MEMCPY, height=2, source_pitch=MEMCPY.width, target_pitch=MEMCPY.width)
-    given: list[Node] = [Empty(), replace(MEMCPY, width=PART_BYTES), rows]
+    given: list[GraphNode] = [Empty(), replace(MEMCPY, width=PART_BYTES), rows]
     assert in_parts(given, AROUND) == (given, list(AROUND))

@@ -70,7 +70,8 @@ def test_the_layout_names_the_author(place: Made, files: list[str], authors: dic
     submissions = found(place(tmp_path, dict.fromkeys(files, KERNEL)))
     assert {author: each.owner.id for author, each in submissions.items()} == authors
     assert [
-        each.submission().name in ("k.py", "k-1.py", "ada.py", "bob.py", files[0][9:]) for each in submissions.values()
+        submission.submission().name in ("k.py", "k-1.py", "ada.py", "bob.py", files[0][9:])
+        for submission in submissions.values()
     ] == [True] * len(authors)
     if "HW 1" in files[0]:
         assert STAMPS[1] in submissions["ada"].path
@@ -105,7 +106,10 @@ def test_people_of_one_name_in_several_groups_stay_distinct(tmp_path: Path) -> N
     again = f"submission_2:\n  :submitters:\n{lines[0]}{lines[3]}"
     files = {f"{folder}/k.py": KERNEL for folder in (*groups, "submission_2")}
     submissions = found(folder(tmp_path, {"submission_metadata.yml": sheet + again, **files}))
-    assert sorted(name for each in submissions.values() for name in each.authors)[:2] == ["Kim-Lee-0", "Kim-Lee-1"]
+    assert sorted(name for submission in submissions.values() for name in submission.authors)[:2] == [
+        "Kim-Lee-0",
+        "Kim-Lee-1",
+    ]
 
 
 def test_a_clone_of_github_classroom_is_its_account_even_if_it_is_empty(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def options(command: click.Command) -> set[str]:
 def test_every_option_that_a_text_mentions_exists() -> None:
     known = set.union(options(submit), *(options(command) for _, command in commands(main)))
     assert "--thorough" in known
-    unknown = [(at, each) for at, text in texts() for each in _OPTION.findall(text) if each not in known | FOREIGN]
+    unknown = [(at, found) for at, text in texts() for found in _OPTION.findall(text) if found not in known | FOREIGN]
     assert unknown == []
 
 

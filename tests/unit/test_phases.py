@@ -152,7 +152,10 @@ def test_announcements_appear_from_their_time_on(competition: Path, command: Com
     front = (competition / "site/index.html").read_text()
     assert front.index("even n only") < front.index("everyone: &lt;b&gt;new&lt;/b&gt; rules")
     assert "even n only" in (competition / "site/problems/double.html").read_text()
-    assert [each["text"] for each in json.loads((competition / "site/index.json").read_text())["announcements"]] == [
+    assert [
+        announcement["text"]
+        for announcement in json.loads((competition / "site/index.json").read_text())["announcements"]
+    ] == [
         "even n only",
         "everyone: <b>new</b> rules",
     ]

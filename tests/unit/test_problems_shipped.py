@@ -42,7 +42,7 @@ def test_a_problem_is_complete(slug: str) -> None:
 @pytest.mark.parametrize("slug", SLUGS)
 def test_cpu_cases_are_within_the_interpreters_abilities(slug: str) -> None:
     found = problem(slug)
-    for resolved in (found.resolve(each) for case in cases(found, "cpu") for each in case.extremes()):
+    for resolved in (found.resolve(extreme) for case in cases(found, "cpu") for extreme in case.extremes()):
         assert resolved.minimum_bytes <= 2 << 20
         assert resolved.minimum_flops <= 50_000_000  # half a second in the interpreter
 

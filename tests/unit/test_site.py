@@ -741,7 +741,9 @@ def test_replayed_and_sealed_results_before_protocol_5_have_two_boards(site: Sit
         site.add(verdict, f"# {author} {run}\n")
     site.build()
     boards = site.json("problems/softmax.json")["boards"]
-    assert [(each["key"]["timing"], each["current"], [row["author"] for row in each["rows"]]) for each in boards] == [
+    assert [
+        (board["key"]["timing"], board["current"], [row["author"] for row in board["rows"]]) for board in boards
+    ] == [
         ("replayed", True, ["bob", "cyd"]),
         ("sealed", True, ["bob", "ada"]),
     ]

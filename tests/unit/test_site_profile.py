@@ -129,7 +129,10 @@ def test_no_profile_makes_a_page_large(letter: str, site: SiteProject) -> None:
         "stacks": dict.fromkeys(names[:16], frames),
         "rows": dict.fromkeys(names[:32], ((letter * 400,) * 20,) * 20),
         "tables": dict.fromkeys(names[:32], f"{letter * 100}\n" * 90),
-        "files": {**{memory_file(each): TIMELINE for each in MEMORY_DEVICES}, **dict.fromkeys(names[2:], letter * 300)},
+        "files": {
+            **{memory_file(memory_device): TIMELINE for memory_device in MEMORY_DEVICES},
+            **dict.fromkeys(names[2:], letter * 300),
+        },
         "missing": (letter * 400,) * 500,
     }
     for author, run in (("ada", "a"), ("bob", "b")):

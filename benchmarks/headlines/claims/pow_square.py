@@ -22,7 +22,7 @@ def measure(bench: Bench) -> Finding:
     device = "CUDA" if bench.device == "cuda" else "CPU"
     for name, column in (("aten::pow", "Self CPU"), ("aten::square", f"{device} total")):
         whole = sum(
-            each[f"Self {column.split()[-1]}" if "Self" in column else f"Self {device}"] for each in times.values()
+            time[f"Self {column.split()[-1]}" if "Self" in column else f"Self {device}"] for time in times.values()
         )
         rows.append(Row(f"{name}, {column}", "share", times[name][column] / whole, "of the whole"))
     return judged(rows, "share", at_least=0.5)

@@ -18,14 +18,14 @@ from harness.languages import LANGUAGES
 from harness.profiling.stacks import collapse, stacks_of
 from harness.verdict import Verdict
 from harness.wire import commands
-from kernelmark.diagnostics.profiling.views import KernelProfile, Part, kernel_profile, parts
+from kernelmark.diagnostics.profiling.views import KernelProfile, ViewName, kernel_profile, parts
 from kernelmark.diagnostics.profiling.views import parts as parts_of
 from kernelmark.grading.setup import OnProgress, PreparedJob
 from kernelmark.project.choice import choose_provider
 from kernelmark.project.problems import find_baselines, find_problem, of_one_case
 from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import counted
-from leaderboard.record.profile import Rows, StoredProfile, archive_profile, fitted
+from leaderboard.record.profile import StoredProfile, TableRows, archive_profile, fitted
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def profile(
     problem: str,
     files: Sequence[Path],
     case: str | None,
-    parts: Collection[Part] = (),
+    parts: Collection[ViewName] = (),
     on_progress: OnProgress = ignore,
     options: commands.Profile | None = None,
 ) -> CaseProfile:
@@ -102,7 +102,7 @@ def profile_recorded(job: PreparedJob, verdict: Verdict, on_progress: OnProgress
 
 def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfile:
     """The sections to store, under the names that pages show."""
-    sections, rows = list(profile.sections()), dict[str, Rows]()
+    sections, rows = list(profile.sections()), dict[str, TableRows]()
     for section in sections:
         if section.rows:
             rows[section.title] = tuple(tuple(cell[:_LETTERS] for cell in row) for row in section.rows)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.profiling.torch_profile import TorchProfile
 
 
-Part = Literal["torch", "stacks", "memory", "ncu", "code", "sanitize"]
+ViewName = Literal["torch", "stacks", "memory", "ncu", "code", "sanitize"]
 # Of Nsight Compute's sections the page has the main tables and why warps wait; everything is in the files.
 _STALLS, _BY_LINE, _VALUE = "Warp State", "Source Counters", 40
 _KEPT_TRACE_BYTES = 200_000  # of one that is kept with a run
@@ -162,9 +162,9 @@ def _code_sections(code: CompiledCode) -> Iterator[ViewSection]:
         yield ViewSection("Code", files={name: text.encode() for name, text in code.files.items()}, kept=code.files)
 
 
-def parts(device: DeviceKind) -> tuple[Part, ...]:
+def parts(device: DeviceKind) -> tuple[ViewName, ...]:
     """The parts of a profile on a device."""
-    everywhere: tuple[Part, ...] = ("torch", "stacks", "memory", "code")
+    everywhere: tuple[ViewName, ...] = ("torch", "stacks", "memory", "code")
     return ("ncu", "sanitize", *everywhere) if device == "cuda" else everywhere
 
 
@@ -202,7 +202,7 @@ def kernel_profile(
     problem: Problem,
     device: DeviceKind,
     provider: Provider,
-    parts: Collection[Part],
+    parts: Collection[ViewName],
     on_progress: OnProgress,
     options: commands.Profile | None = None,
 ) -> KernelProfile:

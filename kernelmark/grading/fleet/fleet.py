@@ -17,14 +17,14 @@ from types import TracebackType
 from typing import Self
 
 from harness.errors import UsageError
-from harness.kinds import Effort
+from harness.kinds import Effort, SandboxChoice
 from kernelmark.grading.fleet.dispatch import Dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.judges import Judges
 from kernelmark.grading.fleet.reuse import Answers, Reuse, machine_of, on_disk, refuse_unknown
 from kernelmark.project.problems import refuse_without_project
 from kernelmark.project.project import Project, settings_for
-from kernelmark.project.settings import DeviceChoice, SandboxChoice
+from kernelmark.project.settings import DeviceChoice
 from kernelmark.record.allowance import InFlight
 
 _AT_ONCE = 256  # concurrent calls of `agrade` on several machines: their capacity is unknown until they have started

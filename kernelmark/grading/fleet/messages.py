@@ -16,10 +16,10 @@ from harness import errors
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.judge import Progress
 from harness.judge.setup import ignore
-from harness.kinds import Effort
+from harness.kinds import Effort, SandboxChoice
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
-from kernelmark.project.settings import DeviceChoice, SandboxChoice
+from kernelmark.project.settings import DeviceChoice
 from kernelmark.text.terminal import unexpected
 
 AHEAD = 4

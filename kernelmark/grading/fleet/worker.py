@@ -33,7 +33,7 @@ from harness.judge import Grader, Progress
 from harness.judge.session import Sessions
 from harness.judge.timing.overall import KnownTimes
 from harness.judge.torch_import import import_torch
-from harness.kinds import DeviceKind
+from harness.kinds import DeviceKind, SandboxChoice
 from harness.sandbox import Provider, ending
 from harness.sandbox.processors import OnProcessors
 from harness.verdict import Check, Outcome, Verdict
@@ -53,7 +53,7 @@ from kernelmark.grading.resident.standby import Plan, Standby
 from kernelmark.grading.setup import PreparedJob, twice
 from kernelmark.project.choice import choose_provider, cuda_is_here
 from kernelmark.project.problems import find_problem
-from kernelmark.project.settings import SandboxChoice, Settings
+from kernelmark.project.settings import Settings
 
 _REQUEST: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel)
 

@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict
 
 from harness.judge.session import Sessions
 from harness.judge.torch_import import import_torch
-from harness.kinds import DeviceKind
+from harness.kinds import DeviceKind, SandboxChoice
 from harness.problem import Limits
 from harness.sandbox import Provider
 from kernelmark.grading.resident import place
 from kernelmark.project.choice import choose_provider
-from kernelmark.project.settings import SandboxChoice, Settings
+from kernelmark.project.settings import Settings
 
 _KEY_S = 5.0
 

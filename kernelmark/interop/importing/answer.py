@@ -41,7 +41,7 @@ class _Part(BaseModel):
 
 Size = Annotated[int, Field(strict=True, ge=0, lt=1 << 50)]
 Text = Annotated[str, Field(max_length=1000)]
-Line = Annotated[Text, AfterValidator(line)]
+TextLine = Annotated[Text, AfterValidator(line)]
 
 
 class TensorFacts(_Part):
@@ -117,7 +117,7 @@ class ImporterAnswer(_Part):
     names: tuple[Text, ...] = ()
     """The names of the members of the data in the code."""
     init: tuple[Described, ...] = ()
-    filled: dict[Text, Line] = {}
+    filled: dict[Text, TextLine] = {}
     """For tensors of the data that the result may be written to: "yes", "no", or why this is unknown."""
     fixed: bool = False
     """Whether two seeds were seen to give the same inputs."""

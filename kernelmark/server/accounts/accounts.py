@@ -11,7 +11,7 @@ from kernelmark.server.accounts.names import TakenNames, folded
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.database import tables
 from kernelmark.server.database.tables import accounts, memberships, submissions
-from kernelmark.service.accounts import Role
+from kernelmark.service.accounts import AccountRole
 from kernelmark.service.organizing import AccountChange
 from kernelmark.service.refusal import Refusal
 
@@ -25,7 +25,7 @@ def make(
     connection: Connection,
     now_ns: int,
     name: str,
-    role: Role,
+    role: AccountRole,
     team: str | None,
     taken: TakenNames,
     *,

@@ -16,7 +16,7 @@ from kernelmark.server.accounts import audit, names, tokens
 from kernelmark.server.accounts.names import TakenNames
 from kernelmark.server.accounts.principal import SCOPES, Principal
 from kernelmark.server.database import tables
-from kernelmark.service.accounts import InvitationAcceptance, Role
+from kernelmark.service.accounts import AccountRole, InvitationAcceptance
 from kernelmark.service.organizing import InvitationOrder
 from kernelmark.service.refusal import Refusal
 
@@ -29,7 +29,7 @@ class Invited(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    role: Role = "participant"
+    role: AccountRole = "participant"
     name: str | None = None
     """None: whoever uses it chooses."""
     team: str | None = None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from kernelmark.service.accounts import Role
+from kernelmark.service.accounts import AccountRole
 
-Scope = Literal["submit", "read", "batch", "assist", "organize", "work"]
+TokenScope = Literal["submit", "read", "batch", "assist", "organize", "work"]
 """What a token is for. `assist`: see others' sources and grade again; `work`: claim and answer, of workers alone."""
 
-OWN_SCOPES: frozenset[Scope] = frozenset({"submit", "read", "batch"})
+OWN_SCOPES: frozenset[TokenScope] = frozenset({"submit", "read", "batch"})
 """What concerns one's own submissions: all that a token may have that was made with another token."""
-SCOPES: dict[Role, frozenset[Scope]] = {
+SCOPES: dict[AccountRole, frozenset[TokenScope]] = {
     "participant": OWN_SCOPES,
     "assistant": OWN_SCOPES | {"assist"},
     "organizer": OWN_SCOPES | {"assist", "organize"},
@@ -28,17 +28,17 @@ class Principal:
     """None: it is a worker."""
     name: str
     """The account's, which is the author of its submissions; or the worker's."""
-    role: Role | None
+    role: AccountRole | None
     team: str | None
     token: int
     """The token's id."""
-    scopes: frozenset[Scope]
+    scopes: frozenset[TokenScope]
     """What the token is for, as far as the account's present role allows."""
     worker: str | None = None
     """The worker's name."""
     used_ns: int | None = None
     """When the token was last used, to a minute; None: never."""
 
-    def has(self, scope: Scope) -> bool:
+    def has(self, scope: TokenScope) -> bool:
         """Whether it may do what the scope names."""
         return scope in self.scopes

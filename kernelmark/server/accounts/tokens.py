@@ -13,16 +13,16 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, or_, select, update
 
-from kernelmark.server.accounts.principal import SCOPES, Principal, Scope
+from kernelmark.server.accounts.principal import SCOPES, Principal, TokenScope
 from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts, tokens
 from kernelmark.server.service import Service
 from kernelmark.service.accounts import NewToken, TokenOrder
 from kernelmark.service.refusal import Refusal
 
-Kind = Literal["client", "worker", "invitation"]
+TokenKind = Literal["client", "worker", "invitation"]
 
-PREFIXES: dict[Kind, str] = {"client": "kmt_", "worker": "kmw_", "invitation": "kmi_"}
+PREFIXES: dict[TokenKind, str] = {"client": "kmt_", "worker": "kmw_", "invitation": "kmi_"}
 """By which scanners for secrets, and people, recognize them."""
 DAY_NS = 86_400_000_000_000
 DAYS = 90
@@ -34,11 +34,11 @@ _USED_EVERY_NS = 60_000_000_000  # how exact `last used` is
 def make(
     connection: Connection,
     now_ns: int,
-    kind: Kind,
+    kind: TokenKind,
     *,
     account: int | None = None,
     worker: str | None = None,
-    scopes: Iterable[Scope] = (),
+    scopes: Iterable[TokenScope] = (),
     label: str = "",
     details: str | None = None,
     uses: int | None = None,

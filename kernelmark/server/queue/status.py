@@ -26,7 +26,7 @@ from kernelmark.service.submissions import (
     PoolStatus,
     QueueStatus,
     StageProgress,
-    State,
+    SubmissionState,
     SubmissionStatus,
 )
 from kernelmark.service.work import TaskError
@@ -60,7 +60,7 @@ def status(
     """
     row = _row(connection, run)
     visible = endings.is_shown(row, service.clock.now_ns())
-    state: State = row.state if visible else "leased"
+    state: SubmissionState = row.state if visible else "leased"
     place, waits_for = _waiting(connection, service, row) if state == "queued" else (None, "")
     ended = visible and row.ended_ns is not None
     return SubmissionStatus(
@@ -184,7 +184,9 @@ def _why(connection: Connection, row: Row[Any], pool: Sequence[Row[Any]], active
     return ""
 
 
-def _expected_s(service: Service, row: Row[Any], state: State, place: Forecast | None, waits_for: str) -> float | None:
+def _expected_s(
+    service: Service, row: Row[Any], state: SubmissionState, place: Forecast | None, waits_for: str
+) -> float | None:
     """In how many seconds it ends; None while nothing like it was graded."""
     problem = service.files.snapshot.problems.get(row.problem)
     if problem is None or row.expected_ns == reserved_ns(problem, row.mode):

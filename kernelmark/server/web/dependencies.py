@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from kernelmark.server.accounts.principal import Principal, Scope
+from kernelmark.server.accounts.principal import Principal, TokenScope
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
@@ -37,13 +37,13 @@ async def _visitor(request: Request, _: _Credentials) -> Principal | None:
 
 
 Serving = Annotated[Service, Depends(_service)]
-Recording = Annotated[Recorder, Depends(_recorder)]
+RequestRecorder = Annotated[Recorder, Depends(_recorder)]
 Visitor = Annotated[Principal | None, Depends(_visitor)]
 """Whoever sent the request; None: somebody without a token."""
 
 
 @functools.cache
-def require(scope: Scope) -> Callable[..., Awaitable[Principal]]:
+def require(scope: TokenScope) -> Callable[..., Awaitable[Principal]]:
     """A dependency on a principal with this scope; other requests are refused."""
 
     async def allowed(principal: Visitor) -> Principal:

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from kernelmark.server.database.tables import facts
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
-from kernelmark.server.web.dependencies import Recording, Serving
+from kernelmark.server.web.dependencies import RequestRecorder, Serving
 
 router = APIRouter(prefix="/health", tags=["health"])
 FREE_BYTES = 2 << 30
@@ -37,7 +37,7 @@ async def live() -> Health:
 
 
 @router.get("/ready", responses={503: {"model": Health, "description": "It is not."}})
-async def ready(service: Serving, recorder: Recording) -> Response:
+async def ready(service: Serving, recorder: RequestRecorder) -> Response:
     """Whether it can do its work; otherwise what is wrong. `kernelmark queue` tells organizers more."""
     found = Health(problems=tuple(await asyncio.to_thread(problems, service, recorder)))
     return JSONResponse(found.model_dump(mode="json"), 503 if found.problems else 200, {"Cache-Control": "no-store"})

@@ -18,7 +18,7 @@ from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.record import boards
 from kernelmark.server.web.dependencies import Serving, Visitor
 from kernelmark.service.record import LedgerHead
-from kernelmark.service.submissions import Run, Slug
+from kernelmark.service.submissions import RunId, Slug
 
 _DOCUMENT: dict[int | str, dict[str, Any]] = {
     200: {
@@ -67,7 +67,7 @@ async def board(request: Request, service: Serving, slug: Slug) -> Response:
 
 
 @router.get("/runs/{run}", responses=_DOCUMENT, response_class=Response)
-async def recorded_run(request: Request, service: Serving, run: Run, principal: Visitor) -> Response:
+async def recorded_run(request: Request, service: Serving, run: RunId, principal: Visitor) -> Response:
     """A recorded run, as `kernelmark show` prints it for programs."""
     return await _document(request, principal, lambda: boards.run(service, run, principal))
 

@@ -28,7 +28,7 @@ from kernelmark.server.queue.admission import admit
 from kernelmark.server.record.sources import stored_files
 from kernelmark.server.service import Service
 from kernelmark.server.web import health, received
-from kernelmark.server.web.dependencies import BatchSubmitter, Reader, Recording, Serving, Submitter
+from kernelmark.server.web.dependencies import BatchSubmitter, Reader, RequestRecorder, Serving, Submitter
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import (
     ENDED,
@@ -242,7 +242,7 @@ async def cancel(service: Serving, principal: Submitter, run: RunPath) -> Submis
 
 
 @router.get("/queue")
-async def queue(service: Serving, recorder: Recording, principal: Reader) -> QueueStatus:
+async def queue(service: Serving, recorder: RequestRecorder, principal: Reader) -> QueueStatus:
     """How much waits, and for which devices. Organizers are told what keeps the server from its work."""
     found = await service.read(lambda connection: status.overview(connection, service))
     if not principal.has("organize"):

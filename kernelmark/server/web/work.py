@@ -14,7 +14,7 @@ from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.changes import wait
 from kernelmark.server.queue import leases, workers
 from kernelmark.server.record.answers import take_answer
-from kernelmark.server.web.dependencies import Recording, Serving, WorkerPrincipal
+from kernelmark.server.web.dependencies import RequestRecorder, Serving, WorkerPrincipal
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import (
     Acknowledged,
@@ -40,7 +40,7 @@ async def hello(service: Serving, principal: WorkerPrincipal, said: WorkerHello)
 
 @router.post("/claim")
 async def claim(
-    request: Request, service: Serving, recorder: Recording, principal: WorkerPrincipal, asked: Claim
+    request: Request, service: Serving, recorder: RequestRecorder, principal: WorkerPrincipal, asked: Claim
 ) -> Leases:
     """Ask for work; the answer comes once there is some, or when the time is over.
 
@@ -94,7 +94,9 @@ async def heartbeat(service: Serving, principal: WorkerPrincipal, beat: Heartbea
 
 
 @router.post("/answer")
-async def answer(service: Serving, recorder: Recording, principal: WorkerPrincipal, given: Answer) -> Acknowledged:
+async def answer(
+    service: Serving, recorder: RequestRecorder, principal: WorkerPrincipal, given: Answer
+) -> Acknowledged:
     """Answer a lease. Once it is acknowledged the worker may forget it; the same answer again is acknowledged again."""
     taken = await asyncio.to_thread(take_answer, service, recorder.due, _name(principal), given)
     return Acknowledged(run=await asyncio.wrap_future(taken))

@@ -26,7 +26,7 @@ from leaderboard.record.durable import write_whole
 _LIST, _BEGUN = "written.json", "begun.txt"
 
 Files = Mapping[str, bytes]
-Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash
+KeptFiles = dict[str, tuple[str, int, str]]  # path: key, size, hash
 _UNFINISHED = ("", -1, "")  # of files listed before they are written, so that a killed build leaves no unlisted file
 
 
@@ -70,7 +70,7 @@ def write(folder: Path, memory: Path, pages: Iterable[Page]) -> Written:
     old = _kept(memory / _LIST) | dict.fromkeys(_begun(memory / _BEGUN), _UNFINISHED)
     if not old and (folder / "index.html").exists():  # a build, even a killed one, lists its files before writing them
         raise UsageError(str(folder), "has an index.html that no build wrote", "remove it, or name another --out")
-    root, new, due = f"{folder}/", Kept(), Kept()
+    root, new, due = f"{folder}/", KeptFiles(), KeptFiles()
     temporary = folder / f".{secrets.token_hex(8)}.partial"  # one name: a folder is slow to take in new ones
     make_folder = cache(lambda path: (folder / path).mkdir(parents=True, exist_ok=True))
     try:
@@ -98,7 +98,7 @@ def write(folder: Path, memory: Path, pages: Iterable[Page]) -> Written:
     return Written(written, len(new) - written, len(gone))
 
 
-def _kept(file: Path) -> Kept:
+def _kept(file: Path) -> KeptFiles:
     with suppress(OSError, ValueError, TypeError):
         listed = json.loads(file.read_bytes())
         return {str(path): (str(k), int(size), str(digest)) for path, (k, size, digest) in listed.items()}
@@ -112,7 +112,7 @@ def _begun(file: Path) -> list[str]:
     return []
 
 
-def _is_current(root: str, page: Page, old: Kept) -> bool:
+def _is_current(root: str, page: Page, old: KeptFiles) -> bool:
     for path in page.paths:
         known, size, _ = old.get(path, _UNFINISHED)
         if known != page.key or _size(root + path) != size:
@@ -127,9 +127,9 @@ def _size(path: str) -> int:
         return -1
 
 
-def _made(root: str, page: Page, old: Kept, temporary: Path) -> Kept:
+def _made(root: str, page: Page, old: KeptFiles, temporary: Path) -> KeptFiles:
     """Render a page, and write those of its files that changed."""
-    new: Kept = {}
+    new: KeptFiles = {}
     for path, content in page.make().items():
         digest = hashlib.sha256(content).hexdigest()[:32]
         known = old.get(path, _UNFINISHED)

@@ -14,7 +14,7 @@ from kernelmark.server.accounts.names import TakenNames
 from kernelmark.server.accounts.principal import OWN_SCOPES, SCOPES, Principal
 from kernelmark.server.database import tables
 from kernelmark.server.service import Service
-from kernelmark.service.accounts import InvitationAcceptance, Role
+from kernelmark.service.accounts import AccountRole, InvitationAcceptance
 from kernelmark.service.organizing import InvitationOrder
 from kernelmark.service.refusal import Refusal
 from leaderboard.record.ledger import JsonlLedger
@@ -231,7 +231,7 @@ def _invite(service: Service, **asked: object) -> str:
 class Accepted(NamedTuple):
     account: int | None
     name: str
-    role: Role | None
+    role: AccountRole | None
     team: str | None
     secret: str
 

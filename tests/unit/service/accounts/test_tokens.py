@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, update
 
 from kernelmark.server.accounts import tokens
-from kernelmark.server.accounts.principal import OWN_SCOPES, Principal, Scope
+from kernelmark.server.accounts.principal import OWN_SCOPES, Principal, TokenScope
 from kernelmark.server.database import tables
 from kernelmark.server.service import Service
 from tests.service_fixtures import (
@@ -103,7 +103,7 @@ def _family(service: Service) -> tuple[str, str, str]:
     """A token, one that was made with it and was to live longer, and another one of the account."""
     owner = make_principal(service, "ada")
     account = owner.account_id
-    scopes: frozenset[Scope] = frozenset({"read"})
+    scopes: frozenset[TokenScope] = frozenset({"read"})
 
     def made(connection: Connection) -> tuple[str, str, str]:
         connection.execute(tables.tokens.delete())

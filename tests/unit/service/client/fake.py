@@ -66,7 +66,7 @@ class Fake:
         """What `GET submissions/…` is answered with, next: documents, bytes, refusals, `Answered`, or None: no answer,
         the connection ends.
         """
-        self._answers[route].extend(_answered(each, status) for each in arguments)
+        self._answers[route].extend(_answered(argument, status) for argument in arguments)
 
     def of(self, route: str) -> list[Asked]:
         """The requests of a method and path, such as `POST submissions`."""

@@ -76,7 +76,7 @@ def test_from_signing_in_to_signing_out(bench: Command, live: Service) -> None:
     anew = bench(*SUBMIT, "--again").out.strip()
     assert anew != run
     assert f"1 before yours on {POOL}" in bench("queue").out
-    assert [each["run"] for each in items(bench("runs", "--from", "bench", "--format", "json").out)] == [anew, run]
+    assert [item["run"] for item in items(bench("runs", "--from", "bench", "--format", "json").out)] == [anew, run]
     assert items(bench("runs", "softmax", "--from", "bench", "--format", "json").out) == []
     assert valid(bench("cancel", run[:9], "--format", "json").out)["state"] == "cancelled"
     cancelled = bench("watch", run)

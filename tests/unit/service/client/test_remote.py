@@ -341,7 +341,7 @@ def test_no_project_is_needed(
     signed_in.answers("POST submissions", status(), status=202)
     assert invoke("submit", "softmax", "mine.cu", "--to", signed_in.origin, "--no-wait").code == 10
     assert (signed_in.asked[0].document["problem"], signed_in.asked[0].document["language"]) == ("softmax", "cu")
-    assert [each.name for each in folder.iterdir()] == ["mine.cu"]
+    assert [path.name for path in folder.iterdir()] == ["mine.cu"]
 
 
 def test_watch_goes_on_where_submit_ended(signed_in: Fake, run: Command) -> None:

@@ -53,7 +53,7 @@ def test_a_server_is_kept_where_only_its_user_reads(own_configuration: Path) -> 
     file.chmod(0o644)
     assert servers.known() == {"bench": kept}
     assert file.stat().st_mode & 0o777 == 0o600, "what others could read they no longer can"
-    assert [each.name for each in own_configuration.iterdir()] == ["servers.toml"]
+    assert [path.name for path in own_configuration.iterdir()] == ["servers.toml"]
 
 
 def test_a_token_is_for_one_exact_origin() -> None:
@@ -198,7 +198,7 @@ def test_logout_revokes_the_token_and_forgets_it_whatever_the_server_says(signed
 def test_servers_are_listed_without_their_tokens(signed_in: Fake, run: Command) -> None:
     result, document = run("servers"), run("servers", "--format", "json")
     assert "bench" in result.out
-    assert [(each["name"], each["origin"]) for each in items(document.out)] == [("bench", signed_in.origin)]
+    assert [(item["name"], item["origin"]) for item in items(document.out)] == [("bench", signed_in.origin)]
     assert TOKEN not in result.out + document.out
 
 

@@ -19,7 +19,7 @@ from kernelmark.server.accounts.principal import SCOPES
 from kernelmark.server.app import create_app
 from kernelmark.server.database.tables import accounts, facts
 from kernelmark.server.record.recorder import Recorder
-from kernelmark.service.accounts import Role
+from kernelmark.service.accounts import AccountRole
 from tests.documents import valid
 from tests.service_fixtures import PROBLEM
 from tests.unit.conftest import Command
@@ -61,7 +61,7 @@ def course(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Course]:
         yield Course(stored, "a" * 16, "b" * 16)
 
 
-def client(stored: Stored, name: str | None = None, role: Role = "participant") -> TestClient:
+def client(stored: Stored, name: str | None = None, role: AccountRole = "participant") -> TestClient:
     """Who asks: nobody, or somebody with a token."""
     headers = {}
     if name is not None:
@@ -122,7 +122,7 @@ def test_a_worker_with_an_authors_name_sees_what_a_visitor_sees(course: Course) 
 
 
 def test_ones_own_runs_and_those_who_assist_see_all_of_them(course: Course) -> None:
-    roles: dict[str, Role] = {"ada": "participant", "eve": "assistant"}
+    roles: dict[str, AccountRole] = {"ada": "participant", "eve": "assistant"}
     for name, role in roles.items():
         answer = client(course.stored, name, role).get(f"/api/v1/runs/{course.frozen}")
         assert (answer.status_code, answer.headers["cache-control"]) == (200, "private, no-store")

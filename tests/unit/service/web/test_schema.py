@@ -26,11 +26,11 @@ from schemathesis.specs.openapi.checks import (
 from kernelmark.server.app import create_app
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
-from kernelmark.service.accounts import Role
+from kernelmark.service.accounts import AccountRole
 from tests.service_fixtures import FakeClock, make_project, make_service, make_token, make_worker_token
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-ROLES: dict[str, Role] = {"participant": "participant", "assistant": "assistant", "organizer": "organizer"}
+ROLES: dict[str, AccountRole] = {"participant": "participant", "assistant": "assistant", "organizer": "organizer"}
 _CI = settings(
     max_examples=5, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
     suppress_health_check=[*HealthCheck],
