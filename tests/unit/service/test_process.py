@@ -79,9 +79,7 @@ def test_malformed_requests_are_in_the_log_alone(tmp_path: Path, capfd: pytest.C
     assert "Invalid HTTP request received." in log.read_text()
 
 
-def test_a_team_of_the_settings_that_does_not_count_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_team_of_the_settings_that_does_not_count_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     project = make_project(tmp_path / "project", 'teams = { red = ["ada", "bob", "cyd"] }')
     service = make_service(project, Clock())
     with closing(service.database):
