@@ -43,7 +43,7 @@ class Checkout:
         """
         self._root, self._flags = root, flags
         self.settings = Settings.load(root, **flags)
-        self._said = dict[str, str]()
+        self._said, self._told = dict[str, str](), dict[str, ProblemHashes]()
 
     def refresh(self) -> None:
         """Read the settings again; if they are not valid any more, those of before count."""
@@ -60,6 +60,7 @@ class Checkout:
                 found[directory.name] = self._hashes(directory)
             except KernelmarkError as error:
                 self._say(directory.name, f"{error}; this worker grades no submission to it")
+        self._told = found
         return found
 
     def request(self, task: Task, device: DeviceKind, sandbox: SandboxName) -> JobRequest:
@@ -73,6 +74,9 @@ class Checkout:
         if hashes.public != task.problem_sha256:
             what = "is another version than this worker has"
             raise TaskRefused(UsageError(task.problem, what, "give server and workers the same version"))
+        if hashes != self._told.get(task.problem, hashes):  # such as the private cases, at the end of a phase
+            what = "has changed here since the server was told which version this is"
+            raise TaskRefused(UsageError(task.problem, what, "the server is told now"))
         return JobRequest(
             run=task.run,
             problem=task.problem,

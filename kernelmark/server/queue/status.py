@@ -130,18 +130,24 @@ def _pool_status(
 def _without_version(connection: Connection, active: Sequence[Row[Any]]) -> dict[str, list[str]]:
     """Why submissions wait for a problem's version that no active worker of their pool has, by pool."""
     known = {pool: set[Version]() for pool in (row.pool for row in active)}
+    unconfirmed = {pool: set[Version]() for pool in known}
     for worker in active:
         known[worker.pool] |= workers.versions(connection, worker)
+        unconfirmed[worker.pool] |= workers.offered_versions(worker).keys()
     columns = gradings.c
     wanted = (columns.pool, columns.problem, columns.problem_sha256, columns.final)
     queued = select(*wanted, func.count().label("number")).where(columns.state == "queued").group_by(*wanted)
     numbers = Counter[tuple[str, str]]()
     for row in connection.execute(queued):
-        if row.pool in known and Version(row.problem, row.problem_sha256, bool(row.final)) not in known[row.pool]:
-            numbers[row.pool, row.problem] += row.number
+        version = Version(row.problem, row.problem_sha256, bool(row.final))
+        if row.pool in known and version not in known[row.pool]:
+            what = f"for a worker that has the server's version of {row.problem}"
+            if version in unconfirmed[row.pool]:
+                what = f"until an organizer confirms the private cases of {row.problem} (`kernelmark workers pin`)"
+            numbers[row.pool, what] += row.number
     found: dict[str, list[str]] = {}
-    for (pool, problem), number in sorted(numbers.items()):
-        found.setdefault(pool, []).append(f"{number} for a worker that has the server's version of {problem}")
+    for (pool, what), number in sorted(numbers.items()):
+        found.setdefault(pool, []).append(f"{number} {what}")
     return found
 
 

@@ -115,15 +115,17 @@ def mark_all_silent(connection: Connection) -> None:
 def versions(connection: Connection, row: Row[Any]) -> frozenset[Version]:
     """The problems that a worker may grade: it has the private cases that an organizer has confirmed."""
     confirmed = {(pin.problem, pin.final): pin.private_sha256 for pin in connection.execute(select(pins))}
-    found = set[Version]()
+    offered = offered_versions(row).items()
+    return frozenset(found for found, private in offered if confirmed.get((found.problem, found.final)) == private)
+
+
+def offered_versions(row: Row[Any]) -> dict[Version, str | None]:
+    """The problems that a worker has, with the hashes of their private cases, confirmed or not."""
+    found: dict[Version, str | None] = {}
     for slug, hashes in _parsed(row.problems).items():
-        for final, public, private in (
-            (False, hashes.public, hashes.private),
-            (True, hashes.final_public, hashes.final_private),
-        ):
-            if confirmed.get((slug, final)) == private:
-                found.add(Version(slug, public, final))
-    return frozenset(found)
+        found[Version(slug, hashes.public, False)] = hashes.private
+        found[Version(slug, hashes.final_public, True)] = hashes.final_private
+    return found
 
 
 @lru_cache(maxsize=256)

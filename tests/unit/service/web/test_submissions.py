@@ -24,6 +24,7 @@ from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.server.web import received
 from kernelmark.service.submissions import SubmissionRequest
+from kernelmark.service.work import ProblemHashes
 from tests.service_fixtures import FakeClock, make_principal, make_project, make_service, make_token
 from tests.unit.service.queue.queueing import POOL, Worker, change
 from tests.unit.service.web.conftest import Asks
@@ -333,6 +334,11 @@ def test_the_queue_is_told_without_names(service: Service, client: Asks) -> None
     worker.hello(problems={})
     [pool] = client("bob").get("/api/v1/queue").json()["pools"]
     assert pool["waits_for"] == ["1 for a worker that has the server's version of twice"]
+    public = service.files.snapshot.problem("twice").sha256
+    worker.hello(problems={"twice": ProblemHashes(public=public, private="2" * 64, final_public=public)})
+    [pool] = client("bob").get("/api/v1/queue").json()["pools"]
+    confirms = "until an organizer confirms the private cases of twice (`kernelmark workers pin`)"
+    assert pool["waits_for"] == [f"1 {confirms}"]
     assert code(client().get("/api/v1/queue")) == (401, "unauthenticated")
 
 

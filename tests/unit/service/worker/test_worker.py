@@ -224,6 +224,25 @@ def test_a_problem_that_changes_after_it_was_claimed_is_the_workers_fault(
     assert server.answer_to(leased)["error"]["fault"] == "worker"
 
 
+def test_private_cases_that_changed_since_the_hello_are_told_before_anything_is_graded_with_them(
+    server: FakeServer, started: Started, lease: Lease, competition: Path, tmp_path: Path
+) -> None:
+    """As where a phase with cases of its own begins: the answers would be refused, each after a whole grading."""
+    private = tmp_path / "private"
+    private.mkdir()
+    with (competition / "kernelmark.toml").open("a") as file:
+        file.write(f'private_cases = "{private}"\n')
+    started(worker := FakeWorker())
+    server.until(lambda: server.hellos)
+    (private / "double.toml").write_text(f'{SALT}[[tests]]\nname = "more"\nparams = {{ n = 5 }}\n')
+    server.lease(leased := lease())
+    assert server.answer_to(leased)["error"]["fault"] == "worker"
+    assert worker.handed == []
+    server.until(lambda: "private" in server.hellos[-1]["problems"]["double"])
+    server.lease(leased := lease())
+    assert "check" in server.answer_to(leased)
+
+
 def test_while_the_server_is_away_it_goes_on_and_answers_afterwards(
     server: FakeServer, started: Started, lease: Lease, competition: Path
 ) -> None:
