@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -173,6 +174,7 @@ def test_a_default_author_fits_into_a_path(monkeypatch: pytest.MonkeyPatch, git:
 
 def test_the_shipped_file_documents_every_key_with_its_default(tmp_path: Path) -> None:
     text = (ROOT / "kernelmark.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(text) == {}, "`kernelmark init` copies it"
     assert tuple(re.findall(r"^# (\w+) = ", text, flags=re.M)) == KEYS
     write(tmp_path, re.sub(r"^# (\w+ = )", r"\1", text, flags=re.M))
     without_default = {"root", "author", "resident", "site_url", "title", "how_to_submit", "private_cases"}
