@@ -62,8 +62,13 @@ MAX_DEPTH = 16  # levels of folders in a checkout; deeper ones are not searched
 _AGAIN = "import the problem again, or restore the file"
 
 
-def located(directory: Path, foreign: ForeignReference, checkouts: Checkouts) -> ForeignReference:
+def located(
+    directory: Path, foreign: ForeignReference, checkouts: Checkouts, *, search: bool = True
+) -> ForeignReference:
     """The reference with absolute paths of its files, which may have moved within the checkout.
+
+    Args:
+        search: whether to look for those that moved, which reads the whole checkout.
 
     Raises:
         ProblemError: the checkout is not known, or lacks a file.
@@ -76,15 +81,16 @@ def located(directory: Path, foreign: ForeignReference, checkouts: Checkouts) ->
         raise ProblemError(where, f"its files are in a checkout of {foreign.form}, which no setting names", named)
     if not root.is_dir():
         raise ProblemError(where, f"its files are in the checkout {root}, which is not there", named)
-    files = tuple(_locate(where, number, source, root) for number, source in enumerate(foreign.files))
+    files = tuple(_locate(where, number, source, root, search) for number, source in enumerate(foreign.files))
     return foreign.model_copy(update={"files": files, "checkout": False})
 
 
-def _locate(where: str, number: int, source: ForeignSource, root: Path) -> ForeignSource:
+def _locate(where: str, number: int, source: ForeignSource, root: Path, search: bool) -> ForeignSource:
     """The file at its path, or another file in the checkout with its content."""
     path = root / source.path
     if _sha256_of(path) != source.sha256:
-        moved = next((other for other in _same_suffix(root, path.suffix) if _sha256_of(other) == source.sha256), None)
+        others = _same_suffix(root, path.suffix) if search else ()
+        moved = next((other for other in others if _sha256_of(other) == source.sha256), None)
         if moved is None:
             what = "has changed since it was imported" if path.is_file() else f"is not in the checkout {root}"
             raise ProblemError(where, f"key `foreign.files[{number}]`: {source.path} {what}", _AGAIN)

@@ -20,7 +20,7 @@ from harness.errors import ProblemError, nearest
 from harness.files import outside
 from harness.files.identity import length_prefixed_sha256, with_private_cases
 from harness.files.outside import real
-from harness.problem.foreign_files import Checkouts, foreign_files, located
+from harness.problem.foreign_files import Checkouts, ForeignReference, foreign_files, located
 from harness.problem.key import validated
 from harness.problem.problem import Problem
 from harness.problem.schedule import Schedule
@@ -109,6 +109,22 @@ def identify(
         own = _schedule(path, data)
         found_files = _active(found_files, own if own.deadline or schedule is None else schedule, final)
     return with_private_cases(sha256, _private_sha256(found_files)) if found_files else sha256
+
+
+def check_foreign_files(directory: Path, checkouts: Checkouts, *, search: bool) -> None:
+    """Check that the files of a foreign problem, which its hash names, are there and unchanged.
+
+    Args:
+        search: whether to look for files that moved; see `located`.
+
+    Raises:
+        ProblemError: one is not, or the problem cannot be read.
+    """
+    path = directory / "problem.toml"
+    data = _parse(path, _read(path))
+    if "foreign" in data:
+        foreign = validated(ForeignReference, data["foreign"], path)
+        foreign_files(directory, located(directory, foreign, checkouts, search=search))
 
 
 def private_sha256(directory: Path, private: Path | None, *, final: bool) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from harness.errors import KernelmarkError, UsageError
 from harness.files.identity import with_private_cases
 from harness.kinds import DeviceKind, Effort, SandboxName
-from harness.problem.load import identify, private_sha256
+from harness.problem.load import check_foreign_files, identify, private_sha256
 from harness.submission import Submission
 from kernelmark.grading.fleet.messages import JobRequest
 from kernelmark.project.problems import private_folder, problem_directories
@@ -58,6 +58,7 @@ class Checkout:
         for directory in problem_directories(self.settings):
             try:
                 found[directory.name] = self._hashes(directory)
+                self._said.pop(directory.name, None)
             except KernelmarkError as error:
                 self._say(directory.name, f"{error}; this worker grades no submission to it")
         self._told = found
@@ -133,6 +134,8 @@ class Checkout:
 
     def _hashes(self, directory: Path) -> ProblemHashes:
         private, public = private_folder(self.settings), identify(directory)
+        # A file that was not found is looked for where it should be, and not each minute in the whole checkout.
+        check_foreign_files(directory, self.settings.checkouts, search=directory.name not in self._said)
         return ProblemHashes(
             public=public,
             private=private_sha256(directory, private, final=False),

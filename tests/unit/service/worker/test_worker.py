@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, SubmissionError, UsageError
 from harness.judge import Progress
+from harness.problem.load import identify
 from harness.verdict import Check, Stage, Verdict
 from kernelmark.client.connection import Refused
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerAway, WorkerLost
@@ -23,6 +25,7 @@ from tests.unit.service.worker.conftest import Started
 from tests.workers import FakeWorker, answered, held, until
 
 Lease = Callable[..., Document]
+TESTS = Path(__file__).parents[3]
 SALT = f'salt = "{"0123456789abcdef" * 2}"\n'
 
 
@@ -240,6 +243,34 @@ def test_private_cases_that_changed_since_the_hello_are_told_before_anything_is_
     assert worker.handed == []
     server.until(lambda: "private" in server.hellos[-1]["problems"]["double"])
     server.lease(leased := lease())
+    assert "check" in server.answer_to(leased)
+
+
+def test_an_imported_problem_whose_files_changed_here_is_the_workers_fault_until_they_are_restored(
+    server: FakeServer, started: Started, lease: Lease, competition: Path, tmp_path: Path
+) -> None:
+    """Its hash is the same, as it names the files: every submission to it failed for good."""
+    slug = "kernelbench_1_1_double"
+    (folder := competition / "problems" / slug).mkdir()
+    shutil.copy(TESTS / f"data/imported/{slug}.toml", folder / "problem.toml")
+    shutil.copytree(TESTS / "foreign/KernelBench", checkout := tmp_path / "KernelBench")
+    with (competition / "kernelmark.toml").open("a") as file:
+        file.write(f'kernelbench_checkout = "{checkout}"\n')
+    running = started(worker := FakeWorker())
+    server.until(lambda: server.hellos)
+    assert slug in server.hellos[-1]["problems"]
+    original = (source := checkout / "level1/1_Double.py").read_text()
+    source.write_text(original + "# changed\n")
+    asked = {"problem": slug, "problem_sha256": identify(folder)}
+    server.lease(leased := lease(**asked))
+    error = server.answer_to(leased)["error"]
+    assert (error["fault"], worker.handed) == ("worker", [])
+    assert "1_Double.py has changed since it was imported" in error["what"]
+    server.until(lambda: slug not in server.hellos[-1]["problems"])
+    source.write_text(original)
+    running.worker._wake.set()  # as each minute
+    server.until(lambda: slug in server.hellos[-1]["problems"])
+    server.lease(leased := lease(number=2, **asked))
     assert "check" in server.answer_to(leased)
 
 
