@@ -11,7 +11,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
+from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
@@ -29,6 +30,7 @@ from harness.problem import schedule
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.boards import paired, speedup
 from leaderboard.publishing.site.charts.tiny import bar, spark
+from leaderboard.publishing.site.lexing import quickened
 from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.ranking import ACROSS_CARDS
 from leaderboard.text.kernels import HEAD, LEFT
@@ -39,6 +41,7 @@ from leaderboard.text.visible import parameters, visible
 HERE = Path(__file__).parent
 _LONGEST = 400  # maximum length of one value, in characters: nothing honest is longer
 _LEXERS = {language.suffix: language.lexer for language in LANGUAGES.values()}
+_FORMATTER = HtmlFormatter(nowrap=True)
 _SOURCE_BYTES = 160_000  # maximum size of highlighted HTML: the page's JSON has the whole source
 
 
@@ -100,11 +103,15 @@ def plain(text: str) -> str:
 @lru_cache(maxsize=64)  # several runs can have the same source, and highlighting is the slowest part of a page
 def _highlighted(text: str, language: str) -> Markup:
     try:
-        lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False)
+        lexer = _lexer(_LEXERS.get(language, language))
     except ClassNotFound:
         return lines(text, len(text))
-    html = highlight(plain(text).rstrip("\n"), lexer, HtmlFormatter(nowrap=True))
-    return Markup(html)
+    return Markup(highlight(plain(text).rstrip("\n"), lexer, _FORMATTER))
+
+
+@cache
+def _lexer(name: str) -> Lexer:
+    return quickened(get_lexer_by_name(name, stripnl=False, ensurenl=False))
 
 
 def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
