@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -185,10 +184,9 @@ def _standing(row: Row, table: Table) -> str:
     return ", ".join(filter(None, (placed, *limits)))
 
 
-def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:
-    """The current problems and protocol, with which stale rows are found; `hashes` by slug, if they are known."""
-    known = _identified(settings) if hashes is None else dict(hashes)
-    now = datetime.now(UTC)
+def current(settings: Settings) -> Current:
+    """The current problems and protocol, with which stale rows are found."""
+    known, now = _identified(settings), datetime.now(UTC)
     closed = {slug: at for slug in known if (at := state(settings, slug, now).closed) is not None}
     private = private_folder(settings) is not None
     return Current(problems=known, protocol=PROTOCOL, with_private=private, closed=closed)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -18,15 +18,17 @@ from harness.files.outside import real
 from harness.problem import Problem
 from harness.problem.resolve import ResolvedTensor
 from harness.problem.spec import TensorSpec
+from harness.wire.protocol import PROTOCOL
 from kernelmark.project import competition
 from kernelmark.project.calibrations import stored
 from kernelmark.project.problems import identity, private_folder, problem_directories, read_problem
 from kernelmark.project.settings import PathSetting, Settings
 from kernelmark.record.publishing import rule
-from kernelmark.record.records import current, index
+from kernelmark.record.records import index
 from leaderboard.publishing.site.document import Notice
 from leaderboard.publishing.site.inputs import SiteInputs
 from leaderboard.publishing.site.statement import Shapes, StatedArgument, Statement
+from leaderboard.record.current import Current
 from leaderboard.record.durable import write_whole
 from leaderboard.record.profile import SUFFIX
 
@@ -54,7 +56,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
         now=now,
-        current=current(settings, {statement.slug: statement.sha256 for statement in kept}),
+        current=_current(settings, kept, now),
         statements=tuple(kept),
         calibrations=tuple(stored(settings)),
         reference=settings.locate("reference"),
@@ -66,6 +68,17 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         phase=whole.phase,
         announcements=tuple(Notice(**dict(said)) for said in whole.announcements),
         index=index(settings),
+    )
+
+
+def _current(settings: Settings, statements: Sequence[Statement], now: datetime) -> Current:
+    """The current problems and protocol, from statements in which the problems are read already."""
+    closing = {statement.slug: statement.rule.closes for statement in statements if statement.rule.closed(now)}
+    return Current(
+        problems={statement.slug: statement.sha256 for statement in statements},
+        protocol=PROTOCOL,
+        with_private=private_folder(settings) is not None,
+        closed={slug: closes for slug, closes in closing.items() if closes is not None},
     )
 
 

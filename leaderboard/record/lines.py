@@ -19,13 +19,14 @@ from leaderboard.record import chain
 from leaderboard.record.chain import LinePlace
 from leaderboard.record.entry import Entry
 from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields
-from leaderboard.record.moderation import Events
+from leaderboard.record.moderation import Events, Scope
 from leaderboard.record.pooling import FirstGrading, PooledSource
 from leaderboard.record.selection import Selection
 
 _FIELDS = ", ".join(f"line.{name}" for name in VerdictFields._fields)  # the columns have their names
 _POOLED = "first_at, first_run, source.since, gradings, pooled_ns, source.low_ns, source.high_ns, source.confidence"
 EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_SCOPES: tuple[Scope, ...] = ("run", "source", "author")
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 ACCEPTED = f"outcome = '{Outcome.ACCEPTED}' AND line.median_ns IS NOT NULL"  # as `VerdictFields.accepted`
 FAILED = f"NOT (outcome = '{Outcome.ACCEPTED}' AND median_ns IS NOT NULL)"
@@ -142,6 +143,8 @@ class Lines:
 
     def concerned(self, events: Events) -> Iterator[VerdictFields]:
         """The accepted verdicts on the sources that some of these events concern, oldest first."""
+        if not any(map(events.named, _SCOPES)):
+            return iter(())  # as of most ledgers
         query = f"{GRADINGS.format(_CONCERNED)} ORDER BY seq"
         return map(self.made, self._database.execute(query, self._concerned(events)))
 
@@ -155,7 +158,8 @@ class Lines:
     def newest_of_files(self, settings: Iterable[Setting]) -> list[VerdictFields]:
         """The newest verdict on each author's file in each of these settings, in the order of the lines."""
         wanted = {id(setting) for setting in settings}
-        numbers = [number for number, setting in self._settings.items() if id(setting) in wanted]
+        if not (numbers := [number for number, setting in self._settings.items() if id(setting) in wanted]):
+            return []  # all lines would be read for nothing
         query = f"""SELECT {_FIELDS} FROM (
           SELECT *, row_number() OVER (PARTITION BY author, sha256, setting ORDER BY moment DESC, seq) AS place
           FROM line WHERE ledger = ? AND setting IN (SELECT value FROM json_each(?))
@@ -175,10 +179,10 @@ class Lines:
         query = "SELECT day, verdicts, accepted FROM day WHERE ledger = ? ORDER BY day"
         return {day: (verdicts, accepted) for day, verdicts, accepted in self._database.execute(query, (self._ledger,))}
 
-    def accepted(self) -> Iterator[VerdictFields]:
-        """The accepted verdicts, newest first."""
+    def accepted(self) -> Iterator[tuple[str, str]]:
+        """The runs of the accepted verdicts and their authors, newest first."""
         order = "ORDER BY moment DESC, run DESC"
-        return map(self.made, self._rows(_FIELDS, f"AND {ACCEPTED}", order, by="INDEXED BY line_moment"))
+        return iter(self._rows("run, author", f"AND {ACCEPTED}", order, by="INDEXED BY line_moment"))
 
     def failed(self, author: str, most: int) -> list[VerdictFields]:
         """The newest verdicts of an author that were not accepted, newest first, and no more than `most`."""
@@ -207,7 +211,7 @@ class Lines:
 
     def _concerned(self, events: Events) -> tuple[object, ...]:
         """The values of `_CONCERNED`."""
-        return self._ledger, *(json.dumps(events.named(scope)) for scope in ("run", "source", "author"))
+        return self._ledger, *map(json.dumps, map(events.named, _SCOPES))
 
     def _refuse_unreadable(self) -> None:
         where = "AND run IS NULL AND fault IS NOT NULL"
@@ -220,5 +224,7 @@ class Lines:
 
     @cached_property
     def _settings(self) -> dict[int, Setting]:
-        rows = self._database.execute("SELECT id, json FROM setting")
+        """The settings in this ledger, by their numbers."""
+        query = "SELECT id, json FROM seen JOIN setting ON id = setting WHERE ledger = ?"
+        rows = self._database.execute(query, (self._ledger,))
         return {number: Setting.model_validate_json(document) for number, document in rows}

@@ -7,7 +7,7 @@ shows, are read when that page is rendered. Only `leaderboard.standings.ranking`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
@@ -101,11 +101,11 @@ class Book:
                 self.placed[row.run] = Placed(row, boards[-1], ranks, line, _mark(row, line.hash))
         self.boards = tuple(boards)
         aside = {row.run for board in boards for row in board.set_aside}
-        with_page = {step.run for board in boards for step in board.records} - self.runs.keys()
+        with_page = {step.run for board in boards for step in board.records}
         self.authors = _tried(lines)
         most = sum(min(_ACCEPTED, tried.outcomes[Outcome.ACCEPTED]) for tried in self.authors.values())
-        accepted = _newest_accepted((line for line in lines.accepted() if line.run not in aside), most)
-        self.runs.update((line.run, line) for line in chain(lines.of_runs(with_page), accepted))
+        with_page |= _newest_accepted((found for found in lines.accepted() if found[0] not in aside), most)
+        self.runs.update((line.run, line) for line in lines.of_runs(with_page - self.runs.keys()))
         self.activity = lines.days()
         lines.release()
         self.verdict = lru_cache(_READ)(partial(_verdict, lines))
@@ -200,17 +200,17 @@ def _history(ranking: Ranking, teams: Teams) -> tuple[tuple[Step, ...], Bests]:
     return tuple(records), bests
 
 
-def _newest_accepted(newest_first: Iterable[VerdictFields], most: int) -> Iterator[VerdictFields]:
-    """The newest accepted runs of each author, at most `most` in all.
+def _newest_accepted(newest_first: Iterable[tuple[str, str]], most: int) -> set[str]:
+    """The newest accepted runs of each author, at most `most` in all, from all of them with their authors.
 
     If there are too many, all authors lose their oldest ones first.
     """
-    found = [list[VerdictFields]() for _ in range(_ACCEPTED)]  # by their place among the author's runs
+    found = [list[str]() for _ in range(_ACCEPTED)]  # by their place among the author's runs
     places = Counter[str]()
-    for line in newest_first:
-        if (place := places[line.author]) < _ACCEPTED:
-            places[line.author] += 1
-            found[place].append(line)
+    for run, author in newest_first:
+        if (place := places[author]) < _ACCEPTED:
+            places[author] += 1
+            found[place].append(run)
         if len(found[0]) == _ACCEPTED_OF_ALL or sum(map(len, found)) == most:
             break  # older runs have no room
-    return islice(chain.from_iterable(found), _ACCEPTED_OF_ALL)
+    return {*islice(chain.from_iterable(found), _ACCEPTED_OF_ALL)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from harness.errors import KernelmarkError
@@ -17,6 +17,8 @@ from harness.verdict import SubmissionId
 from leaderboard.record.archive import listed, listing, stored
 from leaderboard.record.fields import VerdictFields
 
+_READ = 8  # sources in memory, for neighbouring pages
+
 
 class Sources:
     """The archive, and the folder of the organizers' kernels, if there is one."""
@@ -24,11 +26,12 @@ class Sources:
     def __init__(self, archive: Path, reference: Path | None) -> None:
         self._archive = archive
         self._reference = reference
+        self.of = lru_cache(_READ)(self._of)
         self._kernels = cache(self._read)  # every run of a problem looks among the same few files
         self._known = cache(self._listed)
         self._names = cache(partial(listing, archive))
 
-    def of(self, problem: str, submission: SubmissionId) -> dict[str, str] | None:
+    def _of(self, problem: str, submission: SubmissionId) -> dict[str, str] | None:
         """A submission's files by name, its own first; None if no file has its hash or one is not UTF-8."""
         with suppress(KernelmarkError, UnicodeDecodeError):
             return {name: content.decode() for name, content in stored(self._archive, problem, submission).files}
