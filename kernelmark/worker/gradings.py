@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 
-from harness.errors import HarnessError, ProblemError, UsageError
+from harness.errors import HarnessError, ProblemError, SettingsError, UsageError
 from harness.judge import Progress
 from harness.judge.setup import ignore
 from harness.verdict import Outcome
@@ -144,6 +144,8 @@ class Gradings:
         else:
             failure = judged.failure()
             if isinstance(failure, ProblemError) and self._checkout.has_changed(task, request):
+                return failed(lease, self._instance, failure, "worker")
+            if isinstance(failure, SettingsError):  # in kernelmark.toml, here or on the fleet's machine
                 return failed(lease, self._instance, failure, "worker")
             answer = answer_of(lease, self._instance, judged)
         self.fitness.ended(task, None if answer.error is None else answer.error.fault)

@@ -230,6 +230,22 @@ def test_other_versions_are_refused(worker: Worker, graders: Graders, answers: A
     assert answers.one().verdict is not None
 
 
+def test_a_mistake_in_the_settings_changes_nothing_until_it_is_put_right(
+    worker: Worker, answers: Answers, competition: Path
+) -> None:
+    good = (file := competition / "kernelmark.toml").read_text()
+    file.write_text("[limits\n")
+    worker.take(request())
+    assert answers.one().verdict is not None
+    fresh = Worker(competition, "cpu", 1, answers)
+    fresh.take(request(run=RUNS[1]))
+    assert answers.one().error_class == "SettingsError"
+    file.write_text(good)
+    fresh.take(request(run=RUNS[2]))
+    assert answers.one().verdict is not None
+    fresh.stop()
+
+
 def test_no_more_are_graded_at_once_than_there_are_slots(worker: Worker, graders: Graders, answers: Answers) -> None:
     goes_on = threading.Event()
     for number in range(2 + AHEAD + 3):

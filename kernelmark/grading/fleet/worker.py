@@ -28,7 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.arena import free_deferred
 from harness.device import DEVICES
-from harness.errors import HarnessError, KernelmarkError, ProblemError
+from harness.errors import HarnessError, KernelmarkError, ProblemError, SettingsError
 from harness.judge import Grader, Progress
 from harness.judge.session import Sessions
 from harness.judge.timing.overall import KnownTimes
@@ -80,6 +80,9 @@ class Worker:
     ) -> None:
         self._one_job, self._ahead = one_job, ahead
         self._root, self._device, self._answer = root, device, answer
+        self._settings: Settings | None = None
+        with contextlib.suppress(SettingsError):  # the first job says so
+            self._read_settings()
         self._watchdog = watchdog or Watchdog()
         self._cpus = None if DEVICES[device].on_host or one_job else CpuShare.of(os.sched_getaffinity(0))
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
@@ -246,7 +249,7 @@ class Worker:
         """The settings of a request, and its job. A screen runs no baselines in alternation."""
         device = None if request.device == "auto" else request.device
         flags = {"device": device, "sandbox": request.sandbox, "effort": request.effort}
-        settings = Settings.load(self._root, baselines=request.baselines, **flags)
+        settings = self._read_settings().overridden(baselines=request.baselines, **flags)
         path = Path(request.problem)
         problem = find_problem(settings, path if path.is_absolute() else request.problem, request.final)
         if problem.sha256 != request.problem_sha256:
@@ -254,6 +257,19 @@ class Worker:
             raise ProblemError(str(problem.directory), what, "use the same version of the project on all machines")
         alternating = settings.model_copy(update={"baselines": ()}) if request.effort == "screen" else settings
         return settings, PreparedJob(alternating, problem, request.submission)
+
+    def _read_settings(self) -> Settings:
+        """The project's settings as they are now; while they are not valid, by a mistake just made, as they were.
+
+        Raises:
+            SettingsError: they have not been valid since this process started.
+        """
+        try:
+            self._settings = Settings.load(self._root)
+        except SettingsError:
+            if self._settings is None:
+                raise
+        return self._settings
 
     def _measure(self, baseline: PreparedJob) -> KnownTimes | str:
         verdict = self._grade_twice(baseline, secrets.token_hex(8))

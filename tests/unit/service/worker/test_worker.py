@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, SubmissionError, UsageError
+from harness.errors import (
+    DeviceError,
+    HarnessError,
+    ProblemError,
+    SandboxError,
+    SettingsError,
+    SubmissionError,
+    UsageError,
+)
 from harness.judge import Progress
 from harness.problem.load import identify
 from harness.verdict import Check, Stage, Verdict
@@ -183,6 +191,7 @@ def test_a_run_that_comes_again_waits_until_its_ended_grading_has_ended(
     [
         (SubmissionError("k.py", "does not run on a CPU"), "usage"),
         (ProblemError("double", "fails in a hidden test"), "usage"),
+        (SettingsError("kernelmark.toml", "cannot be read as TOML"), "worker"),
         (DeviceError("the driver failed"), "harness"),
         (HarnessError("it ended"), "harness"),
         (SandboxError("bwrap did not start"), "harness"),
