@@ -47,8 +47,8 @@ class Results:
             named: all tensors of the call, and lists of them, by name.
             converts: whether results of another dtype are converted. "never": they are refused. "widening": if the
                 output's dtype can represent their values, or they are float64 for a float32 output. "always".
-            allowed: the layouts besides row-major that results may have. Others are copied into the output's layout.
-            chosen: the layouts that these results had in the first call, which all calls share.
+            allowed: the layouts besides row-major that results may have. Others are copied into rows.
+            chosen: the layouts that these results had in the first call. All calls share them, and copy other results.
         """
         self._allowed, self._chosen = allowed, {} if chosen is None else chosen
         self._form, self._converts = form, converts
@@ -97,18 +97,11 @@ class Results:
         return _checked(name, value, output)
 
     def _laid_like(self, value: Tensor, name: str, output: Tensor) -> Tensor:
-        """The output in the layout of its result, if it may have several."""
+        """The output in the layout that its result had in the first call, if it may have several."""
         if name not in self._allowed:
             return output
-        layout = layout_of(value.shape, value.stride(), self._allowed[name])
-        if layout is None:
-            may = " or ".join((ROW_MAJOR, *self._allowed[name]))
-            got = f"the strides {list(value.stride())} for the shape {list(value.shape)}"
-            raise CallError(f"returned {got}, `{name}` is {may}, without gaps: make it `.contiguous()`")
-        if self._chosen.setdefault(name, layout) != layout:
-            before = self._chosen[name]
-            raise CallError(f"returned `{name}` {layout}, before that {before}: keep to one layout in a case")
-        return output.as_strided(output.shape, strides_of(layout, output.shape))
+        layout = layout_of(value.shape, value.stride(), self._allowed[name]) or ROW_MAJOR
+        return output.as_strided(output.shape, strides_of(self._chosen.setdefault(name, layout), output.shape))
 
     def _converts_from(self, got: torch.dtype, wanted: torch.dtype) -> bool:
         if self._converts == "widening":

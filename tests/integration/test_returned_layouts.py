@@ -69,26 +69,20 @@ def test_a_view_is_accepted_and_timed_beside_a_baseline_that_is_row_major(proble
         assert len(verdict.speedups) == 1
 
 
-OF = "for the shape [7, 7],"
-IS_Y, IS_Z = "`y` is row_major or column_major, without gaps", "`z` is row_major or channels_last or column_major"
-
-
 @pytest.mark.parametrize(
     ("y", "z", "outcome", "message"),
     [
-        ("(2 * x)[:1].expand(len(x), -1)", "3 * image", "runtime_error", f"strides [0, 1] {OF} {IS_Y}"),
-        ("torch.as_strided(2 * x, x.shape, (1, 1))", "3 * image", "runtime_error", f"strides [1, 1] {OF} {IS_Y}"),
-        ("torch.cat([2 * x, x], 1)[:, :x.shape[1]]", "3 * image", "runtime_error", f"strides [14, 1] {OF} {IS_Y}"),
-        ("2 * x", "(3 * image).permute(1, 0, 2, 3).contiguous().permute(1, 0, 2, 3)", "runtime_error", IS_Z),
+        ("torch.cat([2 * x, x], 1)[:, :x.shape[1]]", "3 * image", "accepted", ""),
+        ("2 * x", "(3 * image).permute(1, 0, 2, 3).contiguous().permute(1, 0, 2, 3)", "accepted", ""),
+        ("(2 * x)[:1].expand(len(x), -1)", "3 * image", "wrong_answer", "test square: y: "),
+        ("torch.as_strided(2 * x, x.shape, (1, 1))", "3 * image", "wrong_answer", "test square: y: "),
         ("torch.as_strided(2 * x, x.shape, (1, len(x)))", "3 * image", "wrong_answer", "test square: y: "),
         ("x.as_strided(x.shape, (1, len(x)))", "3 * image", "wrong_answer", "test square: y: "),
         ("2 * x.t().double().t()", "3 * image", "runtime_error", "returned float64, `y` is float32"),
     ],
-    ids=["expanded", "overlapping", "gaps", "an order that is not allowed", "transposed values", "the input", "dtype"],
+    ids=["gaps", "an order that is not allowed", "expanded", "overlapping", "transposed values", "the input", "dtype"],
 )  # fmt: skip
-def test_what_is_no_dense_result_of_its_own_is_refused(
-    problem: Problem, y: str, z: str, outcome: str, message: str
-) -> None:
+def test_another_result_is_copied_and_compared(problem: Problem, y: str, z: str, outcome: str, message: str) -> None:
     check = checked(problem, RETURNING.format(y, z))
     assert check.outcome == outcome
     assert message in check.message
@@ -103,11 +97,10 @@ def test_participants_are_told_what_they_may_return(problem: Problem) -> None:
     ]
 
 
-def test_a_layout_that_changes_between_the_calls_of_a_case_is_refused(problem: Problem) -> None:
+def test_a_layout_may_change_between_the_calls_of_a_case(problem: Problem) -> None:
     source = "calls = 0\n" + RETURNING.format(f"{TRANSPOSED} if calls % 2 else 2 * x", "3 * image")
     verdict = graded(problem, source.replace("    return", "    global calls\n    calls += 1\n    return"))
-    assert verdict.outcome is Outcome.RUNTIME_ERROR
-    assert verdict.message.endswith("keep to one layout in a case"), verdict.message
+    assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, "")
 
 
 def test_cpp_writes_row_major_outputs(problem: Problem) -> None:
@@ -154,9 +147,9 @@ call = { style = "module" }
     theirs = foreign_problem(tmp_path / "turned", toml, "kernelbench", reference)
     model = reference.read_text().replace("class Model(", "class ModelNew(")
     turned = model.replace("torch.cat([3 * x, x], 1)[:, : x.shape[1]]", "(3 * x.t().contiguous()).t()")
-    check = checked(theirs, turned)
-    assert (check.outcome, check.message) == (Outcome.ACCEPTED, "")
-    assert checked(theirs, model).outcome is (Outcome.RUNTIME_ERROR if layouts else Outcome.ACCEPTED)
+    for source in (turned, model):
+        check = checked(theirs, source)
+        assert (check.outcome, check.message) == (Outcome.ACCEPTED, "")
 
 
 # ---- replayed calls, by a runner and a launcher that are scripted ----------------------------------------------------
