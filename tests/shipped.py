@@ -53,15 +53,24 @@ def module(path: Path) -> Any:
     return made
 
 
-def call(entry: Callable[..., object], case: ResolvedCase, tensors: dict[str, torch.Tensor]) -> None:
-    """Call a Python kernel as the runner does: tensors in order, a list as one argument, then the scalars."""
+def call(entry: Callable[..., object], problem: Problem, case: ResolvedCase, tensors: dict[str, torch.Tensor]) -> None:
+    """Call a Python kernel as the runner does: tensors in order, a list as one argument, then the scalars.
+
+    Where it returns its output, that is the problem's only one.
+    """
     arguments: dict[str, Any] = {}
     for spec in case.tensors:
         if spec.list_name is None:
             arguments[spec.name] = tensors[spec.name]
         else:
             arguments.setdefault(spec.list_name, []).append(tensors[spec.name])
-    entry(*arguments.values(), *(scalar.value for scalar in case.scalars))
+    scalars = (scalar.value for scalar in case.scalars)
+    if problem.call.style == "writes":
+        entry(*arguments.values(), *scalars)
+    else:
+        [output] = (spec.name for spec in case.tensors if spec.role == "output")
+        del arguments[output]
+        tensors[output] = entry(*arguments.values(), *scalars)  # type: ignore[assignment]
 
 
 def flaw(problem: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.Tensor]], object]) -> str:
@@ -100,7 +109,7 @@ def main() -> None:
         results = []
         of, entry = problem(slug), getattr(module(ROOT / "reference" / slug / "triton.py"), slug)
         for case in cases(of, "cpu"):
-            wrong = flaw(of, case, lambda resolved, tensors, entry=entry: call(entry, resolved, tensors))
+            wrong = flaw(of, case, lambda resolved, tensors, entry=entry, of=of: call(entry, of, resolved, tensors))
             results.append({"case": [slug, case.name], "flaw": wrong})
         print(json.dumps(results), flush=True)
 

@@ -92,12 +92,13 @@ def row_kernel(x, values, indices, y, n, k, ROWS: tl.constexpr, BYTES: tl.conste
     tl.store(y + row, tl.sum(total, axis=1).to(y.dtype.element_ty), mask=row < n)
 
 
-def matmul_sparse_24(x: torch.Tensor, values: torch.Tensor, indices: torch.Tensor, y: torch.Tensor) -> None:
+def matmul_sparse_24(x: torch.Tensor, values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
     """[m, k], [n, k / 2], [n, k / 8] uint8 to [m, n]; all but the bytes are float16 or bfloat16."""
     (m, k), n = x.shape, len(values)
+    y = x.new_empty(m, n)
     if m == 1:
         row_kernel[(triton.cdiv(n, 4),)](x, values, indices, y, n, k, ROWS=4, BYTES=128, num_warps=4)
-        return
+        return y
     tile_m, tile_n, tile_k, warps = (16, 64, 128, 4) if m <= 16 else (64, 64, 64, 4) if m <= 64 else (128, 128, 64, 8)
     tiles = triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n)
     split = 1 if tiles >= 132 else 4
@@ -108,3 +109,4 @@ def matmul_sparse_24(x: torch.Tensor, values: torch.Tensor, indices: torch.Tenso
     )  # fmt: skip
     if split > 1:
         add_kernel[(triton.cdiv(m * n, 1024),)](parts, y, m * n, SPLIT=split, BLOCK=1024)
+    return y

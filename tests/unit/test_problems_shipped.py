@@ -50,7 +50,7 @@ def test_cpu_cases_are_within_the_interpreters_abilities(slug: str) -> None:
 def _is_right(found: Problem, kernel: str, chosen: list[Case]) -> None:
     entry = getattr(module(ROOT / "reference" / found.slug / f"{kernel}.py"), found.slug)
     for case in chosen:
-        assert flaw(found, case, lambda resolved, tensors: call(entry, resolved, tensors)) == ""
+        assert flaw(found, case, lambda resolved, tensors: call(entry, found, resolved, tensors)) == ""
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -74,7 +74,7 @@ def test_the_tuned_kernel_is_right_in_a_small_case(slug: str) -> None:
     tuned, found = module(ROOT / "reference" / slug / "max_autotune.py"), problem(slug)
     for tuned.SEARCHED in (1 << 40, 0):  # without a search, and with one
         entry = getattr(tuned, slug)
-        assert flaw(found, small_case(found), lambda case, tensors, to=entry: call(to, case, tensors)) == ""
+        assert flaw(found, small_case(found), lambda case, tensors, to=entry: call(to, found, case, tensors)) == ""
 
 
 @pytest.fixture(scope="module")

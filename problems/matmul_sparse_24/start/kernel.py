@@ -1,5 +1,6 @@
 """matmul_sparse_24 in Triton: it runs, and is wrong until `compute` is filled in."""
 
+import torch
 import triton
 import triton.language as tl
 
@@ -17,8 +18,10 @@ def compute(x, values, indices, y, m, k, n, y_elements, BLOCK: tl.constexpr):
     tl.store(y + i, tl.zeros((BLOCK,), y.dtype.element_ty), mask=i < y_elements)
 
 
-def matmul_sparse_24(x, values, indices, y):
+def matmul_sparse_24(x, values, indices):
     m, k = x.shape
     n = values.shape[0]
+    y = torch.empty(m, n, dtype=x.dtype, device=x.device)
     elements = y.numel()
     compute[(triton.cdiv(elements, 1024),)](x, values, indices, y, m, k, n, elements, BLOCK=1024)
+    return y
