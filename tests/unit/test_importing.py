@@ -137,8 +137,28 @@ def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Pat
     assert made["tensors"][0]["shape"] == [3, "d0"]
     assert made["tensors"][0]["strides"] == [1, 3]
     assert "strides" not in made["tensors"][1]
+    assert made["tensors"][1]["layouts"] == ["column_major"]
     assert made["tolerance"] == {"rtol": 1e-4, "atol": 1e-4}
     assert made["limits"] == {"memory_bytes": 20 << 30}  # 3 GiB of weights, four times, and what every runner has
+
+
+CHANNELS_LAST, IN_ROWS, WITH_GAPS = (30, 1, 10, 2), (30, 15, 5, 1), (60, 30, 10, 2)
+
+
+@pytest.mark.parametrize(
+    ("over_cases", "layouts"),
+    [
+        ([IN_ROWS, IN_ROWS], None),
+        ([CHANNELS_LAST, IN_ROWS], ["channels_last"]),
+        ([CHANNELS_LAST, WITH_GAPS], None),
+    ],
+)
+def test_a_result_may_come_in_the_layouts_of_the_reference(
+    tmp_path: Path, over_cases: list[tuple[int, ...]], layouts: list[str] | None
+) -> None:
+    cases = [(tensor(0, 5), tensor(1, 4, 2, 3, 5, strides=strides)) for strides in over_cases]
+    made = drafted(tmp_path, [{"n": 5}] * 2, cases, names=["x"])
+    assert made["tensors"][1].get("layouts") == layouts
 
 
 @pytest.mark.parametrize(("took_gib", "limit_gib"), [(1, None), (5, None), (6, 16), (10, 16), (14, 32)])

@@ -86,6 +86,7 @@ def _tensor(state: ProblemDraft, tensor: DraftedTensor) -> dict[str, Any]:
         "shape": [_expression(state, sizes) for sizes in shapes],
         "dtype": _dtype(state, tensor),
         **({} if all(map(_row_major, over_cases)) else {"strides": [_expression(state, steps) for steps in strides]}),
+        **({"layouts": tensor.layouts} if tensor.layouts else {}),
         **({"fill": {"kind": "generated"}} if tensor.role == "input" else {}),
     }
 

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from harness.problem.dtypes import DTYPES
 from harness.problem.keys import Name
 from harness.shared.call import INDEX, Form
+from harness.shared.layouts import MIN_DIMENSIONS, OTHER_LAYOUTS, ROW_MAJOR, layout_of
 from kernelmark.interop.importing.answer import Description, ImporterAnswer, TensorFacts
 from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 
@@ -29,6 +30,7 @@ class DraftedTensor:
     name: str
     role: str
     over_cases: tuple[TensorFacts, ...]
+    layouts: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -133,15 +135,23 @@ def result_form(state: ProblemDraft) -> Form:
             free.remove(room[0])
             names[key] = state.tensors[room[0]].name
             return names[key]
-        # A kernel's result may have any memory layout, so the reference's strides are dropped.
+        # A kernel's result may have any memory layout, so the reference's strides only say which view costs no copy.
         moved = [case.model_copy(update={"id": f"result of {key}", "strides": ()}) for case in facts]
-        names[key] = state.tensor(moved, f"out{len(names)}" if several else "out", "output").name
+        made = state.tensor(moved, f"out{len(names)}" if several else "out", "output")
+        names[key], made.layouts = made.name, _layouts(facts)
         return names[key]
 
     made = _Maker("its result", tensor).form(nodes, "")
     if not names:
         raise NotImportedError("its result holds no tensor")
     return made
+
+
+def _layouts(facts: Facts) -> list[str]:
+    """The layouts besides row-major that a result has in some cases; none if there is a case where it has another."""
+    others = [layout for layout in OTHER_LAYOUTS if len(facts[0].shape) >= MIN_DIMENSIONS[layout]]
+    found = {layout_of(case.shape, case.strides, others) or "" for case in facts}
+    return [] if "" in found else sorted(found - {ROW_MAJOR})
 
 
 def constant(node: Description, state: ProblemDraft) -> Form:
