@@ -18,6 +18,7 @@ from harness.files.outside import real
 from harness.problem import Problem
 from harness.problem.resolve import ResolvedTensor
 from harness.problem.spec import TensorSpec
+from harness.shared.layouts import ROW_MAJOR
 from harness.wire.protocol import PROTOCOL
 from kernelmark.project import competition
 from kernelmark.project.calibrations import stored
@@ -140,6 +141,8 @@ def _argument(tensor: ResolvedTensor | TensorSpec) -> StatedArgument:
     shape = f"[{', '.join(map(str, tensor.shape))}]"
     if tensor.strides is not None:
         shape += f", strides [{', '.join(map(str, tensor.strides))}]"
+    if tensor.layouts:
+        shape += f", {' or '.join((ROW_MAJOR, *tensor.layouts))}"
     return StatedArgument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype, memory=tensor.memory)
 
 

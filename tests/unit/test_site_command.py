@@ -56,6 +56,11 @@ def test_build_writes_the_site_of_the_project(project: Path, capsys: pytest.Capt
     assert built() == 0
     html = (project / "site" / "problems" / "double.html").read_text()
     assert "x [4096] float32 in the host's memory, y [4096] float32<" in html
+    square = PROBLEM.replace('shape = ["n"]', 'shape = ["n", 2]') + '\n[call]\nstyle = "returns"\n'
+    toml.write_text(square.replace('role = "output",', 'role = "output", layouts = ["column_major"],'))
+    assert built() == 0
+    html = (project / "site" / "problems" / "double.html").read_text()
+    assert "x [4096, 2] float32, y [4096, 2], row_major or column_major float32<" in html
     toml.write_text(PROBLEM)
     assert built() == 0
     capsys.readouterr()
