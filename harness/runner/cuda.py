@@ -121,7 +121,7 @@ class RunnerCuda:
             if _UNJOINED in str(error):
                 raise CallError(f"leaves work on a stream that nobody waits for: {_JOIN}") from None
             return CapturedCall(reason=_reason(error))
-        return CapturedCall(file, scratch.nbytes, "", recorder.note, scratch.copy_to)
+        return CapturedCall(file, scratch.nbytes, note=recorder.note, copy_scratch=scratch.copy_to)
 
     def _captured(self, call: Callable[[], None], scratch: Scratch) -> Any:
         """Capture the graph of a call. Its memory is in the scratch, which nothing else may use meanwhile."""

@@ -13,13 +13,14 @@ from harness.runner.kernel import OneCall
 class CapturedCall:
     """A captured call, as the bytes of a recording file; empty if it could not be captured, with the `reason`.
 
-    `note`: what may make a replay fail.
+    `note`: what may make a replay fail. `host_ns`: the host's time to launch the call.
     """
 
     file: bytes = b""
     scratch_bytes: int = 0
     reason: str = ""
     note: str = ""
+    host_ns: int = 0
     copy_scratch: Callable[[int], None] = lambda descriptor: None
 
 

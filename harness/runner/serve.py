@@ -106,6 +106,7 @@ class RunnerServer:
                     scratch_bytes=record.scratch_bytes,
                     reason=record.reason[:500],
                     note=record.note[:500],
+                    host_ns=record.host_ns,
                 )
             case commands.Deliver():
                 self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)

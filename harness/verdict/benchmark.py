@@ -201,6 +201,11 @@ class ReplayedBenchmark(_Timed):
         description="the most device memory that a call had allocated at a time, results that it returns included and "
         "without what was there before it; as its process said, and at most `scratch_bytes`",
     )
+    host_ns: Nanoseconds | None = Field(
+        default=None,
+        description="how long the submission's function took on the host, without a wait for the device: the median "
+        "of the calls before the recording, as its process said; it has no effect on the score",
+    )
 
     @model_validator(mode="after")
     def _each_call_has_its_inputs(self) -> Self:

@@ -110,13 +110,14 @@ class Counted:
 class Recorded:
     """The sizes of the recording and its scratch memory; both 0 if the call cannot be replayed, with the `reason`.
 
-    `note`: what may make a replay fail.
+    `note`: what may make a replay fail. `host_ns`: the host's time to launch the call, which is only shown.
     """
 
     file_bytes: int = checked(SIZE)
     scratch_bytes: int = checked(SIZE)
     reason: str = checked(SHORT)
     note: str = checked(SHORT)
+    host_ns: int = checked(integer(0, NANOSECONDS), default=0)
 
 
 # ---- replies: launcher → judge ------------------------------------------------------------------------------------

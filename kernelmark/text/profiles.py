@@ -13,6 +13,7 @@ from harness.profiling import nsight
 from harness.profiling.stacks import stacks_of
 from kernelmark.text import show, times
 from kernelmark.text.terminal import INDENT, Line, columns, visible
+from leaderboard.text.metrics import launching
 
 if TYPE_CHECKING:
     from harness.profiling.nsight import KernelMetrics, NsightProfile
@@ -25,13 +26,14 @@ _SHOWN, _LETTERS, _NAME = 8, 80, 40
 
 
 def measured(verdict: Verdict) -> Iterator[str]:
-    """The verdict as for every grading, and the kernels of a call."""
+    """The verdict as for every grading, the kernels of a call, and the host's time to launch them."""
     yield from show.verdict(verdict, record=False, profiled=True)
     for benchmark in verdict.benchmarks:
         if benchmark.mode == "replayed":
             yield ""
             yield Line(f"{INDENT}kernels of a call", "bold")
             yield from times.kernels(benchmark)
+            yield from (INDENT * 2 + said for said in (launching(benchmark),) if said)
 
 
 def claimed(profiles: Sequence[tuple[str, TorchProfile | None]]) -> Iterator[str]:

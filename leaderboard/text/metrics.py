@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.verdict import BenchmarkResult
-from leaderboard.text.units import percent, size
+from leaderboard.text.units import duration, percent, size
 
 MetricValue = float | str
 
@@ -102,6 +102,19 @@ def _peak(case: BenchmarkResult) -> str:
     return "" if peak is None else f"{peak:,} bytes of device memory, the most that a call allocates at a time"
 
 
+def _host_ns(case: BenchmarkResult) -> int | None:
+    return case.host_ns if case.mode == "replayed" else None
+
+
+def launching(case: BenchmarkResult) -> str:
+    """The host's time to launch a call beside the GPU's; empty where nothing was recorded."""
+    host_ns, gpu_ns = _host_ns(case), case.score.median_ns
+    if host_ns is None:
+        return ""
+    bound = ": without replay, launches would bound it" if host_ns > gpu_ns else ""
+    return f"the host takes {duration(host_ns)} to launch what the GPU does in {duration(gpu_ns)}{bound}"
+
+
 def _scratch(case: BenchmarkResult, unit: str) -> str:
     held = _scratch_bytes(case)
     return "" if held is None else f"{held:,} {unit}"
@@ -122,6 +135,10 @@ _PEAK = Column(
     "peak_bytes", "peak memory", float, "the most device memory that a call had allocated at a time",
     peak_bytes, lambda case: "" if (peak := peak_bytes(case)) is None else size(peak),
 )  # fmt: skip
+_HOST = Column(
+    "host_ns", "host time", float, "how long the host took to launch a call, as the submission's process said",
+    _host_ns, lambda case: "" if (host_ns := _host_ns(case)) is None else duration(host_ns),
+)  # fmt: skip
 METRICS: tuple[CaseMetric, ...] = (
     CaseMetric("roofline", "of roofline", "Share of what the device can do at most", True, _ROOFLINE, _of_roofline),
     _rate_metric(
@@ -137,4 +154,5 @@ METRICS: tuple[CaseMetric, ...] = (
         lambda case: _scratch(case, "bytes of device memory besides inputs and outputs"),
     ),
     CaseMetric("peak memory", "peak memory", "The most device memory that a call allocates", False, (_PEAK,), _peak),
+    CaseMetric("host time", "host time", "The host's time to launch a call", False, (_HOST,), launching),
 )  # fmt: skip

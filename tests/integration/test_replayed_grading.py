@@ -187,6 +187,14 @@ def test_a_replay_that_is_short_of_memory_is_tried_once_more_without_a_runner(
     assert events.index("Release") < events.index("Replay"), "meanwhile baselines are recorded"
 
 
+def test_the_hosts_time_to_launch_a_call_is_said_and_does_not_count(events: Events) -> None:
+    slow = recording(pack(CALL, BLOBS), reply={"host_ns": 35_200})
+    first, second = (graded(events, runner).benchmarks for runner in (RECORDED, slow))
+    assert [getattr(case, "host_ns", "") for case in (*first, *second)] == [None, 35_200]
+    assert first[0].score == second[0].score
+    assert first[0].doubts == second[0].doubts
+
+
 def test_baselines_are_replayed_in_alternation(events: Events) -> None:
     verdict = graded(events, baseline=True)
     [case] = verdict.benchmarks
@@ -321,7 +329,7 @@ def test_a_baseline_that_is_still_recorded_keeps_nobody_waiting(events: Events) 
 
     def refused(script: Script, token: int, body: dict[str, Any]) -> None:
         recorded_for_ever.wait(10)
-        script.reply(token, "Recorded", file_bytes=0, scratch_bytes=0, reason="a host node", note="")
+        script.reply(token, "Recorded", file_bytes=0, scratch_bytes=0, reason="a host node", note="", host_ns=0)
 
     begun = time.monotonic()
     with pytest.raises(NotReplayed, match=r"^a host node$"):

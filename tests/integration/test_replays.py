@@ -58,7 +58,8 @@ LOADED = {
 
 def recording(file: bytes, scratch: bytes = b"", reply: dict[str, Any] | None = None) -> Act:
     """A runner that doubles honestly, and delivers this."""
-    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", "note": "", **(reply or {})}
+    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", "note": "", "host_ns": 0}
+    answer |= reply or {}
 
     def deliver(script: Script, token: int, body: dict[str, Any]) -> None:
         os.pwrite(script.descriptors[0], file, 0)

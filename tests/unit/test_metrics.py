@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.verdict import BenchmarkResult, Roofline
+from kernelmark.text import profiles
 from kernelmark.text.standings import board
 from kernelmark.text.times import memory
 from leaderboard.publishing.export import _CaseRow
@@ -33,6 +34,25 @@ def test_peak_memory_is_what_a_call_allocates_itself() -> None:
     peak = of("peak memory")
     assert peak.cell(replayed(peak_bytes=23_068_672, scratch_bytes=348_000_000)) == "23.1 MB"
     assert [peak.cell(each) for each in (replayed(), case())] == ["", ""], "older runs, and plain calls"
+
+
+def test_launches_bound_a_call_only_where_the_host_takes_longer() -> None:
+    said = of("host time").sentence
+    gpu_ns = replayed().score.median_ns
+    assert [said(replayed(host_ns=gpu_ns + more)).endswith("would bound it") for more in (1, 0, -1)] == [
+        True,
+        False,
+        False,
+    ]
+    assert said(replayed(host_ns=gpu_ns)).startswith("the host takes ")
+    assert [said(other) for other in (replayed(), case())] == ["", ""], "older runs, and plain calls"
+
+
+def test_a_profile_says_how_long_the_host_took() -> None:
+    verdict, changed = accepted(modes=REPLAYED), replayed(host_ns=81_000)
+    of_one = "\n".join(profiles.measured(verdict.model_copy(update={"benchmarks": (changed,)})))
+    assert of_one.count(of("host time").sentence(changed)) == 1
+    assert "the host takes" not in "\n".join(profiles.measured(verdict))
 
 
 def test_a_board_shows_peak_memory_if_asked() -> None:

@@ -285,6 +285,7 @@ def test_a_replayed_run_shows_clocks_and_kernels() -> None:
         kernel("second", time_ns=None),
     )
     case = replayed_benchmark(0, interval(57_300), kernels=kernels, speedups={"eager": 1.5})
+    case = case.model_copy(update={"host_ns": 81_000})
     shown = [line.strip() for line in show.run(result.model_copy(update={"benchmarks": (case,)}))]
     sha256 = case.baselines[0].sha256[:12]
     for expected in (
@@ -296,6 +297,8 @@ def test_a_replayed_run_shows_clocks_and_kernels() -> None:
         f"× eager     1.500 [1.492, 1.507] at 96.9 %, which took 86.0 µs in 40 calls, sha256 {sha256}",
         "device      SM 1875–1980 MHz, temperature 41 °C",
         "traffic     134,217,728 bytes at least, 2342 GB/s",
+        "host time   the host takes 81.0 µs to launch what the GPU does in 57.3 µs: "
+        "without replay, launches would bound it",
     ):  # fmt: skip
         assert expected in shown, expected
     at = shown.index(next(line for line in shown if line.startswith("kernel ")))

@@ -28,7 +28,7 @@ REPLIES: list[replies.Reply] = [
     replies.Compiled(kernels=2, refused=""),
     replies.Counted(found=3, compiled=1),
     replies.Profiled(artefacts=(replies.Artefact(name="trace 0", file_bytes=4096),)),
-    replies.Recorded(file_bytes=4096, scratch_bytes=0, reason="", note=""),
+    replies.Recorded(file_bytes=4096, scratch_bytes=0, reason="", note="", host_ns=35_200),
     replies.Loaded(
         functions=(replies.Function(registers=32, local_bytes=0, shared_bytes=1024),),
         event_extra_ns=2900,
@@ -135,6 +135,9 @@ def test_a_frame_with_one_field_replaced_is_decoded_or_refused(message: replies.
     assert again == (token, decoded), "what was accepted is of the protocol"
 
 
+RECORDED = b'{"token":1,"kind":"Recorded","file_bytes":1,"scratch_bytes":0,"reason":"","note":"","host_ns":%b}'
+
+
 @pytest.mark.parametrize(
     ("packet", "why"),
     [
@@ -144,6 +147,8 @@ def test_a_frame_with_one_field_replaced_is_decoded_or_refused(message: replies.
         (b'{"token":1,"kind":"Replayed","device_ns":1e300,"event_ns":1,"span_ns":1,"nodes_ns":[]}', "integer"),
         (b'{"token":1,"kind":"Replayed","device_ns":-1,"event_ns":1,"span_ns":1,"nodes_ns":[]}', "integer"),
         (b'{"token":1,"kind":"Replayed","device_ns":true,"event_ns":1,"span_ns":1,"nodes_ns":[]}', "integer"),
+        (RECORDED % b"-1", "integer"),
+        (RECORDED % str((1 << 53) + 1).encode(), "integer"),
         (b'{"token":1,"kind":"Replayed","device_ns":1,"device_ns":2}', "twice"),
         (b'{"token":1,"kind":"Replayed"}', "fields"),
         (b'{"token":1,"kind":"Replayed","device_ns":1,"more":1}', "fields"),

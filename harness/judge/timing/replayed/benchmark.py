@@ -53,7 +53,7 @@ class Player:
     ) -> None:
         """Load the recording; `scratch` is from `scratch_for`."""
         self._launcher, self._limit = launcher, case.time_limit()
-        self.recording = recorded.packed.recording
+        self.recording, self.host_ns = recorded.packed.recording, recorded.host_ns
         self.loaded = launcher.load(recorded, case, scratch, self._limit)
         self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
         self.made: list[replies.Replayed] = []
@@ -268,6 +268,7 @@ class ReplayMeasurement:
             minimum_flops=self._case.resolved.minimum_flops,
             scratch_bytes=player.recording.scratch_bytes,
             peak_bytes=player.recording.peak_bytes,
+            host_ns=player.host_ns or None,
             doubts=_doubts(block_times(times), clocks, self._telemetry),
         )
 

@@ -68,7 +68,7 @@ class ScratchCopy:
 class RecordedCall:
     """A checked recording, and a private copy of its scratch memory.
 
-    `note`: what, according to the runner, may make a replay fail.
+    By the runner: `note` is what may make a replay fail, `host_ns` the host's time to launch the call.
     """
 
     file: bytes
@@ -76,6 +76,7 @@ class RecordedCall:
     scratch: ScratchCopy | None
     note: str
     result_strides: Mapping[str, tuple[int, ...]]
+    host_ns: int = 0
 
 
 @contextmanager
@@ -127,7 +128,7 @@ def record(session: Session, case: GradedCase) -> RecordedCall:
         session.ask(commands.Release(), replies.Done, limit=limit, doing=doing)
         packed = _parse(whole, reply.scratch_bytes, case, doing)
         copy = ScratchCopy(scratch.bytes[: reply.scratch_bytes], packed.recording.returned) if scratch else None
-        return RecordedCall(whole, packed, copy, reply.note, case.result_strides(called))
+        return RecordedCall(whole, packed, copy, reply.note, case.result_strides(called), reply.host_ns)
     finally:
         practice.close_arenas()
         if scratch:
