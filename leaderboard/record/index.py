@@ -99,7 +99,7 @@ _DERIVED = (  # in a query with one max(), a bare column is of the row that has 
     ON CONFLICT DO UPDATE SET verdicts = verdicts + excluded.verdicts, accepted = accepted + excluded.accepted""",
 )
 _WAIT_S = 30.0  # while another process reads a large ledger into the index
-_AT_ONCE = 1000  # lines that are inserted together
+_AT_ONCE = 100  # lines that are inserted together
 _COLUMNS = 31
 
 
@@ -225,8 +225,10 @@ class _Update:
         last = self._of(row[0]).last() if row is not None else None
         if row is not None and last is not None and row[1:3] == state[:2]:
             place, prev = last
-            appended = whole > place.start + place.length and self._stands(file, row[0])
-            if appended and self._insert(row[0], chain.walk(self._ledger, file, place, prev), place.seq):
+            # What has grown may be indexed already, if it was appended after `_state`, or be a part of a line.
+            grown = whole > place.start + place.length or state[2] > row[3]
+            if grown and self._stands(file, row[0]):
+                self._insert(row[0], chain.walk(self._ledger, file, place, prev), place.seq)
                 self._database.execute("UPDATE ledger SET size = ?, mtime_ns = ? WHERE id = ?", (*state[2:], row[0]))
                 return
         if row is not None:
@@ -257,16 +259,15 @@ class _Update:
             return False
         return (entry.seq, entry.hash) == (place.seq, digest)
 
-    def _insert(self, number: int, walked: Iterator[tuple[Entry, LinePlace]], since: int = 0) -> int:
-        """Insert the lines after line `since`; returns how many were read."""
-        insert, count = f"INSERT INTO line VALUES ({', '.join('?' * _COLUMNS)})", 0
+    def _insert(self, number: int, walked: Iterator[tuple[Entry, LinePlace]], since: int = 0) -> None:
+        """Insert the lines after line `since`."""
+        insert, new = f"INSERT INTO line VALUES ({', '.join('?' * _COLUMNS)})", False
         while found := [*itertools.islice(walked, _AT_ONCE)]:
             rows = [(number, *self._values(*line)) for line in found if not after(line[0], self._until)]
             self._database.executemany(insert, rows)
-            count += len(found)
-        if count:
+            new = True
+        if new:
             self._derive(number, since)
-        return count
 
     def _derive(self, number: int, since: int) -> None:
         """Update what is derived from the lines; those after line `since` are new."""

@@ -27,13 +27,15 @@ shown to differ on one card keep different ranks, whichever other cards are in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
-from harness.verdict import Effort, FrozenModel, Interval, PrivateId, Ratio, SandboxName, Speedup
+from harness.verdict import Effort, FrozenModel, Interval, PrivateId, ProblemId, Ratio, SandboxName, Speedup
 from leaderboard.record import moderation
 from leaderboard.record.current import Current
 from leaderboard.record.entry import Entry
@@ -165,15 +167,45 @@ RankingSource = JsonlLedger | Facts | Lines | Iterable[Entry]
 
 @dataclass
 class _Collected:
-    """The contents of one table: sources, and verdicts that organizers set aside."""
+    """The contents of one table: the sources that may get a row, and verdicts that organizers set aside.
 
-    sources: list[PooledSource] = field(default_factory=list)
+    It keeps one source of each state and name, and all of them only if asked to: a ledger may have a hundred thousand.
+    """
+
+    selected: Mapping[str, frozenset[str]]
+    """The hashes of the sources that count, of the authors and teams who selected some; empty while it is open."""
+    first: dict[RowState, dict[str, PooledSource]] = field(default_factory=lambda: defaultdict(dict))
+    """The best source of each state, by the name that it ranks under."""
+    every: list[PooledSource] = field(default_factory=list)
     aside: list[VerdictFields] = field(default_factory=list)
+    since: int = sys.maxsize
+    """The first line that has something in it."""
 
-    @property
-    def since(self) -> int:
-        """The first line that has something in it."""
-        return min([*(source.since for source in self.sources), *(verdict.seq for verdict in self.aside)])
+    def add(self, source: PooledSource, who: str, *, keep: bool) -> None:
+        """Add a source that ranks under a name."""
+        self.since = min(self.since, source.since)
+        if keep:
+            self.every.append(source)
+        if source.verdict.sha256 in self.selected.get(who, (source.verdict.sha256,)):
+            best = self.first[source.state]
+            if who not in best or source.order < best[who].order:
+                best[who] = source
+
+    def set_aside(self, verdict: VerdictFields) -> None:
+        self.since = min(self.since, verdict.seq)
+        self.aside.append(verdict)
+
+    def chosen(self) -> Iterator[PooledSource]:
+        """The sources that get a row, in order: the best ranked one of each author or team, then those too wide to rank
+        but faster, then of those who have no other one that is not replayed, or has known inputs.
+        """
+        best, wide, plain, known = (
+            self.first.get(state, {}) for state in ("ranks", "too_wide", "not_replayed", "known_inputs")
+        )
+        faster = (source for who, source in wide.items() if who not in best or source.order < best[who].order)
+        others = (source for who, source in (known | plain).items() if who not in best and who not in wide)
+        for group in (best.values(), faster, others):
+            yield from sorted(group, key=lambda source: source.order)
 
 
 def rank(recorded: RankingSource, current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
@@ -187,7 +219,7 @@ def rank(recorded: RankingSource, current: Current | None = None, teams: Teams =
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
     """
-    return [ranking.table for ranking in rankings(recorded, current, teams)]
+    return [ranking.table for ranking in _ranked(recorded, current, teams, keep=False)]
 
 
 def rankings(recorded: RankingSource, current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
@@ -196,10 +228,7 @@ def rankings(recorded: RankingSource, current: Current | None = None, teams: Tea
     Raises:
         LedgerError: as for `rank`.
     """
-    if isinstance(recorded, JsonlLedger):
-        with recorded.lines() as lines:
-            return _rankings(lines, current, teams)
-    return _rankings(recorded if isinstance(recorded, Facts | Lines) else Facts.of(recorded), current, teams)
+    return _ranked(recorded, current, teams, keep=True)
 
 
 def overlap(one: Interval, other: Interval, *, same_card: bool = True) -> bool:
@@ -208,27 +237,40 @@ def overlap(one: Interval, other: Interval, *, same_card: bool = True) -> bool:
     return one.low_ns <= allowed * other.high_ns and other.low_ns <= allowed * one.high_ns
 
 
-def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams) -> list[Ranking]:
+def _ranked(recorded: Recorded, current: Current | None, teams: Teams, *, keep: bool) -> list[Ranking]:
+    if isinstance(recorded, JsonlLedger):
+        with recorded.lines() as lines:
+            return _rankings(lines, current, teams, keep)
+    facts = recorded if isinstance(recorded, Facts | Lines) else Facts.of(recorded)
+    return _rankings(facts, current, teams, keep)
+
+
+def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams, keep: bool) -> list[Ranking]:
     rows = _Rows(facts.moderation(), Present(current, facts) if current is not None else None, teams, facts.until)
-    tables = _collected(facts, rows.events)
+    tables = _collected(facts, rows.events, current, teams, keep)
     appeared: dict[tuple[str, str], int] = {}
     for key, table in tables.items():
         version = key.problem, key.problem_sha256
         appeared[version] = min(table.since, appeared.get(version, table.since))
     made = []
     for key, table in sorted(tables.items(), key=lambda item: item[1].since):
-        chosen = _chosen(_eligible(table.sources, facts, current, teams), teams)
-        made.append(Ranking(rows.table(key, [*chosen], table.aside), tuple(table.sources)))
+        chosen = [*table.chosen()]
+        if chosen or table.aside:  # otherwise its authors selected sources of other tables
+            made.append(Ranking(rows.table(key, chosen, table.aside), tuple(table.every)))
     return sorted(made, key=lambda ranking: _place(ranking.table.key, appeared))
 
 
-def _collected(facts: Facts | Lines, events: Events) -> dict[TableKey, _Collected]:
+def _collected(
+    facts: Facts | Lines, events: Events, current: Current | None, teams: Teams, keep: bool
+) -> dict[TableKey, _Collected]:
     tables: dict[TableKey, _Collected] = {}
     by_setting: dict[int, _Collected] = {}  # there are few settings, and their keys take long to hash
 
     def of(verdict: VerdictFields) -> _Collected:
         if (found := by_setting.get(id(verdict.setting))) is None:
-            found = by_setting[id(verdict.setting)] = tables.setdefault(verdict.setting.key, _Collected())
+            if (found := tables.get(verdict.setting.key)) is None:
+                found = tables[verdict.setting.key] = _Collected(_selected(verdict.problem, facts, current, teams))
+            by_setting[id(verdict.setting)] = found
         return found
 
     counted = []
@@ -236,42 +278,19 @@ def _collected(facts: Facts | Lines, events: Events) -> dict[TableKey, _Collecte
         if events.state(verdict.run, verdict.sha256, verdict.author) == "ranks":
             counted.append(verdict)
         else:
-            of(verdict).aside.append(verdict)
+            of(verdict).set_aside(verdict)
     for source in chain(facts.sources(events), pooled(counted)):
-        of(source.verdict).sources.append(source)
+        of(source.verdict).add(source, teams.name_of(source.verdict.author), keep=keep)
     return tables
 
 
-def _eligible(
-    sources: Sequence[PooledSource], facts: Facts | Lines, current: Current | None, teams: Teams
-) -> Sequence[PooledSource]:
-    """The sources of a table that may get a row.
-
-    Once the problem is closed, an author who selected sources can rank with these only.
-    """
-    if current is None or not sources or (closed := current.closed.get(sources[0].verdict.problem.slug)) is None:
-        return sources
-    problem = sources[0].verdict.problem
-    if problem.sha256 != current.sha256(problem) or not (only := selected(facts.selections(), closed, teams)):
-        return sources
-    with_selection = ((source, only.get(teams.name_of(source.verdict.author))) for source in sources)
-    return [source for source, hashes in with_selection if hashes is None or source.verdict.sha256 in hashes]
-
-
-def _chosen(sources: Iterable[PooledSource], teams: Teams) -> Iterator[PooledSource]:
-    """The sources that get a row, in order: the best ranked one of each author or team, then those too wide to rank but
-    faster, then of those who have no other one that is not replayed, or has known inputs.
-    """
-    first: dict[RowState, dict[str, PooledSource]] = {"ranks": {}, **{state: {} for state in NO_RANK}}
-    for source in sources:
-        kind, who = first[source.state], teams.name_of(source.verdict.author)
-        if who not in kind or source.order < kind[who].order:
-            kind[who] = source
-    best, wide, plain, known = (first[state] for state in ("ranks", "too_wide", "not_replayed", "known_inputs"))
-    faster = (source for who, source in wide.items() if who not in best or source.order < best[who].order)
-    others = (source for who, source in (known | plain).items() if who not in best and who not in wide)
-    for group in (best.values(), faster, others):
-        yield from sorted(group, key=lambda source: source.order)
+def _selected(
+    problem: ProblemId, facts: Facts | Lines, current: Current | None, teams: Teams
+) -> Mapping[str, frozenset[str]]:
+    """The sources that count: once the problem is closed, an author who selected sources can rank with these only."""
+    if current is None or (closed := current.closed.get(problem.slug)) is None:
+        return {}
+    return selected(facts.selections(), closed, teams) if problem.sha256 == current.sha256(problem) else {}
 
 
 @dataclass(frozen=True)

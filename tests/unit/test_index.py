@@ -13,6 +13,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -108,6 +109,30 @@ def test_a_line_is_parsed_once_whatever_reads_it(path: Path, file: Path, monkeyp
     seen.clear()
     believed(JsonlLedger(path, Index(file)))
     assert seen == [8]
+
+
+def test_no_line_is_parsed_again_since_another_is_being_written(
+    path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, states = JsonlLedger(path, Index(file)), list[object]()
+    ledger.facts()
+    JsonlLedger(path).append(accepted(run=RUNS[5]))
+    seen = parsed(monkeypatch)
+
+    def state(file: BinaryIO, real: Callable[[BinaryIO], object] = module._state) -> object:
+        states.append(real(file))
+        if len(states) == 3:  # the one that is stored
+            JsonlLedger(path).append(accepted(run=RUNS[6]))
+        return states[-1]
+
+    monkeypatch.setattr(module, "_state", state)
+    assert len(ledger.facts().verdicts) == 7
+    assert seen == [8, 9], "one is appended while the one before is read"
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole.splitlines()[-1][:100])
+    assert len(ledger.facts().verdicts) == 7
+    assert seen == [8, 9], "a part of a line is there"
+    believed(ledger)
 
 
 def drawn(draw: random.Random) -> Verdict:

@@ -141,3 +141,14 @@ def test_the_last_selection_in_time_counts_for_a_team() -> None:
     given = [of("eve", "1", -2 * HOUR), of("zoe", "2", -HOUR), of("eve", "3", HOUR), of("bob", "4", -HOUR)]
     teams = Teams({"quick": ("eve", "zoe")})
     assert selected(given, NOW, teams) == {"quick": frozenset({"2" * 64}), "bob": frozenset({"4" * 64})}
+
+
+def test_a_table_whose_authors_selected_sources_of_another_is_left_out(open_problem: Path, command: Command) -> None:
+    kernel, run = Submission.of("# elsewhere\n", "py", author="ada", name="kernel.py"), "9" * 16
+    sha256 = load(open_problem / "problems/double").sha256
+    fields = {"run": run, "created_at": NOW - DAY, "submission": kernel, "protocol": PROTOCOL, "device_name": "Another"}
+    record(Settings.load(), kernel, accepted(problem="double", problem_sha256=sha256, **fields))
+    assert command("select", SLOW, "--author", "ada").code == 0
+    closes(open_problem, datetime.now(UTC))
+    assert ranked(command) == [EVE, BOB, SLOW]
+    assert command("site", "build").code == 0

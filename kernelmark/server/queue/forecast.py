@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -22,6 +23,7 @@ class ForecastCache:
 
     def __init__(self) -> None:
         self._pools: dict[str, tuple[int, Mapping[str, Forecast]]] = {}
+        self._computing = threading.Lock()  # of all who ask at once, one computes
 
     def of(self, pool: str, run: str, compute: Callable[[], Mapping[str, Forecast]]) -> Forecast:
         """The forecast of a run. One that is newer than what was computed comes last.
@@ -29,10 +31,11 @@ class ForecastCache:
         Args:
             compute: the forecasts of all runs that are queued in the pool.
         """
-        valid_until_ns, found = self._pools.get(pool, (0, {}))
-        began = time.perf_counter_ns()
-        if began > valid_until_ns or len(found) < _LONG:
-            found = compute()
-            ended = time.perf_counter_ns()
-            self._pools[pool] = ended + _TIMES_AS_LONG * (ended - began), found
+        with self._computing:
+            valid_until_ns, found = self._pools.get(pool, (0, {}))
+            began = time.perf_counter_ns()
+            if began > valid_until_ns or len(found) < _LONG:
+                found = compute()
+                ended = time.perf_counter_ns()
+                self._pools[pool] = ended + _TIMES_AS_LONG * (ended - began), found
         return found.get(run) or Forecast(len(found), max((other.ends_ns for other in found.values()), default=0))
