@@ -7,10 +7,11 @@ into documents, and its text is made safe to print. A token is sent to one exact
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
@@ -21,8 +22,9 @@ from requests.auth import AuthBase
 
 from harness.errors import HarnessError, UsageError
 from harness.shared.document import parse_json
+from kernelmark import __version__
 from kernelmark.service.origin import is_loopback, origin_of
-from kernelmark.service.refusal import RefusalDocument
+from kernelmark.service.refusal import UNKNOWN_FIELD, VERSION_HEADER, RefusalDocument
 from leaderboard.text.visible import visible
 
 T = TypeVar("T")
@@ -33,6 +35,7 @@ _CONNECT_S, _READ_S, _PATIENCE_S = 10.0, 30.0, 5.0
 _LONGEST = 1000  # characters of a server's text that are shown
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 _PASSING = (502, 503, 504)  # what a proxy says while the server starts
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # pydantic's names, of models and of dataclasses
 _FOREIGN = "is it the address of a server of kernelmark?"
 
 
@@ -76,7 +79,7 @@ class Connection:
             token: the secret; None: requests are made as nobody.
             ca: a file of certificates in PEM, which are trusted in place of the usual ones.
             patience_s: for how long a request that may be repeated is repeated while there is no answer; None: 5 s.
-            tolerant: take answers with fields that this version does not know.
+            tolerant: take answers with fields that this version does not know: a later one has added them.
 
         Raises:
             UsageError: the address or the file of certificates is not valid.
@@ -87,7 +90,7 @@ class Connection:
             raise UsageError(f"server {shown(origin)}", "is not a server's address", str(error)) from None
         if ca is not None and not ca.is_file():
             raise UsageError(str(ca), "is not a file of certificates", "name a file in PEM format")
-        self.status = 0  # of the last answer
+        self.status, self._version = 0, ""  # of the last answer: its status, and the version that the server has
         self._patience_s, self._tolerant = _PATIENCE_S if patience_s is None else patience_s, tolerant
         self._session = _SessionWithoutRedirects()
         self._session.auth = _Bearer(token)  # always set, or else requests looks into ~/.netrc
@@ -192,7 +195,9 @@ class Connection:
         more, body = dict(headers or {}), None
         if method in ("POST", "PUT", "PATCH"):
             more["Content-Type"] = "application/json"
-            body = b"" if document is None else document.model_dump_json(exclude_none=True).encode()
+            # A field that is not used is left out: a server of an earlier version may not know it.
+            used = "" if document is None else document.model_dump_json(exclude_none=True, exclude_defaults=True)
+            body = used.encode()
         until, pause_s = time.monotonic() + self._patience_s, _FIRST_PAUSE_S
         while True:
             try:
@@ -225,16 +230,17 @@ class Connection:
                 stream=True,
             ) as response:
                 content, self.status = self._content(response), response.status_code
+                self._version = shown(response.headers.get(VERSION_HEADER, ""))[:64]
         except requests.exceptions.SSLError as error:
             raise Unreachable(
-                f"the certificate of {self.origin} is not trusted here ({_short(error)})",
+                f"the certificate of {self.origin} is not trusted here ({short(error)})",
                 "the option --ca of `kernelmark login` trusts certificates of your own",
             ) from None
         except requests.RequestException as error:
-            what = f"no answer from {self.origin} ({_short(error)})"
+            what = f"no answer from {self.origin} ({short(error)})"
             raise Unreachable(what, "try again later", passing=True) from None
         except OSError as error:  # the certificates cannot be read
-            raise Unreachable(f"no request to {self.origin} can be made ({_short(error)})") from None
+            raise Unreachable(f"no request to {self.origin} can be made ({short(error)})") from None
         if self.status < 300:
             return content
         return self._refused(response, content)
@@ -254,24 +260,32 @@ class Connection:
         status = response.status_code
         passing = status in _PASSING
         try:
-            said = _tolerantly(RefusalDocument, content)
+            said = tolerantly(TypeAdapter(RefusalDocument).validate_json, content)
         except ValueError:
             what = f"{self.origin} answers {status} {shown(response.reason or '')}".rstrip()
             raise Unreachable(what, "try again later" if passing else _FOREIGN, passing=passing) from None
         where, title, remedy = shown(said.where), shown(said.title), shown(said.remedy)
+        code = said.type.removeprefix("urn:kernelmark:")
+        if code == UNKNOWN_FIELD:
+            remedy += f" (here is kernelmark {__version__})"
         if status >= 500:
             raise Unreachable(f"{self.origin}: {title}", remedy, passing=passing)
         what = title.removeprefix(where).removeprefix(":").lstrip()  # a title begins with where
-        raise Refused(
-            where, what or title, remedy, status, said.type.removeprefix("urn:kernelmark:"), said.retry_after_s
-        )
+        raise Refused(where, what or title, remedy, status, code, said.retry_after_s)
 
     def _document(self, content: bytes, answer: type[T]) -> T:
         try:
-            return _tolerantly(answer, content) if self._tolerant else TypeAdapter(answer).validate_json(content)
+            read: Callable[[bytes], T] = TypeAdapter(answer).validate_json
+            return tolerantly(read, content) if self._tolerant else read(content)
         except ValueError as error:
-            what = f"the answer of {self.origin} is not what this version of kernelmark expects ({_short(error)})"
-            raise HarnessError(what, "do both have the same version of kernelmark?") from None
+            what = f"the answer of {self.origin} is not what this version of kernelmark expects ({short(error)})"
+            raise HarnessError(what, self.other_version()) from None
+
+    def other_version(self) -> str:
+        """What to do if the last answer cannot be read."""
+        if self._version in ("", __version__):
+            return "do both have the same version of kernelmark?"
+        return f"the server has kernelmark {self._version}, and this is {__version__}: install the server's"
 
 
 def shown(text: str) -> str:
@@ -297,19 +311,36 @@ class _Bearer(AuthBase):
         return request
 
 
-def _tolerantly(answer: type[T], content: bytes) -> T:
-    """Parse a document without the fields that a later version has added to it.
+def tolerantly(read: Callable[[bytes], T], content: bytes) -> T:
+    """Read a document of JSON without the fields, at any depth, that a later version has added to it.
+
+    Args:
+        read: parses it, and raises pydantic's errors.
 
     Raises:
         ValueError: it is not such a document.
     """
-    found = parse_json(content)
-    if isinstance(found, dict) and isinstance(answer, type) and issubclass(answer, BaseModel):
-        found = {key: value for key, value in found.items() if key in answer.model_fields}
-    return TypeAdapter(answer).validate_python(found)
+    try:
+        return read(content)
+    except ValidationError as error:
+        unknown = [fault["loc"] for fault in error.errors() if fault["type"] in _UNKNOWN]
+        if not unknown:
+            raise
+        found = parse_json(content)
+        try:
+            for *parents, name in unknown:
+                part = found
+                for parent in parents:
+                    # pydantic's path also has the names of choices, such as a benchmark's mode
+                    if not isinstance(part, dict) or parent in part:
+                        part = part[parent]
+                del part[name]
+        except (LookupError, TypeError):
+            raise error from None
+    return read(json.dumps(found).encode())
 
 
-def _short(error: BaseException) -> str:
+def short(error: BaseException) -> str:
     """Why there is no answer, without what the layers of libraries say of each other."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from harness.errors import HarnessError, UsageError
 from harness.verdict import Check, Verdict
-from kernelmark.client.connection import Connection, Refused, shown
+from kernelmark.client.connection import Connection, Refused, short, shown, tolerantly
 from kernelmark.service.submissions import Submissions, SubmissionStatus
 from kernelmark.text.terminal import visible
 from leaderboard.standings.ranking import Table
@@ -156,9 +156,7 @@ def verdict_of(connection: Connection, path: str, read: Callable[[bytes], C]) ->
     """
     content = connection.get_bytes(path)
     try:
-        return read(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        why = shown(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-        what = f"the verdict of {connection.origin} is none that this version of kernelmark reads ({why})"
-        raise HarnessError(what, "do both have the same version of kernelmark?") from None
+        return tolerantly(read, content)
+    except ValueError as error:
+        what = f"the verdict of {connection.origin} is none that this version of kernelmark reads ({short(error)})"
+        raise HarnessError(what, connection.other_version()) from None

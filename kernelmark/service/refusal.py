@@ -9,6 +9,10 @@ from pydantic import BaseModel, ConfigDict
 from harness.errors import said
 
 MEDIA_TYPE = "application/problem+json"
+VERSION_HEADER = "Kernelmark-Version"
+"""The header of every answer that names the server's version."""
+UNKNOWN_FIELD = "unknown-field"
+"""The code of a refusal of a request that has a field of another version."""
 
 
 class RefusalDocument(BaseModel):

@@ -17,12 +17,13 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kernelmark import __version__
 from kernelmark.server.accounts import tokens
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import Clock
 from kernelmark.server.service import Service
 from kernelmark.server.web import errors
-from kernelmark.service.refusal import Refusal
+from kernelmark.service.refusal import VERSION_HEADER, Refusal
 from kernelmark.service.work import ANSWER_BYTES
 
 API = "/api/v1"
@@ -62,7 +63,7 @@ class Defence:
         self._hosts = {urlsplit(service.url).netloc.lower(), service.local.lower()}
         self._wrong_tokens = Wrong(service.clock, "tokens", _WRONG_TOKENS)
         self._wrong_invitations = Wrong(service.clock, "invitations", _WRONG_INVITATIONS)
-        self._headers = dict(_SECURITY)
+        self._headers = {VERSION_HEADER.lower(): __version__, **_SECURITY}
         if service.url.startswith("https:"):
             self._headers["strict-transport-security"] = "max-age=31536000"
 

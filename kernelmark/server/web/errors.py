@@ -20,7 +20,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from harness.errors import KernelmarkError, SubmissionError
-from kernelmark.service.refusal import MEDIA_TYPE, Refusal, RefusalDocument
+from kernelmark import __version__
+from kernelmark.service.refusal import MEDIA_TYPE, UNKNOWN_FIELD, Refusal, RefusalDocument
 
 _BODY = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/RefusalDocument"}}}
 RESPONSES: dict[int | str, dict[str, object]] = {
@@ -86,12 +87,16 @@ def answer(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Respon
 
 def malformation(errors: Sequence[Mapping[str, object]]) -> Refusal:
     """The refusal of a document that pydantic found fault with; it names the first place."""
-    first = errors[0]
+    unknown = next((error for error in errors if error["type"] == "extra_forbidden"), None)
+    first = unknown or errors[0]
     place = first["loc"]
     parts = [str(part) for part in place] if isinstance(place, tuple | list) else []
     if parts[:1] in (["body"], ["query"], ["path"], ["header"]):
         parts = parts[1:] or parts
     where = ascii(".".join(parts) or "the request")[1:-1][:200]
+    if unknown is not None:  # a later version may have added it, and whoever sent it counts on it
+        what = f"is a field that this server, kernelmark {__version__}, does not know"
+        return Refusal(422, UNKNOWN_FIELD, where, what, "leave it out, or install the version that the server has")
     what = ascii(str(first["msg"]).removeprefix("Value error, "))[1:-1][:500]
     return Refusal(422, "malformed", where, what, "see /openapi.json for what this route takes")
 

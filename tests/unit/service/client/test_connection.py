@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import ssl
@@ -14,12 +15,18 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.client import connection
+from harness.verdict import Verdict
+from kernelmark import __version__
+from kernelmark.client import connection, reading
 from kernelmark.client.connection import Connection, Refused, Unreachable
+from kernelmark.project.documents import written
 from kernelmark.service.accounts import InvitationAcceptance, Me
 from kernelmark.service.refusal import Refusal
+from kernelmark.service.submissions import SubmissionStatus
+from leaderboard.standings.ranking import rank
 from tests.unit.service.client.conftest import ENDS, TOKEN
 from tests.unit.service.client.fake import Answered, Fake
+from tests.verdicts import accepted, chained
 
 ME = Me(name="ada", role="participant", scopes=("submit", "read"), ends=ENDS)
 SENT = InvitationAcceptance(secret="kmi_x")
@@ -151,6 +158,39 @@ def test_fields_of_a_later_version_are_left_out_where_that_is_wanted(fake: Fake)
         assert connected.get("me", Me) == ME
     with Connection(fake.origin) as connected, pytest.raises(HarnessError, match="later: Extra inputs"):
         connected.get("me", Me)
+
+
+def test_a_verdict_and_a_list_are_read_without_the_fields_of_a_later_version(fake: Fake) -> None:
+    verdict = accepted(problem="double")
+    status = SubmissionStatus(
+        run=verdict.run, problem="double", mode="submit", pool="Fake GPU", author="ada", received_at=ENDS,
+        on_time=True, state="leased", version=1,
+    )  # fmt: skip
+    later = {"later": [1, 2]}
+    row = json.loads(status.model_dump_json()) | {"progress": {"stage": "test", "done": 1, "total": 2, "label": ""}}
+    fake.answers("GET submissions", {"items": [{**row, **later, "progress": {**row["progress"], **later}}], **later})
+    document = json.loads(verdict.to_json())
+    document["benchmarks"][0] |= later
+    fake.answers("GET runs/1", {**document, **later})
+    [table] = json.loads(written("board", rank(chained(verdict))))["items"]
+    table["rows"][0] |= later
+    fake.answers("GET boards", {"items": [{**table, **later}]})
+    with Connection(fake.origin, tolerant=True) as connected:
+        [found] = reading.own(connected)
+        assert found == status.model_copy(update={"progress": found.progress})
+        assert found.progress is not None
+        assert reading.verdict_of(connected, "runs/1", Verdict.from_json) == verdict
+        assert reading.tables(connected, None)[0].rows[0].run == verdict.run
+
+
+def test_both_versions_are_named_where_they_do_not_fit(fake: Fake) -> None:
+    version = {"Kernelmark-Version": "99.0\x1b[31m"}
+    fake.answers("GET me", Answered(200, b'{"name": "ada"}', version))
+    with Connection(fake.origin, tolerant=True) as connected, pytest.raises(HarnessError) as caught:
+        connected.get("me", Me)
+    assert str(caught.value).isprintable()
+    assert r"the server has kernelmark 99.0\x1b[31m, and" in str(caught.value)
+    assert f"and this is {__version__}: install the server's" in str(caught.value)
 
 
 def test_nobody_listens() -> None:

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import select, update
 from starlette.testclient import TestClient
 
+from kernelmark import __version__
 from kernelmark.server.accounts import tokens
 from kernelmark.server.app import create_app
 from kernelmark.server.changes import WAITING_EACH, WaitingRequests
@@ -82,7 +83,7 @@ def test_what_is_refused_leaves_nothing(service: Service, client: Asks) -> None:
     assert code(send(ada, "k" * 101)) == (422, "malformed")
     assert code(send(ada, source=b"PK\x03\x04")) == (415, "archive")
     assert code(send(ada, source=b"\xff")) == (422, "submission")
-    assert code(send(ada, author="bob")) == (422, "malformed")
+    assert code(send(ada, author="bob")) == (422, "unknown-field")
     assert code(send(ada, problem="nope")) == (404, "no-such-problem")
     assert code(ada.post(SUBMISSIONS)) == (415, "media-type")
     assert code(ada.post(SUBMISSIONS, content=b"{", headers={"content-type": "application/json"})) == (422, "malformed")
@@ -90,6 +91,16 @@ def test_what_is_refused_leaves_nothing(service: Service, client: Asks) -> None:
     with service.database.read() as connection:
         for table in (tables.submissions, gradings, tables.sources):
             assert connection.execute(select(table)).all() == []
+
+
+def test_a_field_of_a_later_version_is_refused_with_the_version_of_the_server(service: Service, client: Asks) -> None:
+    Worker(service).hello()
+    ada = client("ada")
+    refused = send(ada, retries=3, effort="nope").json()
+    assert (refused["where"], refused["type"]) == ("retries", "urn:kernelmark:unknown-field")
+    assert f"is a field that this server, kernelmark {__version__}, does not know" in refused["title"]
+    assert ada.get("/api/v1/me").headers["kernelmark-version"] == __version__
+    assert client().get("/nowhere").headers["kernelmark-version"] == __version__
 
 
 def test_another_s_submission_is_as_if_it_were_not_there(service: Service, client: Asks) -> None:
