@@ -126,19 +126,30 @@ def refuse_network(folder: Path, mounts: Path = _MOUNTS) -> None:
             raise UsageError(str(folder), what, "serve from a local disk")
 
 
-def refuse_tracked_archive(project: Project) -> bool:
-    """Say whether git ignores the archive, as far as it is in a repository at all.
+def hide_archive_from_git(project: Project) -> Path | None:
+    """Have git ignore the archive, which has everybody's sources, by a `.gitignore` of its own, unless it does already.
+
+    Returns:
+        The file, if it was written.
 
     Raises:
-        UsageError: git tracks files of the archive, so sources would be published with the next push.
+        UsageError: git tracks files of the archive, so sources would be published with the next push; or the archive
+            cannot be written.
     """
     archive = project.locate("archive")
-    if not archive.is_dir():
-        return True
-    if _git(archive, "ls-files", "--", ".").stdout.strip():
-        remedy = "name another `archive` in kernelmark.toml, or add it to .gitignore and run `git rm -r --cached` on it"
-        raise UsageError(str(archive), "is tracked by git: sources would be published before a problem closes", remedy)
-    return _git(archive, "check-ignore", "--quiet", ".").returncode != 1
+    try:
+        archive.mkdir(parents=True, exist_ok=True)
+        if _git(archive, "ls-files", "--", ".").stdout.strip():
+            what = "is tracked by git: sources would be published before a problem closes"
+            remedy = "name another `archive` in kernelmark.toml, or run `git rm -r --cached` on it"
+            raise UsageError(str(archive), what, remedy)
+        own = archive / ".gitignore"
+        if own.exists() or _git(archive, "check-ignore", "--quiet", ".").returncode == 0:
+            return None
+        own.write_text("# `kernelmark serve` wrote this. Sources are not published before problems have closed.\n*\n")
+    except OSError as error:
+        raise UsageError(str(archive), f"cannot be written ({error.strerror})", "make it writable for you") from error
+    return own
 
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:

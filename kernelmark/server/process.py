@@ -33,12 +33,12 @@ from kernelmark.server.database import migrations
 from kernelmark.server.database.database import Database
 from kernelmark.server.database.tables import accounts
 from kernelmark.server.local_worker import LocalWorker
-from kernelmark.server.lock import DATABASE, refuse_tracked_archive, served
+from kernelmark.server.lock import DATABASE, hide_archive_from_git, served
 from kernelmark.server.queue.sweeper import Sweeper
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.server.web.defence import access
-from kernelmark.text.terminal import say, visible, warn
+from kernelmark.text.terminal import say, visible
 
 LOG = "log.jsonl"
 _LOG_DAYS = 14
@@ -108,11 +108,10 @@ def serve(project: Project, place: Listening, *, grading: bool, lost: bool = Fal
     Raises:
         UsageError: it cannot be served so.
     """
-    if not refuse_tracked_archive(project):
-        archive = visible(str(project.locate("archive")))
-        warn(f"git does not ignore {archive}, the archive of sources: add it to .gitignore until problems have closed")
     with ExitStack() as stack:
         own = stack.enter_context(served(project))
+        if (written := hide_archive_from_git(project)) is not None:
+            say(f"wrote {visible(str(written))}: git must not publish the sources before problems have closed")
         folder = own.path
         listener = stack.enter_context(_bound(place))
         place = Listening(place.host, listener.getsockname()[1], place.proxy)

@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import UsageError
 from kernelmark.server import lock
-from kernelmark.server.lock import address_of_server, refuse_network, refuse_tracked_archive, served
+from kernelmark.server.lock import address_of_server, refuse_network, hide_archive_from_git, served
 from tests.service_fixtures import make_project
 
 
@@ -97,21 +97,23 @@ def test_a_file_system_of_a_network_is_refused(tmp_path: Path, kind: str, refuse
         refuse_network(tmp_path, mounts)
 
 
-def test_an_archive_that_git_tracks_is_refused(tmp_path: Path) -> None:
+def test_git_ignores_the_archive_and_one_that_it_tracks_is_refused(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
 
-    def git(*arguments: str) -> None:
-        subprocess.run(["git", *arguments], cwd=project.root, check=True, capture_output=True)
+    def git(*arguments: str) -> str:
+        ended = subprocess.run(["git", *arguments], cwd=project.root, check=True, capture_output=True, text=True)
+        return ended.stdout
 
-    assert refuse_tracked_archive(project), "there is none yet"
     archive = project.locate("archive")
-    archive.mkdir(parents=True)
+    assert hide_archive_from_git(project) == archive / ".gitignore", "there is neither an archive nor a repository yet"
+    assert hide_archive_from_git(project) is None
     (archive / "kernel.py").touch()
-    assert refuse_tracked_archive(project), "there is no repository"
     git("init", "-q")
-    assert not refuse_tracked_archive(project), "it could be added by mistake"
+    git("add", "--all")
+    assert "archive" not in git("ls-files"), "not even the file itself"
+    (archive / ".gitignore").unlink()
     (project.root / ".gitignore").write_text("/leaderboard/archive/\n")
-    assert refuse_tracked_archive(project)
+    assert hide_archive_from_git(project) is None, "it is ignored already"
     git("add", "--force", "leaderboard/archive")
     with pytest.raises(UsageError, match="is tracked by git"):
-        refuse_tracked_archive(project)
+        hide_archive_from_git(project)
