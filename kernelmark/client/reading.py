@@ -42,6 +42,8 @@ class ServedProblem(BaseModel):
     title: str
     tags: tuple[str, ...]
     deadline: AwareDatetime | None = None
+    frozen: AwareDatetime | None = None
+    """From when on its board shows no results at present."""
 
 
 class ServedProblems(BaseModel):

@@ -11,7 +11,7 @@ from harness.errors import UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.options import form_option, from_option, load_settings, say_frozen
 from kernelmark.project.documents import print_as, print_document
-from kernelmark.text.terminal import print_lines, say
+from kernelmark.text.terminal import print_lines, say, visible
 
 
 @click.command()
@@ -32,7 +32,11 @@ def board(problem: str | None, write: bool, memory: bool, every: bool, server: s
             raise UsageError("--write", "is for the project here", "leave it or --from out")
         with servers.reading(server) as connection:
             found = reading.tables(connection, problem)
+            listed = [] if found else reading.problems(connection)
         print_as(form, "board", found, standings.board(found, memory=memory, folded=not every))
+        for one in listed:
+            if one.frozen is not None and problem in (None, one.slug):
+                say(f"{visible(one.slug)}: {standings.frozen(one.frozen)}")
         return
     from kernelmark.record.publishing import publish_all
     from kernelmark.record.records import tables

@@ -61,12 +61,14 @@ class ListedProblem(TypedDict):
     directory: str
     deadline: str | None
     closes: str | None
+    frozen: str | None
     places: list[BoardPlace]
 
 
 def listed(settings: Settings, problem: Problem, places: list[BoardPlace]) -> ListedProblem:
     """A problem with its schedule, or that of the phase, and an author's places on its boards."""
-    schedule = state(settings, problem.slug, datetime.now(UTC)).schedule
+    found = state(settings, problem.slug, datetime.now(UTC))
+    schedule = found.schedule
     return {
         "slug": problem.slug,
         "title": problem.title,
@@ -74,6 +76,7 @@ def listed(settings: Settings, problem: Problem, places: list[BoardPlace]) -> Li
         "directory": str(problem.directory),
         "deadline": schedule.deadline.isoformat() if schedule.deadline else None,
         "closes": schedule.closes.isoformat() if schedule.closes else None,
+        "frozen": found.frozen.isoformat() if found.frozen else None,
         "places": places,
     }
 

@@ -38,7 +38,7 @@ from kernelmark.server.queue.sweeper import Sweeper
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.server.web.defence import access
-from kernelmark.text.terminal import say, visible
+from kernelmark.text.terminal import say, visible, warn
 
 LOG = "log.jsonl"
 _LOG_DAYS = 14

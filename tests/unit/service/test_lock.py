@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import UsageError
 from kernelmark.server import lock
-from kernelmark.server.lock import address_of_server, refuse_network, hide_archive_from_git, served
+from kernelmark.server.lock import address_of_server, hide_archive_from_git, refuse_network, served
 from tests.service_fixtures import make_project
 
 

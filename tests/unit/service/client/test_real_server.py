@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,19 @@ def test_the_problems_of_a_server_are_listed(bench: Command, live: Service) -> N
     assert (listed.code, listed.out.splitlines()[0]) == (0, f"twice  {problem.title}"), listed.err
     refused = bench("problems", "list", "--from", live.url, "--format", "json")
     assert (refused.code, "GET /api/v1/problems" in refused.out) == (2, True)
+
+
+def test_an_empty_board_of_a_server_says_that_it_is_frozen(bench: Command, live: Service) -> None:
+    [slug] = live.files.snapshot.problems
+    assert "frozen" not in bench("board", slug, "--from", live.url).err
+    file = live.project.settings.locate("problems") / slug / "problem.toml"
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    file.write_text(f'deadline = {tomorrow.isoformat()}\nfreeze = "2d"\n{file.read_text()}')
+    live.files.refresh(live.database)
+    for arguments in ((), (slug,)):
+        board = bench("board", *arguments, "--from", live.url)
+        assert board.out == "the board shows no submission yet\n"
+        assert f"{slug}: the board is frozen, and shows nothing graded after" in board.err
 
 
 def test_a_first_kernel_is_written_without_the_project(bench: Command, live: Service) -> None:
