@@ -24,7 +24,8 @@ from harness.errors import HarnessError, UsageError
 from harness.shared.document import parse_json
 from kernelmark import __version__
 from kernelmark.service.origin import is_loopback, origin_of
-from kernelmark.service.refusal import UNKNOWN_FIELD, VERSION_HEADER, RefusalDocument
+from kernelmark.service.refusal import UNKNOWN_FIELD, VERSION_HEADER, WORKER_STARTING, RefusalDocument
+from kernelmark.text.terminal import say
 from leaderboard.text.visible import visible
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ QueryParameters = Mapping[str, str | int | float]
 
 ANSWER_BYTES = 64 << 20
 _CONNECT_S, _READ_S, _PATIENCE_S = 10.0, 30.0, 5.0
+_STARTING_S = 60.0  # on a machine with a GPU a worker takes ten seconds
 _LONGEST = 1000  # characters of a server's text that are shown
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 _PASSING = (502, 503, 504)  # what a proxy says while the server starts
@@ -55,9 +57,9 @@ class Refused(UsageError):
 class Unreachable(HarnessError):
     """There was no answer from the server, or one that is not the server's own."""
 
-    def __init__(self, what: str, remedy: str = "", *, passing: bool = False) -> None:
-        """`passing`: whether the same request may be answered a moment later."""
-        self.passing = passing
+    def __init__(self, what: str, remedy: str = "", *, passing: bool = False, starting: bool = False) -> None:
+        """`passing`: whether the same request may be answered a moment later, and `starting`: within a minute."""
+        self.passing, self.starting = passing, starting
         super().__init__(what, remedy)
 
 
@@ -198,12 +200,15 @@ class Connection:
             # A field that is not used is left out: a server of an earlier version may not know it.
             used = "" if document is None else document.model_dump_json(exclude_none=True, exclude_defaults=True)
             body = used.encode()
-        until, pause_s = time.monotonic() + self._patience_s, _FIRST_PAUSE_S
+        begun, patience_s, pause_s = time.monotonic(), self._patience_s, _FIRST_PAUSE_S
         while True:
             try:
                 return self._send_once(method, path, parameters, body, more, wait_s)
             except Unreachable as error:
-                if not (repeatable and error.passing) or time.monotonic() + pause_s > until:
+                if error.starting and repeatable and patience_s < _STARTING_S:
+                    say(f"waiting: {error.what}")
+                    patience_s = _STARTING_S
+                if not (repeatable and error.passing) or time.monotonic() + pause_s > begun + patience_s:
                     raise
             time.sleep(pause_s * random.uniform(0.5, 1))  # so that many clients do not come back at once
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -269,7 +274,7 @@ class Connection:
         if code == UNKNOWN_FIELD:
             remedy += f" (here is kernelmark {__version__})"
         if status >= 500:
-            raise Unreachable(f"{self.origin}: {title}", remedy, passing=passing)
+            raise Unreachable(f"{self.origin}: {title}", remedy, passing=passing, starting=code == WORKER_STARTING)
         what = title.removeprefix(where).removeprefix(":").lstrip()  # a title begins with where
         raise Refused(where, what or title, remedy, status, code, said.retry_after_s)
 

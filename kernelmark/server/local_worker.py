@@ -45,6 +45,7 @@ class LocalWorker:
         if importlib.util.find_spec("torch") is None:
             say("this machine does not grade: that needs `pip install 'kernelmark[grade]'`; other workers may connect")
         else:
+            self._service.own_worker.set()
             self._thread.start()
         return self
 
@@ -63,6 +64,7 @@ class LocalWorker:
                 return
             if status == _USAGE:
                 _log.error("the worker of this machine cannot start; what it says is above")
+                self._service.own_worker.clear()
                 return
             pause_s = _AGAIN_S[min(number, len(_AGAIN_S) - 1)]
             _log.error(

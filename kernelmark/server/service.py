@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -37,6 +38,8 @@ class Service:
     """A snapshot of the project's files, for those who must not wait for them."""
     forecasts: ForecastCache = field(default_factory=ForecastCache)
     """When queued gradings end, as it was last computed."""
+    own_worker: threading.Event = field(default_factory=threading.Event)
+    """Set while there is a worker on this machine, connected or starting."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", ProjectFiles(self.project, self.clock))

@@ -11,6 +11,8 @@ from harness.errors import said
 MEDIA_TYPE = "application/problem+json"
 VERSION_HEADER = "Kernelmark-Version"
 """The header of every answer that names the server's version."""
+WORKER_STARTING = "worker-starting"
+"""The code of a refusal that soon ends: the worker on the server's own machine, which is the first, is starting."""
 UNKNOWN_FIELD = "unknown-field"
 """The code of a refusal of a request that has a field of another version."""
 

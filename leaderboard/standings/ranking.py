@@ -237,7 +237,7 @@ def overlap(one: Interval, other: Interval, *, same_card: bool = True) -> bool:
     return one.low_ns <= allowed * other.high_ns and other.low_ns <= allowed * one.high_ns
 
 
-def _ranked(recorded: Recorded, current: Current | None, teams: Teams, *, keep: bool) -> list[Ranking]:
+def _ranked(recorded: RankingSource, current: Current | None, teams: Teams, *, keep: bool) -> list[Ranking]:
     if isinstance(recorded, JsonlLedger):
         with recorded.lines() as lines:
             return _rankings(lines, current, teams, keep)

@@ -32,7 +32,7 @@ from kernelmark.server.queue import durations, limits
 from kernelmark.server.queue.project_files import DAY_NS
 from kernelmark.server.record.sources import as_stored
 from kernelmark.server.service import Service
-from kernelmark.service.refusal import Refusal
+from kernelmark.service.refusal import WORKER_STARTING, Refusal
 from kernelmark.service.submissions import Mode, SubmissionRequest
 from leaderboard.record.archive import refuse_if_unwritable, refuse_other_content
 
@@ -219,6 +219,9 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest, 
     pools = service.project.settings.server.pools or sorted(seen)
     pool = request.pool or next(iter(pools), None)
     if pool is None:
+        if service.own_worker.is_set():
+            what = "is starting its worker, and has no device until then"
+            raise Refusal(503, WORKER_STARTING, "the server", what, "try again in a moment", retry_after_s=2)
         what = "has no device yet: no worker has connected, and [server] pools names none"
         raise Refusal(
             503, "no-pool", "the server", what, "try again once the organizers have started one", retry_after_s=60

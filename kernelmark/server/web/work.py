@@ -63,17 +63,18 @@ async def claim(
                 # What it got would be lost until its next heartbeat, or begin while the server ends.
                 if service.changes.closed or await request.is_disconnected():
                     return Leases(leases=())
-                if not woken or await service.read(any_queued):
+                some_wait = woken and await service.read(any_queued)
+                if some_wait or not woken:  # the first time it may ask for leases that it has
                     got = await service.change(lambda connection: leases.claim(connection, service, name, asked))
                     if got.leases:
                         return got
                 left_s = end - asyncio.get_running_loop().time()
                 if left_s <= 0:
                     return Leases(leases=())
-                some_wait = await service.read(any_queued)
+                if not woken:
+                    some_wait, woken = await service.read(any_queued), True
                 if not await wait(change, min(left_s, _AGAIN_S) if some_wait else left_s) and not some_wait:
                     return Leases(leases=())
-                woken = True
             finally:
                 change.cancel()
 

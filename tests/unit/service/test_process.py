@@ -6,13 +6,17 @@ import json
 import logging
 import resource
 import socket
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from kernelmark.server.clock import Clock
+from kernelmark.server.local_worker import LocalWorker
 from kernelmark.server.process import Listening, _bound, _logging, _more_files, _say_teams
+from kernelmark.server.service import Service
 from tests.service_fixtures import make_principal, make_project, make_service
 
 
@@ -91,3 +95,22 @@ def test_a_team_of_the_settings_that_does_not_count_is_named(tmp_path: Path, cap
         f"run `kernelmark accounts change {name} --team red`, or correct [teams]"
         for name, there in {"ada": "in no team", "bob": "in blue"}.items()
     ]
+
+
+def test_a_worker_that_cannot_start_is_not_waited_for(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, go = threading.Event(), threading.Event()
+
+    def once(_: LocalWorker) -> int:
+        started.set()
+        go.wait(60)
+        return 2
+
+    monkeypatch.setattr(LocalWorker, "_once", once)
+    with LocalWorker(service):
+        assert started.wait(60)
+        assert service.own_worker.is_set()
+        go.set()
+        until = time.monotonic() + 60
+        while service.own_worker.is_set() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not service.own_worker.is_set()

@@ -95,6 +95,21 @@ def test_what_is_safe_to_repeat_is_repeated_until_it_is_answered(fake: Fake) -> 
     assert [asked.headers["idempotency-key"] for asked in fake.of("POST submissions")] == ["1"] * 3
 
 
+def test_a_worker_that_starts_is_waited_for(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connection, "_LONGEST_PAUSE_S", 0.001)
+    starting = Refusal(503, "worker-starting", "the server", "is starting its worker", "try again in a moment")
+    fake.answers("POST submissions", *[starting] * 5, ME)
+    with Connection(fake.origin, TOKEN, patience_s=0) as connected:
+        assert connected.post("submissions", SENT, Me, repeatable=True) == ME
+        fake.answers("GET me", Answered(503, b""))
+        with pytest.raises(Unreachable, match="answers 503"):
+            connected.get("me", Me)
+    assert (len(fake.of("POST submissions")), len(fake.of("GET me"))) == (6, 1)
+    assert capsys.readouterr().err == f"waiting: {fake.origin}: the server is starting its worker\n"
+
+
 def test_what_may_be_done_twice_is_sent_once(fake: Fake) -> None:
     fake.answers("POST invitations/accept", None, ME)
     with Connection(fake.origin) as connected, pytest.raises(Unreachable):

@@ -176,8 +176,12 @@ def test_what_is_no_text_is_refused(source: bytes, making: Making) -> None:
 
 
 def test_without_a_worker_there_is_no_pool_yet(service: Service) -> None:
+    ada = make_principal(service)
     with refused("no-pool", 503):
-        submit(service, make_principal(service), request(pool=None))
+        submit(service, ada, request(pool=None))
+    service.own_worker.set()
+    with refused("worker-starting", 503, "is starting its worker"):
+        submit(service, ada, request(pool=None))
 
 
 def test_a_pool_of_the_settings_takes_submissions_before_its_worker_comes(making: Making) -> None:
