@@ -81,7 +81,8 @@ class Connection:
             token: the secret; None: requests are made as nobody.
             ca: a file of certificates in PEM, which are trusted in place of the usual ones.
             patience_s: for how long a request that may be repeated is repeated while there is no answer; None: 5 s.
-            tolerant: take answers with fields that this version does not know: a later one has added them.
+            tolerant: the server may have another version. Answers may have fields that this one does not know, and
+                requests leave out those that are not used, which an earlier one may not know.
 
         Raises:
             UsageError: the address or the file of certificates is not valid.
@@ -197,9 +198,9 @@ class Connection:
         more, body = dict(headers or {}), None
         if method in ("POST", "PUT", "PATCH"):
             more["Content-Type"] = "application/json"
-            # A field that is not used is left out: a server of an earlier version may not know it.
-            used = "" if document is None else document.model_dump_json(exclude_none=True, exclude_defaults=True)
-            body = used.encode()
+            body = b""
+            if document is not None:
+                body = document.model_dump_json(exclude_none=True, exclude_defaults=self._tolerant).encode()
         begun, patience_s, pause_s = time.monotonic(), self._patience_s, _FIRST_PAUSE_S
         while True:
             try:
