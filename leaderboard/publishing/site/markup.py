@@ -30,7 +30,6 @@ from harness.problem import schedule
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.boards import paired, speedup
 from leaderboard.publishing.site.charts.tiny import bar, spark
-from leaderboard.publishing.site.lexing import quickened
 from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.ranking import ACROSS_CARDS
 from leaderboard.text.kernels import HEAD, LEFT
@@ -111,7 +110,7 @@ def _highlighted(text: str, language: str) -> Markup:
 
 @cache
 def _lexer(name: str) -> Lexer:
-    return quickened(get_lexer_by_name(name, stripnl=False, ensurenl=False))
+    return get_lexer_by_name(name, stripnl=False, ensurenl=False)
 
 
 def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
