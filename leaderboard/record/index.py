@@ -226,11 +226,13 @@ class _Update:
         if row is not None and last is not None and row[1:3] == state[:2]:
             place, prev = last
             # What has grown may be indexed already, if it was appended after `_state`, or be a part of a line.
-            grown = whole > place.start + place.length or state[2] > row[3]
-            if grown and self._stands(file, row[0]):
-                self._insert(row[0], chain.walk(self._ledger, file, place, prev), place.seq)
-                self._database.execute("UPDATE ledger SET size = ?, mtime_ns = ? WHERE id = ?", (*state[2:], row[0]))
-                return
+            appended = whole > place.start + place.length
+            if (appended or state[2] > row[3]) and self._stands(file, row[0]):
+                is_new = self._insert(row[0], chain.walk(self._ledger, file, place, prev), place.seq)
+                if is_new or not appended:
+                    update = "UPDATE ledger SET size = ?, mtime_ns = ? WHERE id = ?"
+                    self._database.execute(update, (*state[2:], row[0]))
+                    return
         if row is not None:
             for table in ("line", "source", "seen", "tally", "day"):
                 self._database.execute(f"DELETE FROM {table} WHERE ledger = ?", (row[0],))
@@ -259,8 +261,8 @@ class _Update:
             return False
         return (entry.seq, entry.hash) == (place.seq, digest)
 
-    def _insert(self, number: int, walked: Iterator[tuple[Entry, LinePlace]], since: int = 0) -> None:
-        """Insert the lines after line `since`."""
+    def _insert(self, number: int, walked: Iterator[tuple[Entry, LinePlace]], since: int = 0) -> bool:
+        """Insert the lines after line `since`; returns whether there are any."""
         insert, new = f"INSERT INTO line VALUES ({', '.join('?' * _COLUMNS)})", False
         while found := [*itertools.islice(walked, _AT_ONCE)]:
             rows = [(number, *self._values(*line)) for line in found if not after(line[0], self._until)]
@@ -268,6 +270,7 @@ class _Update:
             new = True
         if new:
             self._derive(number, since)
+        return new
 
     def _derive(self, number: int, since: int) -> None:
         """Update what is derived from the lines; those after line `since` are new."""

@@ -92,7 +92,7 @@ def varying() -> Iterator[int]:
 
 
 def player(launcher: Scripted) -> Player:
-    recorded: Any = SimpleNamespace(packed=Packed(CALL, memoryview(b"")))
+    recorded: Any = SimpleNamespace(packed=Packed(CALL, memoryview(b"")), host_ns=0)
     return Player(launcher, recorded, CASE, None)  # type: ignore[arg-type]  # a stand-in
 
 
