@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from benchmarks.slug import device_slug
 from harness.verdict import Verdict
 from kernelmark.project.choice import Gpu, visible_gpus
 from leaderboard.record.entry import Entry
@@ -128,8 +128,7 @@ def main() -> int:
     }
     text = json.dumps(document, indent=1)
     print(text)
-    name = re.sub(r"[^a-z0-9]+", "_", gpus[0].name.lower())
-    (ROOT / "benchmarks" / "results" / f"cards_{name}.json").write_text(text + "\n")
+    (ROOT / "benchmarks" / "results" / f"cards_{device_slug(gpus[0].name)}.json").write_text(text + "\n")
     return 0 if found["right"] else 1
 
 

@@ -41,6 +41,7 @@ import yaml
 
 import kernelmark
 from benchmarks.foreign_survey import share, survey, table
+from benchmarks.slug import device_slug
 from harness.device import DEVICES
 from harness.shared.foreign import FORMS, ForeignForm
 from kernelmark.project.choice import choose_device
@@ -351,7 +352,7 @@ def main() -> None:
     if arguments.out is None:
         if arguments.what != "references":
             parser.error("--out is required")
-        device = re.sub(r"[^a-z0-9]+", "_", facts.device_name.lower()).strip("_")
+        device = device_slug(facts.device_name)
         arguments.out = ROOT / f"benchmarks/results/foreign_survey_{device}.json"
     arguments.gpu_mode, arguments.kernelbench = arguments.gpu_mode.resolve(), arguments.kernelbench.resolve()
     document: Found = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import Literal
 
 import kernelmark
 from benchmarks.headlines.finding import NotHereError, Row
+from benchmarks.slug import device_slug
 from harness.device import DEVICES
 from harness.problem import Case, Problem
 
@@ -81,7 +81,7 @@ class Bench(AbstractContextManager["Bench"]):
 
     def slug(self) -> str:
         """The device's name as a part of a file's: `nvidia_h100_80gb_hbm3`."""
-        return re.sub(r"[^a-z0-9]+", "_", str(self.facts()["device_name"]).lower()).strip("_")
+        return device_slug(str(self.facts()["device_name"]))
 
     def facts(self) -> dict[str, str | int]:
         """The device and the versions that every number depends on."""

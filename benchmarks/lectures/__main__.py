@@ -30,6 +30,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from benchmarks.slug import device_slug
 from harness.device import DEVICES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -187,7 +188,7 @@ def main() -> int:
     import torch
 
     facts = DEVICES["cuda" if torch.cuda.is_available() else "cpu"].facts().known()
-    slug = re.sub(r"[^a-z0-9]+", "_", str(facts["device_name"]).lower()).strip("_")
+    slug = device_slug(str(facts["device_name"]))
     out = given.out or RESULTS / f"lectures_{slug}.json"
     document: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"rows": {}}
     headlines = RESULTS / f"headlines_{slug}.json"
@@ -199,10 +200,10 @@ def main() -> int:
             known = document["rows"].get(str(number), {"state": "not tried"})
             if given.numbers and number not in given.numbers:
                 continue
-            if (known["state"] == "works" and not row.claim and not given.again) or (
-                time.monotonic() - began > given.seconds
-            ):
+            if known["state"] == "works" and not row.claim and not given.again:
                 continue
+            if time.monotonic() - began > given.seconds:
+                break
             seen = runner.seen(row, claims)
             print(f"{number:2} {seen.state:18} {seen.seconds:6.1f} s  {row.asks}", flush=True)
             for line in seen.printed:

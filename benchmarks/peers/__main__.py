@@ -24,7 +24,6 @@ import contextlib
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -44,6 +43,7 @@ from benchmarks.foreign import keep
 from benchmarks.peers.evaluators import ANEW, EVALUATORS
 from benchmarks.peers.kernels import REPORTED
 from benchmarks.peers.table import PROCESSES, page, ran
+from benchmarks.slug import device_slug
 from harness.device import DEVICES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, default=Path("/tmp/kernelmark-peers"))  # pygpubench writes below /tmp
     given = parser.parse_args()
     facts = DEVICES["cuda"].facts()
-    card = re.sub(r"[^a-z0-9]+", "_", facts.device_name.lower()).strip("_")
+    card = device_slug(facts.device_name)
     out = given.out or ROOT / f"benchmarks/results/peers_{card}.json"
     found: Found = json.loads(out.read_text()) if out.exists() else {"peers": {}, "dates": []}
     uuid = facts.known().get("device_uuid_sha256")

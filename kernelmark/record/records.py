@@ -191,8 +191,13 @@ def current(settings: Settings) -> Current:
     """The current problems and protocol, with which stale rows are found."""
     known, now = _identified(settings), datetime.now(UTC)
     closed = {slug: at for slug in known if (at := state(settings, slug, now).closed) is not None}
+    return current_with(settings, known, closed)
+
+
+def current_with(settings: Settings, problems: dict[str, str], closed: dict[str, datetime]) -> Current:
+    """As `current`, where the hashes of the problems, and when some were closed, are known already."""
     private = private_folder(settings) is not None
-    return Current(problems=known, protocol=PROTOCOL, with_private=private, closed=closed)
+    return Current(problems=problems, protocol=PROTOCOL, with_private=private, closed=closed)
 
 
 def _identified(settings: Settings) -> dict[str, str]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -19,17 +19,15 @@ from harness.problem import Problem
 from harness.problem.resolve import ResolvedTensor
 from harness.problem.spec import TensorSpec
 from harness.shared.layouts import ROW_MAJOR
-from harness.wire.protocol import PROTOCOL
 from kernelmark.project import competition
 from kernelmark.project.calibrations import stored
 from kernelmark.project.problems import identity, private_folder, problem_directories, read_problem
 from kernelmark.project.settings import PathSetting, Settings
 from kernelmark.record.publishing import rule
-from kernelmark.record.records import index
+from kernelmark.record.records import current_with, index
 from leaderboard.publishing.site.document import Notice
 from leaderboard.publishing.site.inputs import SiteInputs
 from leaderboard.publishing.site.statement import Shapes, StatedArgument, Statement
-from leaderboard.record.current import Current
 from leaderboard.record.durable import write_whole
 from leaderboard.record.profile import SUFFIX
 
@@ -51,13 +49,15 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
     read_by = length_prefixed_sha256(*(file.read_bytes() for file in code))
     kept = [_kept_statement(settings, directory, memory, now, read_by) for directory in problem_directories(settings)]
+    rules = [(statement.slug, statement.rule) for statement in kept]
+    closed = {slug: own.closes for slug, own in rules if own.closes is not None and own.closed(now)}
     whole = competition.state(settings, None, now)
     return SiteInputs(
         ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
         now=now,
-        current=_current(settings, kept, now),
+        current=current_with(settings, {statement.slug: statement.sha256 for statement in kept}, closed),
         statements=tuple(kept),
         calibrations=tuple(stored(settings)),
         reference=settings.locate("reference"),
@@ -69,17 +69,6 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         phase=whole.phase,
         announcements=tuple(Notice(**dict(said)) for said in whole.announcements),
         index=index(settings),
-    )
-
-
-def _current(settings: Settings, statements: Sequence[Statement], now: datetime) -> Current:
-    """The current problems and protocol, from statements in which the problems are read already."""
-    closing = {statement.slug: statement.rule.closes for statement in statements if statement.rule.closed(now)}
-    return Current(
-        problems={statement.slug: statement.sha256 for statement in statements},
-        protocol=PROTOCOL,
-        with_private=private_folder(settings) is not None,
-        closed={slug: closes for slug, closes in closing.items() if closes is not None},
     )
 
 

@@ -33,7 +33,8 @@ def measured(verdict: Verdict) -> Iterator[str]:
             yield ""
             yield Line(f"{INDENT}kernels of a call", "bold")
             yield from times.kernels(benchmark)
-            yield from (INDENT * 2 + said for said in (launching(benchmark),) if said)
+            if said := launching(benchmark):
+                yield INDENT * 2 + said
 
 
 def claimed(profiles: Sequence[tuple[str, TorchProfile | None]]) -> Iterator[str]:

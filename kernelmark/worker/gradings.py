@@ -143,9 +143,9 @@ class Gradings:
             answer = failed(lease, self._instance, error)
         else:
             failure = judged.failure()
-            if isinstance(failure, ProblemError) and self._checkout.has_changed(task, request):
-                return failed(lease, self._instance, failure, "worker")
-            if isinstance(failure, SettingsError):  # in kernelmark.toml, here or on the fleet's machine
+            if isinstance(failure, SettingsError) or (  # in kernelmark.toml, here or on the fleet's machine
+                isinstance(failure, ProblemError) and self._checkout.has_changed(task, request)
+            ):
                 return failed(lease, self._instance, failure, "worker")
             answer = answer_of(lease, self._instance, judged)
         self.fitness.ended(task, None if answer.error is None else answer.error.fault)
