@@ -201,7 +201,8 @@ class CallSpec(Spec):
 class Limits(Spec):
     """How much a submission may use; every limit is above zero."""
 
-    build_s: Real = Field(default=60.0, gt=0, description="compiling or importing the submission")
+    # nvcc takes about a minute for torch's headers. KernelBench gives as much to a whole evaluation.
+    build_s: Real = Field(default=180.0, gt=0, description="compiling or importing the submission")
     call_s: Real = Field(default=30.0, gt=0, description="one test case, all answers of the runner together")
     time_s: Real = Field(default=60.0, gt=0, description="the whole timing of one benchmark case")
     memory_bytes: Whole = Field(default=8 * _GIB, gt=0, description="host memory")

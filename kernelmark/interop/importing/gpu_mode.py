@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from harness.files.outside import real
+from harness.problem.spec import Limits
 from kernelmark.interop.importing.checkout import (
     Candidate,
     ForeignFile,
@@ -123,10 +124,10 @@ def _limits(task: Mapping[str, Any]) -> dict[str, float]:
     """Their limit for all tests together becomes the limit of a build here, since a build may compile; their limit for
     all benchmarks becomes that of timing each one.
     """
-    limits = {}
+    limits, default = {}, Limits().model_dump()
     for key, ours, most_s in (("test_timeout", "build_s", _MAX_S), ("benchmark_timeout", "time_s", _MAX_TIMED_S)):
         seconds = task.get(key)
-        if not isinstance(seconds, bool) and isinstance(seconds, int | float) and seconds > 60:
+        if not isinstance(seconds, bool) and isinstance(seconds, int | float) and seconds > default[ours]:
             limits[ours] = min(float(seconds), most_s)
     return limits
 

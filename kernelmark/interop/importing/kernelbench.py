@@ -9,8 +9,6 @@ from kernelmark.interop.importing.checkout import Candidate, ForeignFile, Foreig
 
 _LEVEL = re.compile(r"level(\d+)")
 _FILE = re.compile(r"(\d+)_(.+)\.py")
-# As much as its eval_from_generations.py gives to a whole evaluation: nvcc takes most of a minute for torch's headers.
-_BUILD_S = 180.0
 
 
 def candidates(root: Path) -> list[Candidate]:
@@ -39,4 +37,4 @@ def read(root: Path, candidate: Candidate) -> ForeignProblem:
     """
     path, content = read_file(root, candidate.file, candidate.file.name)
     file = ForeignFile("reference.py", path, content, shown=False)
-    return ForeignProblem(candidate, (file,), limits={"build_s": _BUILD_S})
+    return ForeignProblem(candidate, (file,))
