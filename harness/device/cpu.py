@@ -40,7 +40,7 @@ class CpuDevice:
         return DeviceFacts(cpu_name())
 
     def architecture(self) -> str:
-        return "sm_90"
+        return "sm_90a"
 
     def properties(self) -> dict[str, int | float | str]:
         return {}

@@ -54,7 +54,8 @@ class CudaDevice:
         import torch
 
         major, minor = torch.cuda.get_device_capability()
-        return f"sm_{major}{minor}"
+        # From Hopper on, some instructions (wgmma) exist only for exactly one architecture, which nvcc calls sm_90a.
+        return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
 
     def properties(self) -> dict[str, int | float | str]:
         import torch

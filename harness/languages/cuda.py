@@ -36,7 +36,9 @@ cudaError_t __wrap_cudaFree(void* at) {
 }
 """
 _WRAPPED = ("-Xlinker", "--wrap=cudaMalloc", "-Xlinker", "--wrap=cudaFree")
-_ARGUMENTS = ("-shared", "-Xcompiler", "-fPIC", "-arch={architecture}", "-O3", "-std=c++17", *_WRAPPED)
+# Not -arch=sm_90a alone: nvcc 13.0 then compiles for compute_90, too, which lacks the instructions of sm_90a.
+_TARGET = ("-arch={virtual}", "-code={architecture},{virtual}")
+_ARGUMENTS = ("-shared", "-Xcompiler", "-fPIC", *_TARGET, "-O3", "-std=c++17", *_WRAPPED)
 
 LANGUAGE = Language(
     suffix="cu",

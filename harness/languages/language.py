@@ -13,7 +13,9 @@ class Compiler:
     program: str
     """The compiler, which is found by the sandbox's PATH."""
     arguments: tuple[str, ...]
-    """Its arguments; `{architecture}` is replaced by the judge's value, such as `sm_90`."""
+    """Its arguments; `{architecture}` is replaced by the judge's value, such as `sm_90a`, and `{virtual}` by what nvcc
+    calls its virtual architecture, `compute_90a`.
+    """
     unit: str | None = None
     """The code that is compiled, if not only the source; it includes the source as `submission.<suffix>`."""
     line_info: tuple[str, ...] = ()

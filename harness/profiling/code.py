@@ -44,7 +44,7 @@ class CompiledCode:
 def compiled_code(submission: Submission, case: GradedCase, provider: Provider) -> CompiledCode:
     """Build the submission and call it once in its own sandbox, then collect the compiled code.
 
-    Without a GPU, Triton's kernels are compiled for the architecture of the published boards, sm_90, and not launched.
+    Without a GPU, Triton's kernels are compiled for the architecture of the published boards, sm_90a, and not launched.
 
     Raises:
         SubmissionFault: it cannot be built or called, or its process broke the protocol.

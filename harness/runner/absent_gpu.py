@@ -25,7 +25,7 @@ _AUTOTUNER_SKIPS = ("OutOfResources", "PTXASError", "CompileTimeAssertionFailure
 
 
 class AbsentGpu:
-    """A simulated GPU of one architecture, such as sm_90, which receives all Triton launches of this process."""
+    """A simulated GPU of one architecture, such as sm_90a, which receives all Triton launches of this process."""
 
     def __init__(self, architecture: str) -> None:
         self.refused = ""
@@ -36,7 +36,7 @@ class AbsentGpu:
             from triton.runtime import driver
         except ImportError:
             return  # without Triton nothing is launched
-        driver.set_active(_compile_only(GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)))
+        driver.set_active(_compile_only(GPUTarget("cuda", int(architecture.removeprefix("sm_").removesuffix("a")), 32)))
 
     def note(self, error: BaseException) -> None:
         """Keep the exception of a call if a launch failed to compile; others may follow from missing results."""

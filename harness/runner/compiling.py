@@ -124,7 +124,8 @@ def compile_source(command: commands.Build, compiler: Compiler) -> tuple[Path, s
         if os.environ.get("KERNELMARK_DEVICE") != "cuda":
             raise NoCompiler(f"{lacking}; install it, or use another sandbox")
         raise CompileError(lacking)
-    arguments = [argument.format(architecture=command.architecture) for argument in compiler.arguments]
+    names = {"architecture": command.architecture, "virtual": command.architecture.replace("sm_", "compute_")}
+    arguments = [argument.format(**names) for argument in compiler.arguments]
     arguments += compiler.line_info if command.line_info else ()
     line = [program, *arguments, "-o", str(library), unit.name]
     # The output goes to a file, whose size the tmpfs limits: with a pipe, a compiler that prints a lot would block.

@@ -136,7 +136,7 @@ def test_triton_kernels_are_compiled_without_a_gpu_for_visible_sizes_alone(
 ) -> None:
     """The size is a constant of the kernel; 77 and 78 are secret."""
     gpu = type(DEVICES["cuda"])
-    for name, answer in (("architecture", "sm_90"), ("index", 0), ("properties", {"major": 9, "minor": 0})):
+    for name, answer in (("architecture", "sm_90a"), ("index", 0), ("properties", {"major": 9, "minor": 0})):
         monkeypatch.setattr(gpu, name, lambda _, answer=answer: answer)
     problem, provider = load(PROBLEMS / "double_hidden"), Launches("bwrap")
     asked = dataclasses.replace(

@@ -71,7 +71,7 @@ import torch
 from harness.runner.absent_gpu import AbsentGpu
 refused = {}
 for path in sorted(Path.home().glob("*.py")):
-    absent = AbsentGpu("sm_90")
+    absent = AbsentGpu("sm_90a")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -125,21 +125,21 @@ def answered(kernels: Any = 2, refused: Any = "", *, call: str = "", report: str
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ({}, "compiles    for a GPU (sm_90)"),
+        ({}, "compiles    for a GPU (sm_90a)"),
         ({"kernels": 0}, ""),
-        ({"refused": "line 3: no", "call": "line 3: no"}, "warning     does not compile for a GPU (sm_90): line 3: no"),
+        ({"refused": "line 3: x", "call": "line 3: x"}, "warning     does not compile for a GPU (sm_90a): line 3: x"),
         (
             {"refused": "\x1b[2J\n  accepted\u202e"},
-            r"warning     does not compile for a GPU (sm_90): \x1b[2J\n  accepted\u202e",
+            r"warning     does not compile for a GPU (sm_90a): \x1b[2J\n  accepted\u202e",
         ),
         (
             {"call": "line 9: AssertionError"},
-            "compiles    not known for a GPU (sm_90): kernels are compiled there and not run, and it failed (line 9: ",
+            "compiles    not known for a GPU (sm_90a): kernels are compiled there and not run, and it failed (line 9: ",
         ),
-        ({"kernels": -1}, "compiles    not known for a GPU (sm_90): the runner broke the protocol"),
-        ({"refused": "x" * 501}, "compiles    not known for a GPU (sm_90): the runner broke the protocol"),
-        ({"report": "Done"}, "compiles    not known for a GPU (sm_90): the runner answered Done"),
-        ({"report": ""}, "compiles    not known for a GPU (sm_90): gave no answer within 1 s"),
+        ({"kernels": -1}, "compiles    not known for a GPU (sm_90a): the runner broke the protocol"),
+        ({"refused": "x" * 501}, "compiles    not known for a GPU (sm_90a): the runner broke the protocol"),
+        ({"report": "Done"}, "compiles    not known for a GPU (sm_90a): the runner answered Done"),
+        ({"report": ""}, "compiles    not known for a GPU (sm_90a): gave no answer within 1 s"),
     ],
 )
 def test_whatever_is_reported_is_one_line(given: dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,5 +174,5 @@ def test_a_check_that_the_interpreter_accepts_warns_of_what_the_compiler_refuses
     (tmp_path / "kernel.py").write_text(source(LIST))
     done = kernelmark(tmp_path, "check", "double", "kernel.py")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "accepted"), done.stderr
-    warning = "  warning     does not compile for a GPU (sm_90): line 14: "
+    warning = "  warning     does not compile for a GPU (sm_90a): line 14: "
     assert done.stdout.splitlines()[-1].startswith(warning), done.stdout

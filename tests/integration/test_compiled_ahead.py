@@ -60,7 +60,7 @@ from harness.shared.call import Forms
 from harness.wire import commands
 ahead = CompileAhead()
 sizes, waits = json.loads(sys.argv[1]), sys.argv[2] == "waits"
-told = commands.Build(language="py", symbols=("twice",), architecture="sm_90")
+told = commands.Build(language="py", symbols=("twice",), architecture="sm_90a")
 os.chdir(Path.home())
 ahead.begin(told, {"multi_processor_count": 132, "major": 9, "minor": 0})
 for size in sizes:
@@ -90,7 +90,7 @@ deadline = time.monotonic() + 60
 while group and list(living()) and time.monotonic() < deadline:
     time.sleep(0.01)
 ended = not group or not list(living())
-absent = AbsentGpu("sm_90")
+absent = AbsentGpu("sm_90a")
 kernel = build.import_python(compiling.source_path(), told, RunnerCpu())
 ahead.watch()
 for size in sizes:

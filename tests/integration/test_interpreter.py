@@ -258,7 +258,7 @@ def test_a_compiler_that_is_not_here_is_nobodys_mistake(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KERNELMARK_DEVICE", raising=False)
     (tmp_path / "given").write_text("void twice();")
-    command = commands.Build(language=language, symbols=("twice",), architecture="sm_90")
+    command = commands.Build(language=language, symbols=("twice",), architecture="sm_90a")
     with (tmp_path / "given").open("rb") as source:
         compiling.put_source(command, source.fileno())
     with monkeypatch.context() as lacking:

@@ -219,7 +219,18 @@ def test_a_triton_kernel_compiles_for_sm_90(slug: str, kernel: str, arguments: s
 def test_a_cuda_kernel_compiles_for_sm_90_with_its_symbols(slug: str, tmp_path: Path) -> None:
     library = tmp_path / "kernel.so"
     source = ROOT / "reference" / slug / "cuda.cu"
-    command = ["nvcc", "-shared", "-Xcompiler", "-fPIC", "-arch=sm_90", "-O3", "-std=c++17", "-Werror", "all-warnings"]
+    command = [
+        "nvcc",
+        "-shared",
+        "-Xcompiler",
+        "-fPIC",
+        "-arch=compute_90a",
+        "-code=sm_90a,compute_90a",
+        "-O3",
+        "-std=c++17",
+        "-Werror",
+        "all-warnings",
+    ]
     subprocess.run([*command, "-o", library, source], check=True)
     found, code = problem(slug), ctypes.CDLL(str(library))
     for case in cases(found, "cuda"):

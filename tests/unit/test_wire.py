@@ -42,7 +42,7 @@ COMMANDS: list[commands.Command] = [
     commands.Pack(),
     commands.Unpack(),
     commands.Build(
-        language="py", symbols=("softmax",), architecture="sm_90", style="tree", signature="softmax(x) -> y"
+        language="py", symbols=("softmax",), architecture="sm_90a", style="tree", signature="softmax(x) -> y"
     ),
     commands.Declare(
         arguments=(commands.TensorArgument("x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),)
@@ -90,7 +90,7 @@ COMMANDS: list[commands.Command] = [
     commands.Profile(1, 1, ("torch",), wait=0, warmup=0, sort_by="cpu_time_total", rows=10),
     commands.Draw(form="gpu-mode", seed=7, options='{"n": 3}'),
     commands.Verify(),
-    commands.CompileOnly(architecture="sm_90"),
+    commands.CompileOnly(architecture="sm_90a"),
     commands.Report(),
     commands.Inspect(),
     commands.Fetch(name="trace 0"),
