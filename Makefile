@@ -18,7 +18,7 @@ grading := tests/integration tests/selftest tests/fuzz
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup submit check lint workflows unit integration test full full-unit full-gradings test-full rest image demo doctor schema schemas cli-reference clean
+.PHONY: help setup submit check lint workflows unit integration test full full-unit full-gradings test-full rest image demo doctor schemas cli-reference clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1#/p' Makefile | awk -F '#' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -85,12 +85,10 @@ demo: $(ready) ## build a site of real results, from an H200, into build/demo/si
 doctor: $(ready) ## what this machine needs before it can grade
 	$(bin)/kernelmark doctor
 
-schema: $(ready) ## write problems/problem.schema.json anew
+schemas: $(ready) ## write docs/schemas and problems/problem.schema.json anew
+	PYTHONPATH=. $(bin)/python tools/schemas.py
 	$(bin)/kernelmark problems schema >problems/.schema.tmp
 	mv problems/.schema.tmp problems/problem.schema.json
-
-schemas: $(ready) ## write docs/schemas anew
-	PYTHONPATH=. $(bin)/python tools/schemas.py
 
 cli-reference: $(ready) ## write docs/cli.md anew
 	PYTHONPATH=. $(bin)/python tools/cli_reference.py >docs/.cli.tmp

@@ -565,7 +565,7 @@ def test_the_documents_name_every_key(table: dict[str, Any]) -> None:
 
 def test_the_schema_file_is_up_to_date() -> None:
     stored = (ROOT / "problems" / "problem.schema.json").read_text()
-    assert stored == schema_document(), "run `make schema`"
+    assert stored == schema_document(), "run `make schemas`"
 
 
 def test_the_schema_agrees_with_the_loader() -> None:
