@@ -206,6 +206,33 @@ class Settings(BaseModel):
             raise _explained(error, chosen, None) from error
 
 
+class ReadSettings:
+    """The settings of a project, read again by each call; while they are not valid, by a mistake just made, as before.
+
+    Attributes:
+        fault: why those of before count; None if the file is valid.
+    """
+
+    fault: SettingsError | None = None
+
+    def __init__(self, start: Path, **flags: object) -> None:
+        self._start, self._flags = start, flags
+        self._last: Settings | None = None
+
+    def __call__(self) -> Settings:
+        """
+        Raises:
+            SettingsError: they have never been valid.
+        """
+        try:
+            self._last, self.fault = Settings.load(self._start, **self._flags), None
+        except SettingsError as error:
+            self.fault = error
+            if self._last is None:
+                raise
+        return self._last
+
+
 # The models of tables, by the setting and their depth in it.
 _TABLES: dict[tuple[str, int], type[BaseModel]] = {
     ("limits", 1): DailyLimits,

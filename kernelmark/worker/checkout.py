@@ -15,7 +15,7 @@ from harness.problem.load import check_foreign_files, identify, private_sha256
 from harness.submission import Submission
 from kernelmark.grading.fleet.messages import JobRequest
 from kernelmark.project.problems import private_folder, problem_directories
-from kernelmark.project.settings import Settings
+from kernelmark.project.settings import ReadSettings
 from kernelmark.service.submissions import Mode
 from kernelmark.service.work import ProblemHashes, Task
 from kernelmark.text.terminal import warn
@@ -41,16 +41,23 @@ class Checkout:
         Raises:
             SettingsError: a setting is not valid.
         """
-        self._root, self._flags = root, flags
-        self.settings = Settings.load(root, **flags)
+        self._read = ReadSettings(root, **flags)
+        self.settings = self._read()
         self._said, self._told = dict[str, str](), dict[str, ProblemHashes]()
 
-    def refresh(self) -> None:
-        """Read the settings again; if they are not valid any more, those of before count."""
-        try:
-            self.settings = Settings.load(self._root, **self._flags)
-        except KernelmarkError as error:
-            self._say("", f"{error}; the settings are not read again")
+    def refresh(self) -> bool:
+        """Read the settings again; if they are not valid any more, those of before count.
+
+        Returns:
+            Whether they are valid again. Judges that have started meanwhile could grade nothing.
+        """
+        before = self._read.fault
+        self.settings = self._read()
+        if self._read.fault:
+            self._say("", f"{self._read.fault}; the settings are not read again")
+        else:
+            self._said.pop("", None)
+        return before is not None and self._read.fault is None
 
     def problems(self) -> dict[str, ProblemHashes]:
         """The hashes of all problems, by their slugs; of one that cannot be read it is said why, once."""

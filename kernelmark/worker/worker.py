@@ -164,7 +164,8 @@ class ServerWorker:
         """Read the checkout again, try its own kernel if there is reason to, and tell the server what has changed."""
         if self._over.is_set():
             return
-        self._checkout.refresh()
+        if self._checkout.refresh():
+            self._is_forgotten = True  # so that a hello lets it claim again what it gave back
         self._gradings.try_itself()
         try:
             while not self._over.is_set() and not self._greeted(connection):

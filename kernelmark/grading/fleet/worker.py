@@ -53,7 +53,7 @@ from kernelmark.grading.resident.standby import Plan, Standby
 from kernelmark.grading.setup import PreparedJob, twice
 from kernelmark.project.choice import choose_provider, cuda_is_here
 from kernelmark.project.problems import find_problem
-from kernelmark.project.settings import Settings
+from kernelmark.project.settings import ReadSettings, Settings
 
 _REQUEST: TypeAdapter[JobRequest | JobCancel] = TypeAdapter(JobRequest | JobCancel)
 
@@ -79,10 +79,10 @@ class Worker:
         one_job: bool = False,
     ) -> None:
         self._one_job, self._ahead = one_job, ahead
-        self._root, self._device, self._answer = root, device, answer
-        self._settings: Settings | None = None
+        self._device, self._answer = device, answer
+        self._settings = ReadSettings(root)
         with contextlib.suppress(SettingsError):  # the first job says so
-            self._read_settings()
+            self._settings()
         self._watchdog = watchdog or Watchdog()
         self._cpus = None if DEVICES[device].on_host or one_job else CpuShare.of(os.sched_getaffinity(0))
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
@@ -249,7 +249,7 @@ class Worker:
         """The settings of a request, and its job. A screen runs no baselines in alternation."""
         device = None if request.device == "auto" else request.device
         flags = {"device": device, "sandbox": request.sandbox, "effort": request.effort}
-        settings = self._read_settings().overridden(baselines=request.baselines, **flags)
+        settings = self._settings().overridden(baselines=request.baselines, **flags)
         path = Path(request.problem)
         problem = find_problem(settings, path if path.is_absolute() else request.problem, request.final)
         if problem.sha256 != request.problem_sha256:
@@ -257,19 +257,6 @@ class Worker:
             raise ProblemError(str(problem.directory), what, "use the same version of the project on all machines")
         alternating = settings.model_copy(update={"baselines": ()}) if request.effort == "screen" else settings
         return settings, PreparedJob(alternating, problem, request.submission)
-
-    def _read_settings(self) -> Settings:
-        """The project's settings as they are now; while they are not valid, by a mistake just made, as they were.
-
-        Raises:
-            SettingsError: they have not been valid since this process started.
-        """
-        try:
-            self._settings = Settings.load(self._root)
-        except SettingsError:
-            if self._settings is None:
-                raise
-        return self._settings
 
     def _measure(self, baseline: PreparedJob) -> KnownTimes | str:
         verdict = self._grade_twice(baseline, secrets.token_hex(8))

@@ -67,8 +67,7 @@ def hello(connection: Connection, service: Service, worker: str, message: Worker
         connection.execute(workers.insert().values(name=worker, **values))
     else:
         connection.execute(workers.update().where(workers.c.name == worker).values(**values))
-        if row.problems != problems or row.instance != message.instance:
-            endings.clear_refusals(connection, worker)
+        endings.clear_refusals(connection, worker)
     endings.requeue_all(connection, service, worker, but=message.instance)
     after_commit(connection, lambda: service.changes.notify("queue", "jobs"))
     return WorkerWelcome(name=worker, paused=paused)

@@ -211,6 +211,23 @@ def test_an_error_says_whose_it_is(
     assert said["where"] == (error.where if isinstance(error, UsageError) else "")
 
 
+def test_once_its_settings_are_valid_again_it_takes_what_it_gave_back(
+    server: FakeServer, started: Started, lease: Lease, competition: Path
+) -> None:
+    good = (file := competition / "kernelmark.toml").read_text()
+    error = SettingsError(str(file), "cannot be read as TOML")
+    running = started(FakeWorker(lambda request: JobAnswer.failed(request.run, error)))
+    server.until(lambda: server.hellos)
+    file.write_text("[limits\n")
+    server.lease(leased := lease())
+    assert server.answer_to(leased)["error"]["fault"] == "worker"
+    until(lambda: running.worker._checkout._read.fault)
+    assert len(server.hellos) == 1
+    file.write_text(good)
+    running.worker._wake.set()  # as each minute
+    server.until(lambda: len(server.hellos) == 2)
+
+
 def test_a_task_whose_machine_is_lost_is_given_to_another(server: FakeServer, started: Started, lease: Lease) -> None:
     tried: list[str] = []
 
