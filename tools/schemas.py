@@ -19,6 +19,7 @@ from harness.problem import Problem
 from harness.verdict import Check, Verdict
 from harness.verdict.roofline import Calibration
 from kernelmark.authoring.lint import LintDocument
+from kernelmark.client.reading import OwnRun
 from kernelmark.commands.cli import CacheDocument
 from kernelmark.commands.exporting import ExportDocument
 from kernelmark.commands.login import ServerDocument
@@ -33,12 +34,12 @@ from kernelmark.grading.fleet.cluster.dispatcher import FleetDocument
 from kernelmark.grading.fleet.lines import JobLine, ResultLine
 from kernelmark.project.documents import VERSION, ErrorDocument
 from kernelmark.record.importing import ImportedLedger
-from kernelmark.record.records import ListedProblem
 from kernelmark.server.record.repairing import LedgerRepair
 from kernelmark.service.accounts import NewToken, Tokens
 from kernelmark.service.organizing import Accounts, Audit, Invitations, NewInvitations, Pauses, Pins, Workers
 from kernelmark.service.submissions import QueueStatus, SubmissionStatus
 from kernelmark.text.problem import ProblemNotes
+from kernelmark.text.problems import ProblemList
 from kernelmark.text.standings import RunSummary
 from kernelmark.text.words import Word
 from leaderboard.record.inspection import Inspection
@@ -77,7 +78,7 @@ DOCUMENTS: dict[str, Any] = {
     "moderation": Moderation,
     "pins": Pins,
     "problem": (Problem, ProblemNotes),
-    "problems": list[ListedProblem],
+    "problems": ProblemList,
     "queue": QueueStatus,
     "repair-ledger": list[LedgerRepair],
     "runs": list[RunSummary],
@@ -85,7 +86,7 @@ DOCUMENTS: dict[str, Any] = {
     "servers": list[ServerDocument],
     "similar": list[Pair],
     "submission": SubmissionStatus,
-    "submissions": list[SubmissionStatus],
+    "submissions": list[OwnRun],
     "token": NewToken,
     "tokens": Tokens,
     "verdict": Verdict,

@@ -9,24 +9,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from kernelmark.client.connection import shown
-from kernelmark.client.reading import ServedProblem
+from kernelmark.client.reading import OwnRun
 from kernelmark.client.servers import KnownServer
 from kernelmark.service.submissions import PoolStatus, QueueStatus, SubmissionStatus
-from kernelmark.text.terminal import Line, columns, counted, labelled, titled
+from kernelmark.text.terminal import Line, columns, counted, labelled
 from leaderboard.text.units import date, duration, local, minute
 
-_LIST = ("received (UTC)", "run", "problem", "mode", "state", "time")
-
-
-def problems(served: Sequence[ServedProblem]) -> Iterator[str]:
-    """One line per problem; below it tags and the deadline, if any."""
-    if not served:
-        yield "no problems there"
-    entries = []
-    for problem in served:
-        deadline = f"deadline {minute(problem.deadline)} UTC" if problem.deadline else ""
-        entries.append((shown(problem.slug), shown(problem.title), [shown(", ".join(problem.tags)), deadline]))
-    yield from titled(entries)
+_LIST = ("received (UTC)", "run", "problem", "mode", "state", "time", "board")
 
 
 def received(status: SubmissionStatus, *, new: bool) -> str:
@@ -64,8 +53,8 @@ def about(seconds: float) -> str:
     return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.0f} h"
 
 
-def submissions(found: Sequence[SubmissionStatus]) -> Iterator[str]:
-    """A row for each submission: when, which run, on which problem, its state or outcome, and its time."""
+def submissions(found: Sequence[OwnRun]) -> Iterator[str]:
+    """A row for each submission: when, which run, on which problem, its state or outcome, its time and standing."""
     if not found:
         yield "nothing was submitted there yet"
         return
@@ -108,9 +97,10 @@ def servers(known: dict[str, KnownServer]) -> Iterator[str]:
     yield from columns(rows, head=("name", "address", "account", "until"))
 
 
-def _cells(status: SubmissionStatus) -> tuple[str, ...]:
+def _cells(status: OwnRun) -> tuple[str, ...]:
     time = duration(round(status.score_s * 1e9)) if status.score_s is not None else ""
-    return minute(status.received_at), status.run, status.problem, status.mode, ended(status), time
+    said = ended(status), time, shown(status.standing)
+    return minute(status.received_at), status.run, status.problem, status.mode, *said
 
 
 def _pool(pool: PoolStatus) -> Iterator[str]:

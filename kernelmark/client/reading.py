@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from harness.errors import HarnessError, UsageError
 from harness.verdict import Check, Verdict
 from kernelmark.client.connection import Connection, Refused, short, shown, tolerantly
 from kernelmark.service.submissions import Submissions, SubmissionStatus
+from kernelmark.text.problems import ProblemList
+from kernelmark.text.standings import of_runs
 from kernelmark.text.terminal import visible
 from leaderboard.standings.ranking import Table
 
@@ -33,34 +35,19 @@ class Boards(BaseModel):
     items: tuple[Table, ...]
 
 
-class ServedProblem(BaseModel):
-    """A problem in the list that a server answers."""
+class OwnRun(SubmissionStatus):
+    """A submission of one's own, with its standing on the board as `kernelmark runs` prints it, if it has one."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    slug: str
-    title: str
-    tags: tuple[str, ...]
-    deadline: AwareDatetime | None = None
-    frozen: AwareDatetime | None = None
-    """From when on its board shows no results at present."""
+    standing: str = ""
 
 
-class ServedProblems(BaseModel):
-    """The problems that a server grades."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    items: tuple[ServedProblem, ...]
-
-
-def problems(connection: Connection) -> Sequence[ServedProblem]:
+def problems(connection: Connection) -> ProblemList:
     """The problems that a server grades, in the order of their slugs.
 
     Raises:
         Refused, Unreachable, HarnessError: as for `Connection.get`.
     """
-    return connection.get("problems", ServedProblems).items
+    return connection.get("problems", ProblemList)
 
 
 def problem_text(connection: Connection, slug: str) -> list[str]:
@@ -109,6 +96,18 @@ def own(
     if only_open:
         parameters["open"] = "true"
     return connection.get("submissions", Submissions, parameters=parameters).items
+
+
+def own_runs(connection: Connection, *, last: int, problem: str | None) -> list[OwnRun]:
+    """As `own`, with the standings of those that are recorded.
+
+    Raises:
+        Refused, Unreachable, HarnessError: as for `Connection.get`.
+    """
+    mine = own(connection, last=last, problem=problem)
+    slugs = sorted({status.problem for status in mine if status.state == "recorded"})
+    stands = of_runs(table for slug in slugs for table in tables(connection, slug))
+    return [OwnRun(**dict(status), standing=stands.get(status.run, "")) for status in mine]
 
 
 def whole_run(connection: Connection, run: str) -> str:

@@ -32,7 +32,7 @@ def board(problem: str | None, write: bool, memory: bool, every: bool, server: s
             raise UsageError("--write", "is for the project here", "leave it or --from out")
         with servers.reading(server) as connection:
             found = reading.tables(connection, problem)
-            listed = [] if found else reading.problems(connection)
+            listed = () if found else reading.problems(connection).items
         print_as(form, "board", found, standings.board(found, memory=memory, folded=not every))
         for one in listed:
             if one.frozen is not None and problem in (None, one.slug):
@@ -82,7 +82,7 @@ def _own(server: str, problem: str | None, author: str | None, last: int, form: 
     if author is not None:
         raise UsageError("--author", "is for the project here", "leave it out: a server lists your own submissions")
     with servers.connection(server) as connection:
-        mine = reading.own(connection, last=last, problem=problem)
+        mine = reading.own_runs(connection, last=last, problem=problem)
     print_as(form, "submissions", mine, lines.submissions(mine))
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -23,10 +22,7 @@ from kernelmark.commands.options import (
     sandbox_option,
 )
 from kernelmark.project.documents import portable_here, print_as, print_document
-from kernelmark.text.terminal import fail, labelled, print_lines, print_text, say, visible, width
-
-if TYPE_CHECKING:
-    from kernelmark.project.settings import Settings
+from kernelmark.text.terminal import fail, print_lines, print_text, say, width
 
 
 @click.group(cls=Group)
@@ -44,18 +40,18 @@ def problems_list(server: str | None, form: str) -> int:
 
     Exit status: 0, or 2 if one cannot be read, 7 if a board cannot; the others are still listed.
     """
-    if server is not None:
-        from kernelmark.client import lines, reading, servers
+    from kernelmark.text import problems as text
 
-        if form == "json":
-            raise UsageError("--format json", "is for the project here", "ask GET /api/v1/problems")
+    if server is not None:
+        from kernelmark.client import reading, servers
+
         with servers.reading(server) as connection:
-            print_lines(lines.problems(reading.problems(connection)))
+            there = reading.problems(connection)
+        print_as(form, "problems", there, text.lines(there))
         return 0
     from kernelmark.project.problems import problem_directories, read_problem, refuse_without_project
     from kernelmark.record.allowance import Allowance
     from kernelmark.record.records import listed, places
-    from kernelmark.text import show
 
     settings = load_settings()
     refuse_without_project(settings)
@@ -65,20 +61,14 @@ def problems_list(server: str | None, form: str) -> int:
             loaded.append(read_problem(settings, directory))
         except ProblemError as error:
             status = fail(str(error), error.exit_code)
+    author = settings.author_or_default()
     try:
-        found = places(settings)
+        stands = places(settings)
     except LedgerError as error:
-        found, status = {}, fail(str(error), error.exit_code)
-    if form == "json":
-        print_document("problems", [listed(settings, problem, found.get(problem.slug, [])) for problem in loaded])
-    else:
-        stands = {slug: [place.text for place in places] for slug, places in found.items()}
-        if loaded or not status:
-            print_lines(show.problems(loaded, stands, datetime.now(UTC)))
-        _print_news(settings)
-        left = Allowance(settings).left(settings.author_or_default()) if not status else ""
-        if left:
-            print_lines([f"you ({settings.author_or_default()}) have left today: {left}"])
+        stands, status = {}, fail(str(error), error.exit_code)
+    found = listed(settings, loaded, stands, author, Allowance(settings).left(author) if not status else "")
+    if form == "json" or loaded or not status:
+        print_as(form, "problems", found, text.lines(found))
     return status
 
 
@@ -99,8 +89,11 @@ def problems_show(problem: str, server: str | None, form: str) -> None:
             print_lines(reading.problem_text(connection, problem))
         return
     from kernelmark.authoring.sheet import sheet
+    from kernelmark.project.competition import state
     from kernelmark.project.problems import find_problem
+    from kernelmark.record.records import notices_of
     from kernelmark.text import problem as text
+    from kernelmark.text.problems import announced
 
     settings = load_settings(problem)
     loaded = find_problem(settings, problem)
@@ -110,21 +103,8 @@ def problems_show(problem: str, server: str | None, form: str) -> None:
         found = sheet(settings, loaded)
         now, columns = datetime.now(UTC), min(text.WIDTH, width(sys.stdout))
         print_lines(text.lines(loaded, found.statement, found.entry_points, found.baselines, now, columns))
-        _print_news(settings, loaded.slug)
-
-
-def _print_news(settings: Settings, slug: str | None = None) -> None:
-    """Print the phase of the competition and the announcements, newest first. A problem has only those about it."""
-    from harness.problem.schedule import shown
-    from kernelmark.project.competition import state
-
-    found = state(settings, slug, datetime.now(UTC))
-    lines = [labelled("phase", f"{found.phase}, open {found.schedule.schedule}")] if found.phase and not slug else []
-    for notice in found.announcements:
-        about = f"{notice.problem}: " if notice.problem and slug is None else ""
-        lines.append(labelled("announced", f"{shown(notice.at)}: {about}{visible(notice.text)}"))
-    if lines:
-        print_lines(lines)
+        if notices := notices_of(state(settings, loaded.slug, now)):
+            print_lines(announced(notices, about=False))
 
 
 @problems.command("new")

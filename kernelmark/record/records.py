@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-
-from typing_extensions import TypedDict
 
 from harness.errors import HarnessError, ProblemError, UsageError
 from harness.files import outside
@@ -19,7 +17,7 @@ from harness.files.identity import length_prefixed_sha256
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.wire.protocol import PROTOCOL
-from kernelmark.project.competition import state
+from kernelmark.project.competition import State, state
 from kernelmark.project.problems import (
     find_problem,
     identity,
@@ -28,57 +26,52 @@ from kernelmark.project.problems import (
     refuse_without_project,
 )
 from kernelmark.project.settings import Settings
-from kernelmark.text.standings import RecordedRun
+from kernelmark.text.problem import open_now
+from kernelmark.text.problems import BoardPlace, ListedProblem, Notice, ProblemList
+from kernelmark.text.standings import RecordedRun, of_runs
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
-from leaderboard.standings.ranking import Row, Table, rank
+from leaderboard.standings.ranking import Table, rank
 
 
-@dataclass(frozen=True)
-class BoardPlace:
-    """A rank among all ranked rows of a table, with the title of the table."""
+def listed(
+    settings: Settings, problems: Iterable[Problem], places: Mapping[str, Sequence[BoardPlace]], author: str, left: str
+) -> ProblemList:
+    """The list of problems, with the places of an author, and what the limits leave to the author."""
+    now, items = datetime.now(UTC), []
+    for problem in problems:
+        found = state(settings, problem.slug, now)
+        items.append(
+            ListedProblem(
+                slug=problem.slug,
+                title=problem.title,
+                tags=problem.tags,
+                directory=str(problem.directory),
+                deadline=found.schedule.deadline,
+                closes=found.schedule.closes,
+                frozen=found.frozen,
+                open=open_now(found.schedule, now),
+                places=tuple(places.get(problem.slug, ())),
+            )
+        )
+    found = state(settings, None, now)
+    return ProblemList(
+        items=tuple(items),
+        phase=found.phase,
+        phase_open=found.schedule.schedule if found.phase else "",
+        announcements=notices_of(found),
+        author=author,
+        left=left,
+    )
 
-    rank: int
-    of: int
-    table: str
-    run: str
 
-    @property
-    def text(self) -> str:
-        return f"{self.rank} of {self.of} on {self.table}"
-
-
-class ListedProblem(TypedDict):
-    """A problem as `kernelmark problems list` prints it for programs."""
-
-    slug: str
-    title: str
-    tags: list[str]
-    directory: str
-    deadline: str | None
-    closes: str | None
-    frozen: str | None
-    places: list[BoardPlace]
-
-
-def listed(settings: Settings, problem: Problem, places: list[BoardPlace]) -> ListedProblem:
-    """A problem with its schedule, or that of the phase, and an author's places on its boards."""
-    found = state(settings, problem.slug, datetime.now(UTC))
-    schedule = found.schedule
-    return {
-        "slug": problem.slug,
-        "title": problem.title,
-        "tags": list(problem.tags),
-        "directory": str(problem.directory),
-        "deadline": schedule.deadline.isoformat() if schedule.deadline else None,
-        "closes": schedule.closes.isoformat() if schedule.closes else None,
-        "frozen": found.frozen.isoformat() if found.frozen else None,
-        "places": places,
-    }
+def notices_of(found: State) -> tuple[Notice, ...]:
+    """The announcements of a state, as they are listed."""
+    return tuple(Notice(**dict(announcement)) for announcement in found.announcements)
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
@@ -171,20 +164,10 @@ def newest(
         facts = recorded.facts()
         mine = (verdict for verdict in facts.verdicts if author in (None, verdict.author))
         found += [(verdict.created_at, verdict.seq, recorded) for verdict in mine]
-        for table in rank(facts, now, settings.teams):
-            for row in table.rows:
-                standings[row.run] = _standing(row, table)
-            standings.update({run.run: run.state.replace("_", " ") for run in table.set_aside})
+        standings |= of_runs(rank(facts, now, settings.teams))
     found.sort(key=lambda at: at[0], reverse=True)
     verdicts = [entry.verdict for _, seq, recorded in found[:last] for entry in recorded.at({seq})]
     return [RecordedRun(verdict, standings.get(verdict.run, "")) for verdict in verdicts], len(found)
-
-
-def _standing(row: Row, table: Table) -> str:
-    """A row's rank, or why it has none, with limitations such as "stale"."""
-    placed = row.no_rank or f"rank {row.rank} of {len(table.ranked)}"
-    limits = "Triton interpreter" if table.key.interpreted else "", "stale" if row.stale else ""
-    return ", ".join(filter(None, (placed, *limits)))
 
 
 def current(settings: Settings) -> Current:

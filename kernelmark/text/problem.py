@@ -16,6 +16,7 @@ from leaderboard.text.visible import parameters
 if TYPE_CHECKING:
     from harness.problem import Case, Problem
     from harness.problem.fill_spec import Fill
+    from harness.problem.schedule import Schedule
     from harness.problem.spec import TensorSpec
 
 WIDTH = 80
@@ -61,7 +62,7 @@ def lines(
         yield from others
 
 
-def open_now(spec: Problem, now: datetime) -> str:
+def open_now(spec: Schedule, now: datetime) -> str:
     """The state of the deadline now, and how much time is left until it changes."""
     ends = [end for end in (spec.deadline, spec.on_time_until, spec.closes) if end is not None and now <= end]
     if not ends:

@@ -7,14 +7,12 @@ never parsed as markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.verdict import Outcome, Verdict
 from kernelmark.text import findings, standings, times
-from kernelmark.text.problem import open_now
-from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labelled, titled, visible
+from kernelmark.text.terminal import INDENT, Line, block, columns, counted, labelled, visible
 from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import state
 from leaderboard.record.pooling import NO_RANK, WIDEST
@@ -24,7 +22,6 @@ from leaderboard.text.units import duration, interval, ratio
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.problem import Problem
     from harness.profiling.compilation import Compilation
     from harness.submission import Submission
     from harness.verdict import (
@@ -168,19 +165,6 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: PooledSource
         yield from times.benchmark(benchmark, result.effort)
     yield from _traceback_and_log(result)
     yield from _notes(result.environment)
-
-
-def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now: datetime) -> Iterator[str]:
-    """One line per problem; below it tags, deadline and the author's places (`2 of 7 on NVIDIA H200`), if any."""
-    several = list(loaded)
-    if not several:
-        yield "no problems here"
-    entries = []
-    for problem in several:
-        stands = (f"you are {visible(place)}" for place in places.get(problem.slug, ()))
-        below = [", ".join(problem.tags), open_now(problem, now) if problem.deadline else "", *stands]
-        entries.append((problem.slug, problem.title, below))
-    yield from titled(entries)
 
 
 def calibration(measured: Calibration, path: Path) -> Iterator[str]:

@@ -263,6 +263,18 @@ class RecordedRun:
         )
 
 
+def of_runs(tables: Iterable[Table]) -> dict[str, str]:
+    """The standing of each run on these boards: its rank, or why it has none, with limitations such as "stale"."""
+    found = dict[str, str]()
+    for table in tables:
+        interpreted = "Triton interpreter" if table.key.interpreted else ""
+        for row in table.rows:
+            placed = row.no_rank or f"rank {row.rank} of {len(table.ranked)}"
+            found[row.run] = ", ".join(filter(None, (placed, interpreted, "stale" if row.stale else "")))
+        found |= {run.run: run.state.replace("_", " ") for run in table.set_aside}
+    return found
+
+
 def runs(found: Sequence[RecordedRun], total: int, author: str | None = None) -> Iterator[str]:
     """A row for each grading with its date, problem, author, time or outcome, and standing."""
     if not found:

@@ -30,7 +30,8 @@ from harness.verdict import (
     TimedRound,
     Verdict,
 )
-from kernelmark.text import difference, findings, problem, show, standings
+from kernelmark.text import difference, findings, problem, problems, show, standings
+from kernelmark.text.problems import BoardPlace, ListedProblem, ProblemList
 from kernelmark.text.terminal import visible
 from leaderboard.record.fields import Facts
 from leaderboard.record.ledger import JsonlLedger
@@ -401,7 +402,6 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     drawn = next(case for case in found.tests if case.draw).model_copy(update={"hidden": False})
     visible = found.model_copy(update={"tests": (drawn,)})
     assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(problem.lines(visible))
-    assert list(show.problems([found], {}, EPOCH)) == ["softmax  Row-wise softmax", "         reduction"]
 
 
 def test_a_problem_shows_its_statement_fills_and_baselines_in_80_columns() -> None:
@@ -442,7 +442,15 @@ def test_problems_are_listed_with_deadline_and_places(left: timedelta, rules: di
     now = datetime(2026, 3, 1, tzinfo=UTC)
     softmax = load(PROBLEMS / "softmax")
     closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left, "tags": (), **rules})
-    assert list(show.problems([softmax, closing], {"softmax": ["2 of 7 on \x1b[2JH200"]}, now)) == [
+    listed = [
+        ListedProblem(
+            slug=one.slug, title=one.title, tags=one.tags, directory="", open=open_at, places=places
+        )
+        for one, open_at, places in (
+            (softmax, "", (BoardPlace(2, 7, "\x1b[2JH200", "0" * 16),)), (closing, problem.open_now(closing, now), ()),
+        )
+    ]  # fmt: skip
+    assert list(problems.lines(ProblemList(items=tuple(listed)))) == [
         "softmax  Row-wise softmax",
         "         reduction",
         "         you are 2 of 7 on \\x1b[2JH200",

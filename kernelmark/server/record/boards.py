@@ -22,13 +22,16 @@ from kernelmark.project.documents import portable, written
 from kernelmark.project.problems import entry_points_of, statement_of
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import find_run, ledger, listed, places, published, tables, whole
+from kernelmark.server.accounts.accounts import owner_of
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import moment
 from kernelmark.server.database.tables import accounts
+from kernelmark.server.queue import limits
 from kernelmark.server.service import Service
 from kernelmark.service.record import LedgerHead
 from kernelmark.service.refusal import Refusal
 from kernelmark.text import problem as text
+from kernelmark.text.problems import BoardPlace
 from leaderboard.record.entry import NO_HASH
 from leaderboard.record.teams import Teams
 from leaderboard.standings.visibility import Rule
@@ -55,11 +58,15 @@ def settings_of(service: Service) -> Settings:
 
 
 def problem_list(service: Service, principal: Principal | None) -> str:
-    """The problems that can be graded, with the ranks of the account that asks."""
-    settings = settings_of(service)
-    stands = places(settings.model_copy(update={"author": principal.name})) if principal else {}
-    problems = service.files.snapshot.problems
-    found = [listed(settings, problem, stands.get(slug, [])) for slug, problem in problems.items()]
+    """The problems that can be graded, with the ranks of the account that asks, and what is left to it."""
+    settings, stands, author, left = settings_of(service), dict[str, list[BoardPlace]](), "", ""
+    if principal is not None and principal.account_id is not None:
+        author = principal.name
+        stands = places(settings.model_copy(update={"author": author}))
+        with service.database.read() as connection:
+            account = connection.execute(select(accounts).where(accounts.c.id == principal.account_id)).one()
+            left = limits.left(connection, service, account, owner_of(principal))
+    found = listed(settings, service.files.snapshot.problems.values(), stands, author, left)
     return portable(written("problems", found), settings.root)
 
 

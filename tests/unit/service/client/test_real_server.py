@@ -16,6 +16,7 @@ import uvicorn
 from kernelmark.authoring.start import pytorch
 from kernelmark.client import servers
 from kernelmark.client.connection import Connection, Refused
+from kernelmark.project.settings import Settings
 from kernelmark.server.accounts import invitations
 from kernelmark.server.app import create_app
 from kernelmark.server.record.recorder import Recorder
@@ -115,12 +116,27 @@ def test_a_problem_is_read_by_nobody_in_particular(bench: Command, live: Service
     assert (absent.code, "does not exist; known: `twice`" in absent.err) == (2, True), absent.err
 
 
-def test_the_problems_of_a_server_are_listed(bench: Command, live: Service) -> None:
-    [problem] = live.files.snapshot.problems.values()
-    listed = bench("problems", "list", "--from", live.url)
-    assert (listed.code, listed.out.splitlines()[0]) == (0, f"twice  {problem.title}"), listed.err
-    refused = bench("problems", "list", "--from", live.url, "--format", "json")
-    assert (refused.code, "GET /api/v1/problems" in refused.out) == (2, True)
+def test_the_problems_of_a_server_are_listed_as_in_its_project(
+    bench: Command, live: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    phase = f'[[phases]]\nname = "finals"\ndeadline = {(now + timedelta(days=1)).isoformat()}\nfreeze = "2d"\n'
+    notice = f'[[announcements]]\nat = {(now - timedelta(days=1)).isoformat()}\ntext = "new rules"\n'
+    limits = "[limits]\ngradings_a_day = 5\n"
+    (live.project.root / "kernelmark.toml").write_text(limits + phase + notice)
+    live.project.settings = Settings.load(live.project.root)
+    live.files.refresh(live.database)
+    there = [bench("problems", "list", "--from", "bench", *more) for more in ((), ("--format", "json"))]
+    monkeypatch.chdir(live.project.root)
+    monkeypatch.setenv("KERNELMARK_AUTHOR", "grace")
+    here = [bench("problems", "list", *more) for more in ((), ("--format", "json"))]
+    assert [said.out for said in there] == [said.out for said in here], there[0].err
+    problem, _, frozen, finals, notice, left = there[0].out.splitlines()
+    assert (problem, left) == ("twice  Twice", "you (grace) have left today: 5 of 5 gradings")
+    assert ["the board is frozen" in frozen, "phase       finals, open" in finals, "new rules" in notice] == [True] * 3
+    bench("logout", "bench")
+    nobody = bench("problems", "list", "--from", live.url).out
+    assert ("phase       finals" in nobody, "left today" in nobody) == (True, False)
 
 
 def test_an_empty_board_of_a_server_says_that_it_is_frozen(bench: Command, live: Service) -> None:

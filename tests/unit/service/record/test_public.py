@@ -145,9 +145,10 @@ def test_a_route_has_the_document_of_the_command(
     run = stored.graded().run
     stored.record()
     monkeypatch.chdir(stored.root)
+    monkeypatch.setenv("KERNELMARK_AUTHOR", "bob")
     asked = [part.format(run=run) for part in arguments]
     printed = json.loads(invoke(*asked, "--format", "json").out)
-    answer = client(stored).get(f"/api/v1/{path.format(run=run)}")
+    answer = client(stored, "bob").get(f"/api/v1/{path.format(run=run)}")
     valid(answer.text)
     assert (answer.status_code, answer.headers["content-type"], answer.json()) == (200, "application/json", printed)
 
