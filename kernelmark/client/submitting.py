@@ -1,7 +1,7 @@
-"""Sends a submission, once: its key is drawn before it is sent, and kept until there is an answer.
+"""Sends a submission, once: its key is drawn before it is sent, and kept until there is an answer; and a selection.
 
-`kernelmark submit --to` calls it. Trusted. If the answer is lost, or Ctrl-C comes first, the same command sends the
-same key again, and the server answers with the run that it has.
+`kernelmark submit --to` and `select --to` call it. Trusted. If the answer to a submission is lost, or Ctrl-C comes
+first, the same command sends the same key again, and the server answers with the run that it has.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,10 +18,21 @@ from harness.errors import HarnessError
 from harness.files import outside
 from kernelmark.client import servers
 from kernelmark.client.connection import Connection, Refused, Unreachable
-from kernelmark.service.submissions import SubmissionRequest, SubmissionStatus
+from kernelmark.client.reading import whole_run
+from kernelmark.service.submissions import SelectedRuns, SelectionRequest, SubmissionRequest, SubmissionStatus
 
 _KEPT_S = 24 * 3600
 _KEY = re.compile(r"[0-9a-f]{32}")
+
+
+def select(connection: Connection, runs: Sequence[str]) -> SelectedRuns:
+    """Select which runs of one's own count once their problem is closed; only their first digits may be given.
+
+    Raises:
+        UsageError, Refused, Unreachable: as for `whole_run` and `Connection.get`.
+    """
+    whole = tuple(whole_run(connection, run) for run in runs)
+    return connection.put("selection", SelectionRequest.model_construct(runs=whole), SelectedRuns)
 
 
 def submit(connection: Connection, request: SubmissionRequest) -> tuple[SubmissionStatus, bool]:

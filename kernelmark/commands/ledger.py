@@ -13,7 +13,7 @@ from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import combined, form_option, load_settings
 from kernelmark.project.documents import print_as
-from kernelmark.text.terminal import counted, labelled, print_text, say, visible
+from kernelmark.text.terminal import counted, labelled, print_text, say, visible, warn
 
 if TYPE_CHECKING:
     from kernelmark.server.record.repairing import LedgerRepair
@@ -99,17 +99,28 @@ def list_events(problem: str | None, form: str) -> None:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...", shell_complete=complete.runs)
 @click.option("--author", help="Whose they are. [default: as for `submit`]")
-def select(runs: tuple[str, ...], author: str | None) -> None:
+@click.option("--to", "server", metavar="SERVER", help="They are yours on this server, by its name or address.")
+def select(runs: tuple[str, ...], author: str | None, server: str | None) -> None:
     """Select which RUNs of yours on a problem count once it is closed, in place of your best; again replaces it.
 
     It is about their sources, also where these are graded again. The setting `selection` says how many there may be.
     """
-    from kernelmark.record.recording import select as record_selection
+    if server is not None:
+        from kernelmark.client import servers, submitting
 
-    settings = load_settings(author=author)
-    selection = record_selection(settings, settings.author_or_default(), runs)
-    print_text("\n".join(selection.runs))
-    say(f"selected for {selection.author}: {counted(len(selection.sha256s), 'source')}")
+        if author is not None:
+            raise UsageError("--author", "is for the project here", "leave it out: it is your account on the server")
+        with servers.connection(server) as connection:
+            selected = submitting.select(connection, runs)
+    else:
+        from kernelmark.record import recording
+
+        settings = load_settings(author=author)
+        selected = recording.select(settings, settings.author_or_default(), runs)
+    print_text("\n".join(selected.runs))
+    for warning in selected.warnings:
+        warn(warning)
+    say(visible(f"selected for {selected.author}: {counted(selected.sources, 'source')}"))
 
 
 @click.command()

@@ -5,8 +5,9 @@ The Python API and the command line call it. Trusted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from harness.errors import UsageError
 from harness.problem.schedule import shown
@@ -15,8 +16,10 @@ from harness.verdict import Verdict
 from kernelmark.project.competition import state
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import find_run, ledger, whole
+from kernelmark.service.submissions import SelectedRuns
 from kernelmark.text.terminal import warn
 from leaderboard.record.archive import archive
+from leaderboard.record.chain import Head
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.selection import Selection
 
@@ -43,8 +46,13 @@ def record(
         warn(warning)
 
 
-def select(settings: Settings, author: str, prefixes: Sequence[str]) -> Selection:
+def select(
+    settings: Settings, author: str, prefixes: Sequence[str], heads: Mapping[str, Head] = MappingProxyType({})
+) -> SelectedRuns:
     """Record which runs of an author count once their problem is closed. This replaces an earlier selection.
+
+    Args:
+        heads: with which the ledgers of these problems must begin.
 
     Raises:
         UsageError: the project has no selections, too many sources are named, a run is of another author or team, the
@@ -61,9 +69,6 @@ def select(settings: Settings, author: str, prefixes: Sequence[str]) -> Selectio
             raise UsageError(f"run {verdict.run}", f"is not of {name}", "select your own (--author)")
         if verdict.problem.slug != slug:
             raise UsageError(f"run {verdict.run}", f"is not of the problem {slug}", "select on each problem apart")
-    for verdict in verdicts:
-        if verdict.score is None:
-            warn(f"run {verdict.run} is not accepted ({verdict.outcome.value.replace('_', ' ')}), and ranks nowhere")
     sha256s = tuple(dict.fromkeys(verdict.submission.sha256 for verdict in verdicts))
     if len(sha256s) > settings.selection:
         raise UsageError("select", f"names {len(sha256s)} sources, and {settings.selection} may count", "name fewer")
@@ -71,6 +76,11 @@ def select(settings: Settings, author: str, prefixes: Sequence[str]) -> Selectio
         raise UsageError(f"problem {slug}", f"is closed since {shown(closed)}", "what was selected until then counts")
     runs = tuple(verdict.run for verdict in verdicts)
     selection = Selection(author=author, runs=runs, sha256s=sha256s, created_at=now)
-    for warning in ledger.select(selection).warnings:
+    for warning in ledger.select(selection, heads.get(slug)).warnings:
         warn(warning)
-    return selection
+    nowhere = tuple(
+        f"run {verdict.run} is not accepted ({verdict.outcome.value.replace('_', ' ')}), and ranks nowhere"
+        for verdict in verdicts
+        if verdict.score is None
+    )
+    return SelectedRuns(author=author, runs=runs, sources=len(sha256s), warnings=nowhere)

@@ -117,6 +117,26 @@ class Submissions(ServiceDocument):
     items: tuple[SubmissionStatus, ...]
 
 
+class SelectionRequest(ServiceDocument):
+    """Sent to `PUT /api/v1/selection`: the runs of one's own, all on one problem, that count once it is closed.
+
+    The server sets the author: it is the account's.
+    """
+
+    runs: Annotated[tuple[RunId, ...], Field(min_length=1, max_length=100)]
+
+
+class SelectedRuns(ServiceDocument):
+    """A selection as it was recorded."""
+
+    author: str
+    runs: tuple[RunId, ...]
+    sources: int
+    """How many sources these runs are of."""
+    warnings: tuple[str, ...] = ()
+    """Runs among them that rank nowhere."""
+
+
 class PoolStatus(ServiceDocument):
     """The devices of one pool."""
 

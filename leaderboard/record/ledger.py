@@ -143,13 +143,13 @@ class JsonlLedger:
             raise UsageError("run", f"no run in {self.path} is {event.run}", "the board lists the runs")
         return self._append(lambda: [(MODERATION, event.to_json().encode())])[-1]
 
-    def select(self, selection: Selection) -> Entry:
-        """Add a selection durably.
+    def select(self, selection: Selection, head: Head | None = None) -> Entry:
+        """Add a selection durably; the file must begin with `head`.
 
         Raises:
             LedgerError: as for `append`.
         """
-        return self._append(lambda: [(SELECTION, selection.model_dump_json().encode())])[-1]
+        return self._append(lambda: [(SELECTION, selection.model_dump_json().encode())], head)[-1]
 
     def read(self) -> Iterator[Entry]:
         """All verdicts and events with whole documents, oldest first; iterating checks the chain and ignores an

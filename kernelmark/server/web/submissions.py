@@ -25,6 +25,7 @@ from kernelmark.server.changes import wait
 from kernelmark.server.database.tables import gradings, sources, submissions
 from kernelmark.server.queue import endings, status
 from kernelmark.server.queue.admission import admit
+from kernelmark.server.record import selecting
 from kernelmark.server.record.sources import stored_files
 from kernelmark.server.service import Service
 from kernelmark.server.web import health, received
@@ -36,6 +37,8 @@ from kernelmark.service.submissions import (
     NamedText,
     QueueStatus,
     Result,
+    SelectedRuns,
+    SelectionRequest,
     Slug,
     SourceDocument,
     SubmissionRequest,
@@ -239,6 +242,12 @@ async def cancel(service: Serving, principal: Submitter, run: RunPath) -> Submis
     """Cancel a submission. Of one that was never tried nothing is charged; of another, what it took."""
     await service.change(lambda connection: endings.cancel(connection, service, run, principal))
     return await service.read(lambda connection: status.status(connection, service, run))
+
+
+@router.put("/selection")
+async def choose(service: Serving, principal: Submitter, asked: SelectionRequest) -> SelectedRuns:
+    """Select which runs of one's account, or team, on a problem count once it is closed; again replaces it."""
+    return await asyncio.to_thread(selecting.select, service, principal, asked)
 
 
 @router.get("/queue")

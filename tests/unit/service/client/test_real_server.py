@@ -105,6 +105,9 @@ def test_what_the_server_refuses_is_said_in_one_line(bench: Command, live: Servi
         error = json.loads(done.out)["error"]
         assert (done.code, error["code"], said in error["message"], bool(error["remedy"])) == (2, "usage", True, True)
         assert done.err.count("\n") == 1
+    none = bench("select", "0" * 16, "--to", "bench")
+    assert (none.code, none.err.count("\n")) == (2, 1)
+    assert "select is for competitions in which authors select; the best run of each author counts here" in none.err
 
 
 def test_a_problem_is_read_by_nobody_in_particular(bench: Command, live: Service) -> None:

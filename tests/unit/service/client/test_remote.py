@@ -445,6 +445,18 @@ def test_own_submissions_are_listed(signed_in: Fake, run: Command) -> None:
     assert run("runs", "--from", "bench", "--author", "eve").code == 2
 
 
+def test_runs_are_selected_on_a_server(signed_in: Fake, run: Command, caplog: pytest.LogCaptureFixture) -> None:
+    signed_in.answers("GET submissions", Submissions(items=(status("recorded"),)))
+    nowhere = f"run {RUN} is not accepted (wrong answer), and ranks nowhere"
+    signed_in.answers("PUT selection", {"author": "ada", "runs": [RUN], "sources": 1, "warnings": [nowhere]})
+    result = run("select", RUN[:5], "--to", "bench")
+    assert (result.code, result.out, "selected for ada: 1 source\n" in result.err) == (0, f"{RUN}\n", True), result.err
+    assert nowhere in caplog.text
+    [sent] = signed_in.of("PUT selection")
+    assert sent.document == {"runs": [RUN]}
+    assert run("select", RUN, "--to", "bench", "--author", "eve").code == 2
+
+
 def test_a_board_and_a_run_are_read_by_anybody(fake: Fake, run: Command) -> None:
     verdict = accepted(run=RUN, problem="double")
     fake.answers("GET boards/double", board(verdict))
