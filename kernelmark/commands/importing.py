@@ -82,7 +82,7 @@ def _import(
 ) -> int:
     from harness.kinds import isolates
     from kernelmark.interop.importing import Importer
-    from kernelmark.interop.importing.folder import name_checkout, refuse_another_checkout
+    from kernelmark.interop.importing.folder import name_checkout, project_around, refuse_another_checkout
     from kernelmark.project.choice import choose_device, choose_provider
 
     settings = load_settings(sandbox=sandbox, device=device)
@@ -93,13 +93,14 @@ def _import(
             raise SandboxError(what, "see `kernelmark doctor`; or read it, and name --sandbox process")
         say("kernelmark: warning: the code of these problems runs without isolation")
     reference = settings.locate("reference") if into is None else None  # baselines need the slugs in `problems`
+    home = settings if into is None else project_around(into, settings)
     into = settings.locate("problems") if into is None else into
-    refuse_another_checkout(settings, form, path, into)
-    importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force, reference)
+    refuse_another_checkout(home, form, path, into)
+    importer = Importer(provider, choose_device(settings.device, "py"), into, home.root, force, reference)
     imported = left_out = 0
     for found in importer.all(form, path, names, jobs):
         print_lines([_line(found)])
-        if found.problem is not None and not imported and (text := name_checkout(settings, form, path, into)):
+        if found.problem is not None and not imported and (text := name_checkout(home, form, path, into)):
             say(f"kernelmark: {visible(text)}")
         imported += found.problem is not None
         left_out += found.problem is None

@@ -237,6 +237,21 @@ def test_code_that_nobody_read_does_not_run_unisolated_by_default(tmp_path: Path
     assert "neither docker nor bwrap can be used here" in without.stderr
 
 
+def test_an_import_to_elsewhere_changes_no_settings_here(tmp_path: Path) -> None:
+    for name in ("here", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kernelmark.toml").write_text("")
+    arguments = ["import", "kernelbench", str(FOREIGN / "KernelBench"), "1/1", "--sandbox", "process", "--into"]
+    for into, written in (("../apart", ""), ("../other/problems", "../other/kernelmark.toml")):
+        done = kernelmark(tmp_path / "here", *arguments, into)
+        assert (done.returncode, f"wrote `kernelbench_checkout` to {written};" in done.stderr) == (0, bool(written))
+        shown = kernelmark(tmp_path / "here", "problems", "show", f"{into}/kernelbench_1_1_double")
+        assert shown.returncode == 0, shown.stderr
+    assert (tmp_path / "here/kernelmark.toml").read_text() == ""
+    assert not (tmp_path / "apart/kernelmark.toml").exists()
+    assert "kernelbench_checkout" in (tmp_path / "other/kernelmark.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

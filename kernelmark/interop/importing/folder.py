@@ -20,7 +20,7 @@ from harness.shared.foreign import FORMS, ForeignForm
 from kernelmark.authoring.rendering import render
 from kernelmark.interop.importing.checkout import ForeignProblem, NotImportedError
 from kernelmark.interop.importing.toml import written
-from kernelmark.project.settings import FILE_NAME, PREFIX, Settings
+from kernelmark.project.settings import FILE_NAME, PREFIX, Settings, find_file
 
 _PROJECTS = {"gpu-mode": "gpu-mode's reference-kernels", "kernelbench": "KernelBench"}
 
@@ -101,6 +101,18 @@ def _toml(problem: ForeignProblem, keys: Mapping[str, Any], path: Callable[[Path
     return written({**keys, "foreign": foreign})
 
 
+def project_around(into: Path, settings: Settings) -> Settings:
+    """The settings of the project in which problems are written; those given count where that has no settings.
+
+    Outside of any project its root is that of all files: problems point to the checkout by relative paths there.
+    """
+    folder = real(into)
+    if (file := find_file(folder)) is not None:
+        return Settings.load(file.parent)
+    inside = folder.is_relative_to(settings.root)
+    return settings if inside else settings.model_copy(update={"root": Path(folder.anchor)})
+
+
 def together(folder: Path, checkout: Path, project: Path) -> bool:
     """Whether both are in the project, and so move together; otherwise a setting says where the checkout is."""
     return all(real(path).is_relative_to(real(project)) for path in (checkout, folder))
@@ -135,4 +147,4 @@ def name_checkout(settings: Settings, form: ForeignForm, checkout: Path, into: P
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(str(file), f"cannot be changed ({why})", f"set {variable}={here}") from None
-    return f"wrote `{setting}` to {FILE_NAME}; where the checkout is elsewhere, set {variable}"
+    return f"wrote `{setting}` to {os.path.relpath(file)}; where the checkout is elsewhere, set {variable}"
