@@ -30,6 +30,7 @@ from harness.verdict import CaseResult, Outcome
 from kernelmark.project.choice import choose_device, choose_provider
 from kernelmark.project.problems import find_problem, visible_test
 from kernelmark.project.settings import Settings
+from leaderboard.record.durable import writing
 
 if TYPE_CHECKING:
     from harness.judge.correctness.graded_case import FailedTest
@@ -49,10 +50,12 @@ def dump(failed: FailedTest, folder: Path) -> Path:
 
     path = folder / (re.sub(r"[^\w.-]+", "_", failed.test) + ".pt")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        torch.save(vars(failed), path)
-    except (OSError, RuntimeError) as error:
-        raise UsageError(str(path), f"cannot be written ({error})", "name another folder with --dump") from None
+        with writing(path.absolute()) as file:
+            torch.save(vars(failed), file)
+    except OSError as error:
+        raise UsageError(
+            str(path), f"cannot be written ({error.strerror})", "name another folder with --dump"
+        ) from None
     return path
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import logging
 import os
 import signal
 import sys
 from types import FrameType
 from typing import NoReturn
+
+_STREAMS = ("stdin", "stdout", "stderr")
 
 
 def submit() -> NoReturn:
@@ -28,6 +31,7 @@ def main() -> NoReturn:
 
 def _run(command: str) -> NoReturn:
     _end_at_ctrl_c()
+    _open_streams()
     # NumPy's BLAS, which the judge does not use, starts a thread per core that spins for 0.1 s. Sandboxes inherit no
     # variables.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -52,6 +56,22 @@ def _run(command: str) -> NoReturn:
         _end_at_ctrl_c()
         ending.wait()
     os._exit(status)
+
+
+def _open_streams() -> None:
+    """Make names and texts UTF-8 in any locale, and standard streams that are closed `/dev/null`."""
+    # The encoding of file names cannot change in a running process. With `-E` or `-I` Python ignores the variable.
+    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    # Otherwise the next file that is opened would be one of them.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < len(_STREAMS):
+        os.set_inheritable(descriptor, True)
+        setattr(sys, _STREAMS[descriptor], os.fdopen(descriptor, "w" if descriptor else "r", encoding="utf-8"))
+    os.close(descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _end_at_ctrl_c() -> None:

@@ -97,7 +97,7 @@ class Reporter:
             self._bar.update(task.id, description=line, completed=done)
 
     def _print(self, line: str) -> None:
-        with suppress(BrokenPipeError):  # the reader is gone; the grading goes on
+        with suppress(OSError):  # the reader is gone, or the disk is full; the grading goes on
             print(line, file=self._stream, flush=True)
 
     def _clock(self) -> str:

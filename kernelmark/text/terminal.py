@@ -19,6 +19,7 @@ from typing import Self, TextIO
 
 import click
 
+from harness.errors import HarnessError
 from leaderboard.text.plural import counted as counted
 from leaderboard.text.visible import visible as visible
 
@@ -180,8 +181,13 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
 
 def print_text(text: str, *, err: bool = False) -> None:
     """Print a text as it is, for programs or to be copied."""
-    with suppress(BrokenPipeError):  # the reader is gone; the work goes on, and its exit status does not change
+    try:
         click.echo(text, err=err)
+    except BrokenPipeError:  # the reader is gone; the work goes on, and its exit status does not change
+        pass
+    except OSError as error:
+        if not err:  # a progress line or an error that is lost stops nothing
+            raise HarnessError(f"stdout cannot be written ({error.strerror})") from None
 
 
 def say(line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 import tomllib
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.errors import UsageError
+from harness.judge.correctness.graded_case import FailedTest
+from kernelmark.authoring.debugging import dump
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.command import kernelmark
 
@@ -47,6 +51,18 @@ def test_a_breakpoint_has_the_tensors(project: Path) -> None:
     assert "torch.Size([1])" in ended.stdout
     assert "tensor(True)" in ended.stdout
     assert ended.returncode == 0, ended.stderr
+
+
+def test_a_dump_on_a_full_disk_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    failed = FailedTest("double", "one", {"n": 1}, "cpu", 1, {"x": torch.ones(1)}, {"y": torch.ones(1)}, {})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(UsageError, match=r"one\.pt cannot be written \(File too large\); name another folder"):
+            dump(failed, tmp_path / "dumped")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [*(tmp_path / "dumped").iterdir()]
 
 
 def test_a_file_named_like_a_module_of_ours_is_not_imported_for_it(project: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 import harness.judge
 from harness.errors import HarnessError
 from harness.verdict import Outcome
-from tests.command import environment
+from tests.command import KERNELMARK, environment
 from tests.unit.conftest import Command, Judge, recorded
 from tests.verdicts import failed
 
@@ -109,6 +110,40 @@ def test_a_pipe_of_ours_that_breaks_is_our_fault(run: Command, judge: Callable[.
     ended = run("submit", "double", "kernel.py")
     assert ended.code == HarnessError.exit_code
     assert "unexpected BrokenPipeError" in ended.err
+
+
+def shell(folder: Path, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`kernelmark` with these words, as a shell reads them."""
+    command = f"{shlex.join(KERNELMARK)} {line}"
+    return subprocess.run(
+        ["sh", "-c", command], env=environment() | variables, cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    ended = shell(tmp_path, "explain drift >/dev/full")
+    assert (ended.returncode, ended.stderr) == (
+        7,
+        "kernelmark: error: stdout cannot be written (No space left on device)\n",
+    )
+    assert shell(tmp_path, "explain nonsense 2>/dev/full").returncode == 2
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_changes_no_exit_status(tmp_path: Path, closed: str) -> None:
+    for word, status in {"drift": 0, "nonsense": 2}.items():
+        ended = shell(tmp_path, f"explain {word} {closed}")
+        assert ended.returncode == status, ended.stderr
+        assert bool(ended.stdout) == (not status and ">&-" not in closed.split())
+
+
+def test_names_need_no_locale(tmp_path: Path) -> None:
+    """Python then takes file names as ASCII, and fails for a project in such a folder."""
+    (folder := tmp_path / "Übung").mkdir()
+    (folder / "kernelmark.toml").write_text('gpu_mode_checkout = "../chéckout"\n')
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert shell(folder, "runs", **ascii_only).returncode == 0
+    assert "cd 'é ü'" in shell(folder, "init 'é ü'", **ascii_only).stdout
 
 
 # ---- Ctrl-C at any moment

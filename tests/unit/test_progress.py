@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 from types import SimpleNamespace
@@ -35,6 +36,17 @@ def test_a_file_gets_one_line_a_stage_however_many_cases_it_has() -> None:
         for each in (step(Stage.BUILD), first, first, step(Stage.TEST, 1, 2)):
             reporter.report(each)
     assert stream.getvalue() == "build\ntest: 2 cases\n"
+
+
+class Full(io.StringIO):
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_ends_no_grading() -> None:
+    with Reporter(stream := Full()) as reporter:
+        reporter.report(step(Stage.BUILD))
+    assert stream.getvalue() == "build\n"
 
 
 def test_labels_are_neither_control_sequences_nor_markup() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import resource
 import shutil
 import subprocess
 from collections import defaultdict
@@ -203,6 +204,17 @@ def test_invalid_starts_get_one_line(settings: Settings, lang: start.Start | Non
     with pytest.raises(UsageError, match=message):
         start.write(settings, "softmax", lang, Path(file))
     assert Path("taken.py").read_text() == "mine"
+
+
+def test_a_full_disk_leaves_no_empty_start(settings: Settings) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(UsageError, match=r"mine\.py cannot be written \(File too large\)"):
+            start.write(settings, "softmax", "torch", Path("mine.py"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not Path("mine.py").exists()
 
 
 def test_a_new_problem_needs_its_definition_first(settings: Settings) -> None:

@@ -92,7 +92,12 @@ def store(path: Path, text: str, start: Start) -> Started:
         raise UsageError(str(path), f"cannot be written: there is no folder {path.parent}", "make it first")
     try:
         with path.open("x", encoding="utf-8") as out:
-            out.write(text)
+            try:
+                out.write(text)
+                out.flush()
+            except OSError:
+                path.unlink()  # otherwise it exists already the next time
+                raise
     except FileExistsError:
         raise UsageError(str(path), "exists already", "name another FILE") from None
     except OSError as error:
