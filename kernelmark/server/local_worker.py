@@ -62,7 +62,7 @@ class LocalWorker:
             status = self._once()
             if self._ending.is_set():
                 return
-            if status == _USAGE:
+            if status == _USAGE and number == 0:  # later it may be a mistake in the settings, made just now
                 _log.error("the worker of this machine cannot start; what it says is above")
                 self._service.own_worker.clear()
                 return

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelmark.server import local_worker
 from kernelmark.server.clock import Clock
 from kernelmark.server.local_worker import LocalWorker
 from kernelmark.server.process import Listening, _bound, _logging, _more_files, _say_teams
@@ -95,6 +96,25 @@ def test_a_team_of_the_settings_that_does_not_count_is_named(tmp_path: Path, cap
         f"run `kernelmark accounts change {name} --team red`, or correct [teams]"
         for name, there in {"ada": "in no team", "bob": "in blue"}.items()
     ]
+
+
+def test_a_worker_that_has_started_before_is_started_until_its_settings_are_valid(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statuses, works = [-9, 2, 2], threading.Event()
+
+    def once(local: LocalWorker) -> int:
+        if statuses:
+            return statuses.pop(0)
+        works.set()
+        local._ending.wait(60)
+        return 0
+
+    monkeypatch.setattr(LocalWorker, "_once", once)
+    monkeypatch.setattr(local_worker, "_AGAIN_S", (0.01,))
+    with LocalWorker(service):
+        assert works.wait(60)
+        assert service.own_worker.is_set()
 
 
 def test_a_worker_that_cannot_start_is_not_waited_for(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
