@@ -89,6 +89,18 @@ def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:
     return Settings.load(folder if folder and find_file(folder) else None, **flags)
 
 
+def refuse_unwritable(option: str, folder: Path | None) -> None:
+    """Check before a grading that its files can be written into a folder.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    from leaderboard.record.durable import unwritable
+
+    if folder is not None and (obstacle := unwritable((folder / "file").absolute())):
+        raise UsageError(str(folder), f"cannot be written in {obstacle}", f"name another folder with {option}")
+
+
 def say_frozen(settings: Settings, problem: str | None) -> None:
     """Say on stderr which boards are frozen, so that there may be more results than were printed."""
     from kernelmark.record.records import ledgers

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kernelmark.commands import complete
-from kernelmark.commands.options import beside_option, combined, device_option, load_settings, sandbox_option
+from kernelmark.commands.options import (
+    beside_option,
+    combined,
+    device_option,
+    load_settings,
+    refuse_unwritable,
+    sandbox_option,
+)
 from kernelmark.text.terminal import print_lines, say
 
 if TYPE_CHECKING:
@@ -121,6 +128,8 @@ def profile(
     from kernelmark.text.progress import Reporter
 
     request = _request(schedule, sort_by, row_limit)
+    refuse_unwritable("--out", out)
+    refuse_unwritable("--tensorboard", tensorboard)
     settings = load_settings(problem, effort="quick", baselines=baselines or ("none",), **flags)
     if sweep is not None:
         return _swept(settings, problem, (file, *beside), case, sweep, out)

@@ -22,6 +22,7 @@ from kernelmark.commands.options import (
     device_option,
     form_option,
     load_settings,
+    refuse_unwritable,
     sandbox_option,
     say_frozen,
     source_of,
@@ -163,7 +164,7 @@ def check(
 
     if watch and flags["file"] == "-":
         raise UsageError("--watch", "waits for a file to be saved", "name a FILE")
-
+    refuse_unwritable("--dump", dump)
     names = [case] if case is not None else []
 
     def once() -> int:

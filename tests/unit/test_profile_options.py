@@ -6,6 +6,7 @@ import pytest
 
 from harness.errors import UsageError
 from kernelmark.commands.profile import _request
+from tests.unit.conftest import Command
 
 
 def test_the_schedule_of_the_lecture() -> None:
@@ -35,3 +36,12 @@ def test_an_invalid_profile_schedule_is_refused(schedule: str, sort_by: str | No
     with pytest.raises(UsageError) as refused:
         _request(schedule, sort_by, 60)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("line", ["profile --out", "profile --tensorboard", "check --dump"])
+def test_a_folder_that_cannot_be_written_is_refused_before_the_grading(run: Command, line: str) -> None:
+    command, option = line.split()
+    ended = run(command, "double", "kernel.py", option, "kernelmark.toml/below")
+    assert ended.code == 2
+    assert f"kernelmark.toml; name another folder with {option}\n" in ended.err
+    assert "build" not in ended.err
