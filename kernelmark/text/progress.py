@@ -70,7 +70,8 @@ class Reporter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            with suppress(OSError):  # the terminal was closed
+                self._bar.stop()
 
     def report(self, step: ProgressStep) -> None:
         """Show one step; the same step twice is shown once."""

@@ -41,9 +41,11 @@ def test_an_unexpected_error_is_a_harness_failure_with_a_traceback_file(
     assert "Traceback (most recent call last)" in shown.err
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_interruption_ends_with_130_and_termination_unwinds_the_stack(
-    run: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch, project: Path
+    run: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch, number: signal.Signals, status: int
 ) -> None:
+    """A terminal that is closed sends SIGHUP."""
     judge(KeyboardInterrupt())
     ended = run("submit", "double", "kernel.py")
     assert (ended.code, ended.out) == (130, "")
@@ -52,15 +54,19 @@ def test_interruption_ends_with_130_and_termination_unwinds_the_stack(
 
     def terminated(*_: Any, **__: Any) -> None:
         try:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
             signal.pause()
         finally:
             unwound.append(True)
 
     monkeypatch.setattr(harness.judge, "grade", terminated)
-    assert run("submit", "double", "kernel.py").code == 143
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert run("submit", "double", "kernel.py").code == status
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert unwound == [True]
-    assert recorded(project) == []
+    assert recorded(Path.cwd()) == []
 
 
 @pytest.mark.parametrize(

@@ -38,15 +38,22 @@ def test_a_file_gets_one_line_a_stage_however_many_cases_it_has() -> None:
     assert stream.getvalue() == "build\ntest: 2 cases\n"
 
 
-class Full(io.StringIO):
+class Broken(io.StringIO):
     def flush(self) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_full_disk_ends_no_grading() -> None:
-    with Reporter(stream := Full()) as reporter:
+    with Reporter(stream := Broken()) as reporter:
         reporter.report(step(Stage.BUILD))
     assert stream.getvalue() == "build\n"
+
+
+def test_a_terminal_that_is_closed_hides_no_other_exception() -> None:
+    reporter = Reporter(stream := Terminal())
+    reporter.__enter__()
+    stream.flush = Broken().flush  # type: ignore[method-assign]
+    reporter.__exit__(None, None, None)
 
 
 def test_labels_are_neither_control_sequences_nor_markup() -> None:
