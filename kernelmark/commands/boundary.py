@@ -20,7 +20,7 @@ from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.project.documents import Printed, failed, failed_by
 from kernelmark.text.terminal import print_text, unexpected
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 GRADE = ("torch", "triton", "numpy", "filelock", "docker", "yaml")  # the modules of the extra `grade`
 UNIX = ("fcntl", "resource", "termios", "pwd", "grp")  # which Windows does not have
 
@@ -32,8 +32,9 @@ class Boundary(click.Command):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         signal.signal(signal.SIGTERM, _terminate)
-        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # as `nohup` ignores it
-            signal.signal(signal.SIGHUP, _terminate)
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # `nohup` ignores it
+            # A terminal was closed. The handler of SIGTERM may by then be that of a server.
+            signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
         words = sys.argv[1:] if args is None else [*args]
         form = "json" if "--format=json" in words or ("--format", "json") in pairwise(words) else "table"
         Printed.yet = False
@@ -89,6 +90,6 @@ def _unexpected(form: str, error: Exception) -> int:
     return failed(form, HarnessError.exit_code, "unexpected", unexpected(error))
 
 
-def _terminate(number: int, _frame: object) -> NoReturn:
-    """SIGTERM, or SIGHUP from a terminal that was closed, unwinds the stack: sandboxes are closed on the way out."""
-    sys.exit(128 + number)
+def _terminate(_signal: int, _frame: object) -> NoReturn:
+    """SIGTERM unwinds the stack, so that sandboxes are closed on the way out."""
+    sys.exit(TERMINATED)
