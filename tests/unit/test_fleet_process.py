@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -62,6 +63,7 @@ def started(tmp_path: Path) -> Iterator[Started]:
         worker.start()
         return worker
 
+    gc.collect()  # files that an earlier test left open
     before = open_files().total()
     yield start
     for worker in made:
