@@ -182,7 +182,10 @@ class Settings(BaseModel):
         Raises:
             SettingsError: a key or variable is unknown, or a value is invalid; the message says where it was set.
         """
-        start = real(start or Path.cwd())
+        try:
+            start = real(start or Path.cwd())
+        except FileNotFoundError:
+            raise SettingsError("the working directory", "does not exist any more", "change to another") from None
         file = find_file(start)
         table = _read(file) if file else {}
         _refuse_unknown_variables(os.environ)

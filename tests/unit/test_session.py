@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
 from harness.judge.session.output import PrintedOutput
 
@@ -66,6 +68,12 @@ def test_an_abandoned_folder_is_removed(temporary: Path) -> None:
     assert not left.exists()
     assert others.exists()
     assert folder.is_dir()
+
+
+def test_a_folder_with_a_long_path_is_named_in_one_line(temporary: Path) -> None:
+    (folder := temporary / ("long" * 30)).mkdir()
+    with socket.socket(socket.AF_UNIX) as listener, pytest.raises(SandboxError, match=r"path too long.*; set TMPDIR"):
+        session_folder.listen(listener, folder)
 
 
 def test_a_folder_in_use_or_just_made_stays() -> None:

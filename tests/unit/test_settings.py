@@ -181,3 +181,11 @@ def test_the_shipped_file_documents_every_key_with_its_default(tmp_path: Path) -
     without_default |= {"gpu_mode_checkout", "kernelbench_checkout", "marks", "selection"}
     shipped = Settings.load(tmp_path).model_dump(exclude=without_default)
     assert shipped == Settings.load(tmp_path.parent).model_dump(exclude=without_default)
+
+
+def test_a_working_directory_that_is_gone_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(SettingsError, match=r"^the working directory does not exist any more; change to another$"):
+        Settings.load()

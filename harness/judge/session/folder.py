@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from harness.errors import SandboxError
+
 _PREFIX = "kernelmark-session-"
 _FRESH_S = 10.0  # a new folder may not be locked yet
 
@@ -40,9 +42,16 @@ def listen(listener: socket.socket, folder: Path) -> Path:
 
     Returns:
         The socket's path.
+
+    Raises:
+        SandboxError: there can be no socket, for example since its path is too long.
     """
     path = folder / "socket"
-    listener.bind(str(path))
+    try:
+        listener.bind(str(path))
+    except OSError as error:
+        why = f"{path} cannot be a socket ({error.strerror or error})"
+        raise SandboxError(why, "set TMPDIR to another folder, such as /tmp") from None
     path.chmod(0o666)  # that program has another uid; the folder around it is private
     listener.listen(1)
     return path
