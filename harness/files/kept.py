@@ -58,8 +58,13 @@ class Kept:
         self._remove(self.most_bytes)
 
     def empty(self) -> None:
-        """Remove everything."""
-        self._remove(0)
+        """Remove everything.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        for path, _ in self._files():
+            path.unlink(missing_ok=True)
 
     def sizes(self) -> list[int]:
         """The size of each file, in bytes, the least recently used first."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 from typing_extensions import TypedDict
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UsageError
 from kernelmark import __version__
 from kernelmark.commands import (
     accounts,
@@ -109,7 +109,10 @@ def cache(form: str, empty: bool) -> None:
 
     kept = Kept(cache_folder(), load_settings().cache_bytes)
     if empty:
-        kept.empty()
+        try:
+            kept.empty()
+        except OSError as error:
+            raise UsageError(f"{error.filename}", f"cannot be removed ({error.strerror})", "remove it") from None
     sizes = kept.sizes()
     document: CacheDocument = {
         "folder": str(kept.folder),

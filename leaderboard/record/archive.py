@@ -9,6 +9,7 @@ pull requests too.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from contextlib import suppress
@@ -74,7 +75,8 @@ def _refuse_other(file: Path, content: bytes) -> None:
 
 
 def _unarchived(file: Path, error: OSError) -> HarnessError:
-    return HarnessError(f"{file}: the submission cannot be archived ({error.strerror})")
+    what = f"{file}: the submission cannot be archived ({error.strerror})"
+    return HarnessError(what, "free some space, then submit again" if error.errno == errno.ENOSPC else "")
 
 
 def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:

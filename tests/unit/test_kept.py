@@ -114,3 +114,7 @@ def test_the_command_shows_and_empties_it(tmp_path: Path) -> None:
     assert kept.get("a"), "it was not emptied"
     emptied = kernelmark(tmp_path, "cache", "--empty", **where)
     assert (emptied.returncode, emptied.stdout) == (0, f"{kept.folder}: 0 files, 0 of at most 5,000 bytes\n")
+    (stays := kept.folder / "folder").mkdir()
+    refused = kernelmark(tmp_path, "cache", "--empty", **where)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == f"kernelmark: error: {stays} cannot be removed (Is a directory); remove it\n"
