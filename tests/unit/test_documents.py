@@ -216,4 +216,4 @@ def test_an_error_is_reported_without_cwd_or_home(run: Command, project: Path, m
     gone.rmdir()
     monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
     result = run("board", "--format=json")
-    assert (result.code, json.loads(result.out)["error"]["code"]) == (7, "unexpected")
+    assert (result.code, json.loads(result.out)["error"]["code"]) == (2, "settings")
