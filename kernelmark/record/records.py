@@ -27,7 +27,7 @@ from kernelmark.project.problems import (
 )
 from kernelmark.project.settings import Settings
 from kernelmark.text.problem import open_now
-from kernelmark.text.problems import BoardPlace, ListedProblem, Notice, ProblemList
+from kernelmark.text.problems import BoardPlace, ListedProblem, ProblemList
 from kernelmark.text.standings import RecordedRun, of_runs
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
@@ -35,6 +35,7 @@ from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
+from leaderboard.standings.notice import Notice
 from leaderboard.standings.ranking import Table, rank
 
 
@@ -70,7 +71,7 @@ def listed(
 
 
 def notices_of(found: State) -> tuple[Notice, ...]:
-    """The announcements of a state, as they are listed."""
+    """The announcements of a state, as they are shown."""
     return tuple(Notice(**dict(announcement)) for announcement in found.announcements)
 
 

@@ -24,8 +24,7 @@ from kernelmark.project.calibrations import stored
 from kernelmark.project.problems import identity, private_folder, problem_directories, read_problem
 from kernelmark.project.settings import PathSetting, Settings
 from kernelmark.record.publishing import rule
-from kernelmark.record.records import current_with, index
-from leaderboard.publishing.site.document import Notice
+from kernelmark.record.records import current_with, index, notices_of
 from leaderboard.publishing.site.inputs import SiteInputs
 from leaderboard.publishing.site.statement import Shapes, StatedArgument, Statement
 from leaderboard.record.durable import write_whole
@@ -67,7 +66,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         title=settings.title or "",
         how_to_submit=settings.how_to_submit or "",
         phase=whole.phase,
-        announcements=tuple(Notice(**dict(said)) for said in whole.announcements),
+        announcements=notices_of(whole),
         index=index(settings),
     )
 

@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 from harness.problem.schedule import shown
 from kernelmark.text.standings import frozen
 from kernelmark.text.terminal import labelled, titled, visible
+from leaderboard.standings.notice import Notice
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,6 @@ class ListedProblem(BaseModel):
     open: str = ""
     """The state of its own deadline, in words."""
     places: tuple[BoardPlace, ...]
-
-
-class Notice(BaseModel):
-    """An announcement; without a problem it is for everyone."""
-
-    model_config = ConfigDict(frozen=True)
-
-    at: AwareDatetime
-    text: str
-    problem: str | None = None
 
 
 class ProblemList(BaseModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from harness.verdict import FrozenModel, Interval, LaunchedKernel, Mismatch, Outcome, Ratio, Timing, Verdict
 from harness.verdict.roofline import Calibration
@@ -18,6 +18,7 @@ from leaderboard.record.fields import TableKey
 from leaderboard.record.pooling import RowState
 from leaderboard.record.profile import StoredProfile
 from leaderboard.record.teams import Team, shown
+from leaderboard.standings.notice import Notice
 from leaderboard.standings.ranking import Row, Table
 from leaderboard.standings.staleness import Stale
 
@@ -49,14 +50,6 @@ class Board(Table):
     current: bool
     baselines: tuple[Row, ...] = ()
     records: tuple[Step, ...] = ()
-
-
-class Notice(FrozenModel):
-    """An announcement by the organizers, to everyone or to the participants of one problem."""
-
-    at: AwareDatetime
-    text: str
-    problem: str | None = None
 
 
 class Leader(FrozenModel):

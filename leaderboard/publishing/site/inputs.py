@@ -21,7 +21,6 @@ from harness.verdict import FrozenModel, SubmissionId
 from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.book import Book
-from leaderboard.publishing.site.document import Notice
 from leaderboard.publishing.site.folder import Files, Page, key
 from leaderboard.publishing.site.sources import Sources
 from leaderboard.publishing.site.statement import Statement
@@ -30,6 +29,7 @@ from leaderboard.record.fields import VerdictFields
 from leaderboard.record.index import Index
 from leaderboard.record.profile import StoredProfile, profile_name, stored_profile
 from leaderboard.record.teams import NO_TEAMS, Teams
+from leaderboard.standings.notice import Notice
 from leaderboard.standings.visibility import Rule
 
 
