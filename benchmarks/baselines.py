@@ -125,7 +125,9 @@ def _problem(verdicts: list[Verdict], calibration: Calibration) -> Iterator[str]
         best = min((case for _, case in measured), key=lambda case: case.score.median_ns)
         for baseline in best.baselines:
             share = _share(calibration, demand, baseline.time_ns)
-            cells = [best.name, f"`{baseline.name}.py`", f"{baseline.time_ns / 1000:.4g}", "", share]
+            name, _, other = baseline.name.partition(" ")
+            kernel = f"`{name}.py` {other}".rstrip()
+            cells = [best.name, kernel, f"{baseline.time_ns / 1000:.4g}", "", share]
             yield f"| {' | '.join([*cells, *[''] * 2 * len(beside)])} |"
 
 
