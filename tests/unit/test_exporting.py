@@ -7,9 +7,11 @@ import hashlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
+from torch.utils import cpp_extension
 
 from harness.errors import UsageError
 from harness.problem import Problem, load
@@ -131,6 +133,28 @@ def test_a_compiled_function_gets_addresses_and_sizes(form: str, tmp_path: Path)
     assert at_parts[1] != parts[1].data_ptr(), "it was not contiguous"
     assert outputs == [y.data_ptr() for y in result]
     assert [call[4:] for call in calls] == [(3, 4, 2, 2, 0 if form == "popcorn" else 7)]
+
+
+@pytest.mark.parametrize(("capability", "flags"), [((9, 0), "sm_90a"), ((8, 6), "sm_86")])
+@pytest.mark.parametrize("form", FORMATS)
+def test_cuda_is_compiled_for_exactly_its_device(
+    form: str, capability: tuple[int, int], flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise torch leaves out what only one architecture has, such as wgmma."""
+    text = export(problem(tmp_path, form), kernel(f"void {ENTRIES[form]}();", "cu"), form, case="large").text
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "")
+    monkeypatch.delenv("TORCH_CUDA_ARCH_LIST")  # and again at the end
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    compiled: list[list[str]] = []
+
+    def load_inline(**_: Any) -> Any:
+        compiled.append(cpp_extension._get_cuda_arch_flags())  # what torch adds to nvcc's arguments
+        return Mock()
+
+    monkeypatch.setattr(cpp_extension, "load_inline", load_inline)
+    exec(compile(text, "exported", "exec"), {})
+    assert [flag.rpartition("=")[2] for [flag] in compiled] == [flags]
 
 
 @pytest.mark.parametrize("source", ["plain\n", 'has """ in it', "ends in \\", 'ends in "', "a\r\nb", r"\n \x ü"])
