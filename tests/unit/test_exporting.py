@@ -193,6 +193,13 @@ def test_bad_exports_get_one_line(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_header_of_the_submission_is_refused(form: str, tmp_path: Path) -> None:
+    source = f'#include <vector>\n// #include "a.h"\n # include "tile.cuh"\nvoid {ENTRIES[form]}();'
+    with pytest.raises(UsageError, match=r'^submission\.cu needs "tile.cuh", but what is exported is one file; put'):
+        export(problem(tmp_path, form), kernel(source, "cu"), form, case="large")
+
+
 def test_only_problems_of_the_project_that_has_the_form_are_exported(tmp_path: Path) -> None:
     softmax = load(Path(__file__).resolve().parents[2] / "problems" / "softmax")
     with pytest.raises(UsageError, match=r"softmax was not imported from gpu-mode, .* `kernelmark import gpu-mode`"):

@@ -14,6 +14,7 @@ from harness.shared.call import Style
 from harness.shared.foreign import FORMS, ForeignForm
 from harness.submission import Submission
 
+_INCLUDES_OWN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]*)"', re.MULTILINE)
 _IMPORTS_ALL = re.compile(r"^\s*from\s+\S+\s+import\s+\*", re.MULTILINE)
 
 
@@ -50,15 +51,18 @@ class Request:
         return FORMS[self.problem.foreign.form].submission
 
     def check_source(self) -> None:
-        """Check that the submission defines the problem's entry function.
+        """Check that the submission defines the problem's entry function, and includes no file of its own.
 
         Raises:
-            UsageError: it does not, or is not Python; the message names the line of a syntax error.
+            UsageError: it is not so, or it is not Python; the message names the line of a syntax error.
         """
         name, entry = self.submission.name, self.problem.entry
         if self.compiled:
             if not re.search(rf"\b{entry}", self.source):
                 raise UsageError(name, f"no function `{entry}` is defined", "see `kernelmark problems show`")
+            if found := _INCLUDES_OWN.search(self.source):
+                remedy = "put its text in place of that line, or write <...> if it is one of the compiler's"
+                raise UsageError(name, f'needs "{found[1]}", but what is exported is one file', remedy)
             return
         try:
             top = symtable.symtable(self.source, name, "exec")
