@@ -17,6 +17,7 @@ from harness.errors import HarnessError, KernelmarkError, SubmissionError
 from harness.kinds import DeviceKind
 from kernelmark.course.report import GradingResult
 from kernelmark.project.choice import refuse_without_torch
+from kernelmark.project.problems import find_baselines
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import Publisher, table_of
 from kernelmark.record.records import tables
@@ -107,6 +108,7 @@ def grade_all(
             if isinstance(read, GradingResult):
                 done[place] = read
             else:
+                find_baselines(settings, read.job.problem, read.job.device)  # raises if one is missing
                 ready[read.job.device][place] = read
         except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
             refused.append(error)

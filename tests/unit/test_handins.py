@@ -471,6 +471,13 @@ def test_an_error_for_everyone_is_printed_once(
     assert not (course.folder / "feedback").exists()
 
 
+def test_a_missing_baseline_is_said_once(course: Course) -> None:
+    course.configure('baselines = ["gone"]\n')
+    result = course.grade(folder(course.folder, {"ada/k.py": KERNEL, "bob/k.py": KERNEL}))
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert "baseline gone is not in " in result.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
