@@ -19,6 +19,7 @@ from kernelmark.service.submissions import Submissions, SubmissionStatus
 from kernelmark.text.problems import ProblemList
 from kernelmark.text.standings import of_runs
 from kernelmark.text.terminal import visible
+from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import Table
 
 _DIGITS = 16  # of a run's id
@@ -79,7 +80,7 @@ def tables(connection: Connection, problem: str | None) -> list[Table]:
     Raises:
         Refused, Unreachable, HarnessError: as for `Connection.get`.
     """
-    return [*connection.get(f"boards/{problem}" if problem else "boards", Boards).items]
+    return [*connection.get(f"boards/{quote(problem, safe='')}" if problem else "boards", Boards).items]
 
 
 def own(
@@ -146,6 +147,23 @@ def recorded(connection: Connection, run: str) -> Verdict:
             return verdict_of(connection, f"submissions/{run}/verdict", Verdict.from_json)
         except Refused:
             raise error from None
+
+
+def moderation(connection: Connection, verdict: Verdict) -> list[Moderation]:
+    """The events about a run that its board shows, oldest first.
+
+    Raises:
+        Unreachable, HarnessError: as for `Connection.get`.
+    """
+    run = verdict.submission
+    about = {("run", verdict.run), ("source", run.sha256), ("author", run.author)}
+    try:
+        boards = tables(connection, verdict.problem.slug)
+    except Refused:  # the problem is no longer there
+        return []
+    rows = [row for table in boards for row in (*table.rows, *table.set_aside)]
+    found = {event.id: event for row in rows for event in row.moderation if event.about in about}
+    return sorted(found.values(), key=lambda event: event.created_at)
 
 
 def verdict_of(connection: Connection, path: str, read: Callable[[bytes], C]) -> C:

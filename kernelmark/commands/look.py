@@ -140,10 +140,11 @@ def _there(server: str, run: str, form: str) -> None:
 
     with servers.reading(server) as connection:
         verdict = reading.recorded(connection, reading.whole_run(connection, run))
+        events = [] if form == "json" else reading.moderation(connection, verdict)
     if form == "json":
         print_document("verdict", verdict.to_json())
     else:
-        print_lines(text.run(verdict))
+        print_lines(text.run(verdict, events))
 
 
 def _changes(run: str, other: str | None, form: str) -> None:

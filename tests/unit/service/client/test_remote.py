@@ -18,7 +18,9 @@ from harness.verdict import Outcome, Stage, Verdict
 from kernelmark.client import connection, following, servers
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import PoolStatus, QueueStatus, StageProgress, Submissions, SubmissionStatus
+from kernelmark.text import show as text
 from leaderboard.record.fields import TableKey
+from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import Row, Table
 from tests.documents import items, valid
 from tests.unit.conftest import Answering, Command, Said, recorded
@@ -466,10 +468,28 @@ def test_a_board_and_a_run_are_read_by_anybody(fake: Fake, run: Command) -> None
     assert len(items(run("board", "--from", fake.origin, "--format", "json").out)) == 1
     assert RUN in run("show", RUN, "--from", fake.origin).out
     assert valid(run("show", RUN, "--from", fake.origin, "--format", "json").out)["run"] == RUN
-    assert [asked.headers.get("authorization") for asked in fake.asked] == [None] * 4
+    assert [asked.headers.get("authorization") for asked in fake.asked] == [None] * 5
     for wrong in (("board", "--write"), ("show", RUN, "--diff"), ("show", RUN, RUN)):
         assert run(*wrong, "--from", fake.origin).code == 2
     assert run("show", RUN, "--from", "unknown").code == 2
+
+
+def test_what_moderation_said_of_a_run_is_shown_as_in_its_project(fake: Fake, run: Command) -> None:
+    verdict, shown = accepted(run=RUN, problem="double"), board(accepted(run="1" * 16, problem="double"))
+    at = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
+    of_source: Any = {"scope": "source", "sha256": verdict.submission.sha256}
+    first, note = (
+        Moderation(run="2" * 16, action="disqualify", actor="grace", reason="looked up", created_at=at[0], **of_source),
+        Moderation(run=RUN, action="annotate", actor="grace", reason="asked", created_at=at[1]),
+    )
+    other = Moderation(run="1" * 16, action="annotate", actor="grace", reason="another", created_at=at[2])
+    [row] = shown["items"][0]["rows"]
+    said = [[event.model_dump(mode="json") for event in events] for events in ((note, other), (first, note))]
+    shown["items"][0]["rows"] = [{**row, "moderation": said[0]}]
+    shown["items"][0]["set_aside"] = [{**row, "run": RUN, "state": "disqualified", "moderation": said[1]}]
+    fake.answers("GET boards/double", shown)
+    fake.answers(f"GET runs/{RUN}", verdict.to_json().encode())
+    assert [*text.run(verdict, (first, note))] == run("show", RUN, "--from", fake.origin).out.splitlines()
 
 
 def test_ones_own_run_is_shown_before_everybody_may_see_it(signed_in: Fake, run: Command) -> None:
