@@ -95,6 +95,7 @@ def _running(node: RayNode, block: bool) -> None:
     say(f"{socket.gethostname()} is in the fleet; on other machines: kernelmark fleet join {node.address}")
     if block:
         node.wait()
+    node.log.unlink(missing_ok=True)  # nobody was told of it, and Ray has logs of its own
     print_text(node.address)
 
 

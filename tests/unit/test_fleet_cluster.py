@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,9 +16,11 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
+from kernelmark.commands import fleet
 from kernelmark.grading.fleet import Fleet, pool
 from kernelmark.grading.fleet.cluster import actor, machine
 from kernelmark.grading.fleet.pool import WorkerPool
+from kernelmark.project.settings import Settings
 from tests.unit.conftest import ROOT, Command
 from tests.workers import FakeWorker, answered, batch, held, job, keys, soon
 
@@ -141,6 +144,29 @@ def test_a_fleet_command_that_cannot_run_says_why(command: Command, arguments: l
     result = command("fleet", *arguments)
     assert (result.code, result.out) == (2, "")
     assert message in result.err
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_a_log_stays_only_if_ray_failed(competition: Path, monkeypatch: pytest.MonkeyPatch, block: bool) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    (logs := competition / "logs").mkdir()
+    (ray := competition / "ray").write_text(f"#!/bin/sh\necho {machine._STARTED}\nexec sleep 60\n")
+    ray.chmod(0o755)
+    monkeypatch.setattr("tempfile.tempdir", str(logs))
+    monkeypatch.setattr(sys, "executable", str(ray))
+    node = machine._launch(Settings(root=competition), "127.0.0.1:1", [])
+    with monkeypatch.context() as patch:
+        patch.setattr(node.process, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt) if block else nullcontext():
+            fleet._running(node, block)
+    node.process.kill()
+    node.process.wait()
+    assert [*logs.iterdir()] == []
+    ray.write_text("#!/bin/sh\necho no\n")
+    with pytest.raises(HarnessError, match=r"Ray did not start: no; see .*\.log"):
+        machine._launch(Settings(root=competition), "127.0.0.1:1", [])
 
 
 def test_new_workers_get_jobs_and_removed_ones_get_none(competition: Path) -> None:

@@ -165,7 +165,7 @@ class RayNode:
     log: Path
 
     def wait(self) -> None:
-        """Wait until it ends, or end it when this call is interrupted.
+        """Wait until it ends, or end it, and remove its log, when this call is interrupted.
 
         Raises:
             HarnessError: it ended by itself.
@@ -174,6 +174,7 @@ class RayNode:
             status = self.process.wait()
         except BaseException:
             _end(self.process.pid)
+            self.log.unlink(missing_ok=True)
             raise
         raise HarnessError(f"Ray ended with status {status}: {_last_line(self.log)}", f"see {self.log}")
 
