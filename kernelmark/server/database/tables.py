@@ -1,6 +1,7 @@
 """The tables. Times are nanoseconds since 1970 (UTC) unless a column says otherwise; documents are JSON.
 
-A migration makes them (`migrations`); within a minor version, migrations only add.
+A new database is made of them. A change needs a step in `migrations`, too, which changes the databases that exist;
+within a minor version, steps only add.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Upgrades a server's database to the schema of this version, with Alembic. `serve` calls it before it opens one.
 
-Each module of `versions` is one step, and Alembic runs them in `env.py`. Within a minor version, steps only add.
+A new database is made of the present tables at once. For an older one each module of `versions` is one step, and
+Alembic runs those that it lacks in `env.py`. Within a minor version, steps only add.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sqlalchemy.exc import DatabaseError
 
 from harness.errors import UsageError
 from kernelmark.server.database.database import engine_of
+from kernelmark.server.database.tables import metadata
 
 _HERE = Path(__file__).parent
 VERSIONS = (_HERE / "versions",)
@@ -45,7 +47,11 @@ def upgrade(path: Path) -> None:
         if present is not None:
             _copy(path, path.with_name(f"{path.name}.before-{scripts.get_current_head()}"))
         with engine.begin() as connection:
-            command.upgrade(_config(connection), "head")
+            if present is None:
+                metadata.create_all(connection)
+                MigrationContext.configure(connection).stamp(scripts, "head")
+            else:
+                command.upgrade(_config(connection), "head")
     finally:
         engine.dispose()
 

@@ -1,4 +1,4 @@
-"""The schema of the database: made by steps, copied before it is changed, and refused if it is newer."""
+"""The schema of the database: changed by steps, copied before that, and refused if it is newer."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from sqlalchemy import Engine, inspect
 from harness.errors import UsageError
 from kernelmark.server.database import migrations
 from kernelmark.server.database.database import engine_of
-from kernelmark.server.database.tables import metadata
+
+FIRST = Path(__file__).parents[3] / "data" / "server-0.1.0.sql"
 
 
-def test_the_steps_make_what_the_tables_say(tmp_path: Path) -> None:
-    migrations.upgrade(path := tmp_path / "server.db")
-    assert path.stat().st_mode & 0o777 == 0o600
-    metadata.create_all(declared := engine_of(tmp_path / "declared.db"))
-    found, wanted = _schema(migrated := engine_of(path)), _schema(declared)
-    assert found == wanted, "tables.py and migrations/versions differ"
+def test_the_steps_make_of_the_first_schema_what_a_new_database_has(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(old := tmp_path / "old.db")) as connection:
+        connection.executescript(FIRST.read_text())
+    for path in (old, new := tmp_path / "new.db"):
+        migrations.upgrade(path)
+    assert new.stat().st_mode & 0o777 == 0o600
+    found, wanted = map(_schema, engines := [engine_of(old), engine_of(new)])
+    assert found == wanted, "tables.py was changed without a step in migrations/versions"
     assert {"accounts", "gradings"} < set(wanted)
-    migrated.dispose()
-    declared.dispose()
+    for engine in engines:
+        engine.dispose()
 
 
 def test_what_is_up_to_date_stays_as_it_is(tmp_path: Path) -> None:
