@@ -129,13 +129,13 @@ class Connection:
         """
         return self._document(self._send("GET", path, parameters=parameters, wait_s=wait_s), answer)
 
-    def get_bytes(self, path: str, *, parameters: QueryParameters | None = None) -> bytes:
+    def get_bytes(self, path: str) -> bytes:
         """Ask for something that is not parsed here: a verdict, a source, or lines of JSON.
 
         Raises:
             Refused, Unreachable: as for `get`.
         """
-        return self._send("GET", path, parameters=parameters)
+        return self._send("GET", path)
 
     def post(
         self,

@@ -22,7 +22,7 @@ from leaderboard.text.units import date, minute
 
 if TYPE_CHECKING:
     from kernelmark.service.accounts import AccountRole
-    from kernelmark.service.organizing import AccountRow, Accounts, AuditRow
+    from kernelmark.service.organizing import AccountChange, AccountRow, Accounts, AuditRow
 
 _ROLES = click.Choice(["participant", "assistant", "organizer"])
 
@@ -272,10 +272,9 @@ def print_token(form: str, secret: str, ends: datetime, document: object) -> Non
         say(f"it expires on {date(ends)}; it is not shown again")
 
 
-def _change(name: str, change: object, server: str | None, form: str) -> None:
-    from kernelmark.service.organizing import AccountChange, Accounts
+def _change(name: str, change: AccountChange, server: str | None, form: str) -> None:
+    from kernelmark.service.organizing import Accounts
 
-    assert isinstance(change, AccountChange)
     with connected(server) as connection:
         found = connection.patch(f"accounts/{name_part(name)}", change, Accounts)
     _print_accounts(form, found)

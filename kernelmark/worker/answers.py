@@ -6,11 +6,9 @@ A worker that is killed, or whose server is away, sends them later.
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from pydantic import ValidationError
 
@@ -19,6 +17,7 @@ from harness.files import outside
 from kernelmark.grading.fleet.messages import JobAnswer, WorkerAway, WorkerLost
 from kernelmark.service.work import ANSWER_BYTES, Answer, FaultKind, Lease, TaskError
 from kernelmark.text.terminal import warn
+from leaderboard.record.durable import write_whole
 
 _MOST_WORKERS = 64  # of one project and server on one machine
 _FILE_BYTES = 2 * ANSWER_BYTES
@@ -97,16 +96,7 @@ class KeptAnswers:
         Raises:
             OSError: it cannot be written.
         """
-        with NamedTemporaryFile(dir=self.folder, prefix=".", delete=False) as file:
-            file.write(answer.model_dump_json(exclude_none=True).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(self._path(answer.lease))
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        write_whole(self._path(answer.lease), answer.model_dump_json(exclude_none=True).encode(), replace=True)
 
     def all(self) -> list[Answer]:
         """The answers that are kept, the oldest first; a file that holds none is set aside."""

@@ -40,7 +40,8 @@ NEWCOMERS = "newcomers"
 """The share that all accounts of less than a day have together, beyond this machine."""
 _MOST_QUEUED = 20_000
 _MOST_QUEUED_BYTES = 2 << 30
-_LEAST_FREE_BYTES = 2 << 30
+LEAST_FREE_BYTES = 2 << 30
+"""With less free space on a disk no submission is accepted, so that answers still fit."""
 _LOG = logging.getLogger("kernelmark.server")
 
 # Statements are made once: to make one takes longer than to execute it.
@@ -134,11 +135,7 @@ def _row(
     problem: Problem,
     submission: Submission,
 ) -> dict[str, Any]:
-    """The columns of a submission and of its first grading, but for the idempotency key.
-
-    Raises:
-        Refusal: the request is not one that the project takes.
-    """
+    """The columns of a submission and of its first grading, but for the idempotency key."""
     settings = service.project.settings
     received_ns = max(service.clock.now_ns(), int(connection.scalar(_NEWEST_RECEIPT) or 0) + 1)
     received = moment(received_ns)
@@ -166,11 +163,7 @@ def _row(
 def _remark(
     service: Service, account: Row[Any], schedule: Schedule, problem: Problem, received: datetime
 ) -> Remark | None:
-    """What the record must say of a submission with its verdict.
-
-    Raises:
-        Refusal: the problem takes no more submissions.
-    """
+    """What the record must say of a submission with its verdict."""
     try:
         late = remark_on(schedule, problem.slug, received, received, lambda: account.name)
     except UsageError as error:
@@ -183,11 +176,7 @@ def _remark(
 
 
 def _account(connection: Connection, principal: Principal, request: SubmissionRequest) -> Row[Any]:
-    """The account that submits.
-
-    Raises:
-        Refusal: it may not.
-    """
+    """The account that submits, if it may."""
     if principal.account_id is None or not principal.has("submit"):
         raise Refusal(403, "scope", "token", "is not for submitting", "use one with the scope submit")
     if request.batch is not None and not principal.has("batch"):
@@ -242,16 +231,13 @@ def _pool(connection: Connection, service: Service, request: SubmissionRequest, 
 
 
 def _refuse_without_room(service: Service, mode: Mode, problem: Problem, submission: Submission) -> None:
-    """
-    Raises:
-        Refusal: too much is queued, the disk is nearly full, or the source could not be archived.
-    """
+    """Refuse what the queue, the disk or the archive cannot take."""
     totals, settings = service.files.totals, service.project.settings
     if totals.queued >= _MOST_QUEUED or totals.queued_bytes + submission.size_bytes > _MOST_QUEUED_BYTES:
         remedy = "submit again later"
         raise Refusal(503, "queue-full", "the server", "has no room in its queue", remedy, retry_after_s=60)
     for folder in {service.database.path.parent, settings.root}:
-        if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+        if shutil.disk_usage(folder).free < LEAST_FREE_BYTES:
             what = "takes no submissions, since its disk is nearly full"
             raise Refusal(503, "disk-full", "the server", what, "tell its organizers", retry_after_s=600)
     if mode != "submit":

@@ -12,13 +12,12 @@ from sqlalchemy import select
 from starlette.responses import JSONResponse, Response
 
 from kernelmark.server.database.tables import facts
+from kernelmark.server.queue.admission import LEAST_FREE_BYTES
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.server.web.dependencies import RequestRecorder, Serving
 
 router = APIRouter(prefix="/health", tags=["health"])
-FREE_BYTES = 2 << 30
-"""Less free space than this, and no submission is accepted, so that answers still fit."""
 _STEP_NS = 60 * 10**9  # how far the clock may have been set back
 
 
@@ -58,6 +57,6 @@ def problems(service: Service, recorder: Recorder, *, with_paths: bool = False) 
     folders = [folder for folder in (settings.locate("results"), settings.locate("archive")) if folder.exists()]
     if not all(os.access(folder, os.W_OK) for folder in folders):
         found.append("the ledgers cannot be written")
-    if shutil.disk_usage(settings.root).free < FREE_BYTES:
+    if shutil.disk_usage(settings.root).free < LEAST_FREE_BYTES:
         found.append("the disk is nearly full")
     return found

@@ -511,7 +511,7 @@ def test_a_full_disk_and_a_full_queue_take_nothing_more(making: Making, monkeypa
     service = making("")
     submit(service, make_principal(service))
     with monkeypatch.context() as patched:
-        patched.setattr(admission, "_LEAST_FREE_BYTES", 1 << 62)
+        patched.setattr(admission, "LEAST_FREE_BYTES", 1 << 62)
         with refused("disk-full", 503):
             submit(service, make_principal(service))
     for limit in ("_MOST_QUEUED", "_MOST_QUEUED_BYTES"):
