@@ -9,7 +9,6 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from harness.arena import free_deferred, warm_context
@@ -46,7 +45,7 @@ class Grader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def build(self, turn: CompilerTurn = contextlib.nullcontext, *, triton: bool = False) -> None:

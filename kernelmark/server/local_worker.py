@@ -10,7 +10,6 @@ import logging
 import subprocess
 import sys
 import threading
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection
@@ -49,9 +48,7 @@ class LocalWorker:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ending.set()
         if self._thread.ident is not None:
             self._thread.join()

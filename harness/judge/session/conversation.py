@@ -21,7 +21,6 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
 from harness.device import DEVICES
@@ -105,7 +104,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
