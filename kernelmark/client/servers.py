@@ -217,9 +217,9 @@ def origin_of_link(link: str) -> tuple[str, str | None]:
         UsageError: it is neither.
     """
     address, _, secret = link.partition("#")
-    if not secret:
-        return origin_given(address.removesuffix("/join")), None
-    if len(secret) > _SECRET_CHARACTERS or not secret.isascii() or not secret.isprintable():
+    if not secret and not address.endswith("/join"):
+        return origin_given(address), None
+    if not secret or len(secret) > _SECRET_CHARACTERS or not secret.isascii() or not secret.isprintable():
         raise UsageError("link", "is not that of an invitation", "give the whole link, in quotes")
     return origin_given(address.removesuffix("/join")), secret
 

@@ -24,8 +24,7 @@ _TOKEN_CHARACTERS = 200
 
 
 @click.command()
-@click.argument("address", required=False)
-@click.option("--invite", metavar="LINK", help="The link of an invitation, if ADDRESS is not one.")
+@click.argument("address")
 @click.option("--name", help="The name of the new account: your results are recorded under it, for ever.")
 @click.option("--as", "short", metavar="NAME", help="What you call the server. [default: from its address]")
 @click.option(
@@ -34,7 +33,7 @@ _TOKEN_CHARACTERS = 200
     metavar="FILE",
     help="Trust the certificates in this PEM file for this server, in place of the usual ones.",
 )
-def login(address: str | None, invite: str | None, name: str | None, short: str | None, ca: Path | None) -> None:
+def login(address: str, name: str | None, short: str | None, ca: Path | None) -> None:
     """Sign in to the server at ADDRESS: by the link of an invitation, or with a token, for which it asks.
 
     A link can be used once. Quote it, since it has a `#` in it. Without a terminal, the token is read from stdin.
@@ -44,14 +43,7 @@ def login(address: str | None, invite: str | None, name: str | None, short: str 
     from kernelmark.client.connection import Connection
     from kernelmark.service.accounts import Me
 
-    link = invite or address
-    if link is None:
-        raise UsageError("ADDRESS", "is missing", "give a server's address, or the link of an invitation")
-    origin, secret = servers.origin_of_link(link)
-    if invite is not None and address is not None and servers.origin_given(address) != origin:
-        raise UsageError("--invite", f"is of another server, {origin}", "leave ADDRESS out")
-    if invite is not None and secret is None:
-        raise UsageError("--invite", "has no secret after a `#`", "give the whole link, in quotes")
+    origin, secret = servers.origin_of_link(address)
     if name is not None and secret is None:
         raise UsageError("--name", "is for an invitation", "leave it out: a token has its account")
     if name is not None and not AUTHOR.fullmatch(name):

@@ -122,9 +122,9 @@ def test_a_link_signs_in_once(fake: Fake, run: Command, own_configuration: Path)
     assert "authorization" not in asked.headers
     assert TOKEN not in result.err
     assert servers.known()["bench"].token == TOKEN
-    another = run("login", "--invite", f"{fake.origin}/join#kmi_other", "--name", "bob")
+    another = run("login", f"{fake.origin}/join#kmi_other", "--name", "bob")
     assert (another.code, "you are signed in there as ada" in another.err) == (2, True), "and ada's token stays"
-    again = run("login", "--invite", f"{fake.origin}/join#kmi_secret", "--as", "bench")
+    again = run("login", f"{fake.origin}/join#kmi_secret", "--as", "bench")
     assert (again.code, again.err) == (2, "kernelmark: error: the invitation was used; ask\n")
     assert servers.known()["bench"].token == TOKEN
 
@@ -171,8 +171,7 @@ def test_a_token_is_read_from_stdin_and_tried(fake: Fake, run: Command, monkeypa
     "arguments",
     [
         (),
-        ("https://bench.example.org", "--invite", "https://evil.example.org/join#kmi_x"),
-        ("--invite", "https://bench.example.org/join"),
+        ("https://bench.example.org/join",),
         ("http://bench.example.org/join#kmi_x",),
         ("https://bench.example.org/join#\x1b[31m",),
         ("https://bench.example.org", "--name", "ada"),
