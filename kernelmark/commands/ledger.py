@@ -114,9 +114,11 @@ def select(runs: tuple[str, ...], author: str | None, server: str | None) -> Non
             selected = submitting.select(connection, runs)
     else:
         from kernelmark.record import recording
+        from kernelmark.record.records import find_run, whole
 
         settings = load_settings(author=author)
-        selected = recording.select(settings, settings.author_or_default(), runs)
+        found = (find_run(whole(settings), run) for run in runs)
+        selected = recording.select(settings, settings.author_or_default(), found)
     print_text("\n".join(selected.runs))
     for warning in selected.warnings:
         warn(warning)

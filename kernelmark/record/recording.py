@@ -5,7 +5,7 @@ The Python API and the command line call it. Trusted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from harness.submission import Submission
 from harness.verdict import Verdict
 from kernelmark.project.competition import state
 from kernelmark.project.settings import Settings
-from kernelmark.record.records import find_run, ledger, whole
+from kernelmark.record.records import FoundRun, ledger
 from kernelmark.service.submissions import SelectedRuns
 from kernelmark.text.terminal import warn
 from leaderboard.record.archive import archive
@@ -47,11 +47,12 @@ def record(
 
 
 def select(
-    settings: Settings, author: str, prefixes: Sequence[str], heads: Mapping[str, Head] = MappingProxyType({})
+    settings: Settings, author: str, runs: Iterable[FoundRun], heads: Mapping[str, Head] = MappingProxyType({})
 ) -> SelectedRuns:
     """Record which runs of an author count once their problem is closed. This replaces an earlier selection.
 
     Args:
+        runs: at least one; they are looked up only if the project has selections.
         heads: with which the ledgers of these problems must begin.
 
     Raises:
@@ -61,7 +62,7 @@ def select(
     """
     if settings.selection is None:
         raise UsageError("select", "is for competitions in which authors select", "set `selection` in kernelmark.toml")
-    found = [find_run(whole(settings), prefix) for prefix in prefixes]
+    found = [*runs]
     verdicts, ledger = [entry.verdict for _, entry in found], found[0][0]
     slug, now, name = verdicts[0].problem.slug, datetime.now(UTC), settings.teams.name_of(author)
     for verdict in verdicts:
@@ -74,8 +75,8 @@ def select(
         raise UsageError("select", f"names {len(sha256s)} sources, and {settings.selection} may count", "name fewer")
     if (closed := state(settings, slug, now).closed) is not None:
         raise UsageError(f"problem {slug}", f"is closed since {shown(closed)}", "what was selected until then counts")
-    runs = tuple(verdict.run for verdict in verdicts)
-    selection = Selection(author=author, runs=runs, sha256s=sha256s, created_at=now)
+    selected = tuple(verdict.run for verdict in verdicts)
+    selection = Selection(author=author, runs=selected, sha256s=sha256s, created_at=now)
     for warning in ledger.select(selection, heads.get(slug)).warnings:
         warn(warning)
     nowhere = tuple(
@@ -83,4 +84,4 @@ def select(
         for verdict in verdicts
         if verdict.score is None
     )
-    return SelectedRuns(author=author, runs=runs, sources=len(sha256s), warnings=nowhere)
+    return SelectedRuns(author=author, runs=selected, sources=len(sha256s), warnings=nowhere)

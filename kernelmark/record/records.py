@@ -38,6 +38,9 @@ from leaderboard.record.similar import GradedFile
 from leaderboard.standings.notice import Notice
 from leaderboard.standings.ranking import Table, rank
 
+FoundRun = tuple[JsonlLedger, Entry]
+"""A recorded verdict, and its ledger."""
+
 
 def listed(
     settings: Settings, problems: Iterable[Problem], places: Mapping[str, Sequence[BoardPlace]], author: str, left: str
@@ -192,7 +195,7 @@ def _identified(settings: Settings) -> dict[str, str]:
     return hashes
 
 
-def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
+def find_run(settings: Settings, prefix: str) -> FoundRun:
     """The one recorded verdict, on any problem, whose run id begins with these hexadecimal digits, and its ledger.
 
     Raises:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from harness.errors import UsageError
 from kernelmark.record import recording
-from kernelmark.record.records import find_run, whole
+from kernelmark.record.records import FoundRun, find_run, whole
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.record import stores
 from kernelmark.server.record.boards import settings_of
@@ -29,9 +29,11 @@ def select(service: Service, principal: Principal, request: SelectionRequest) ->
     if settings.selection is None:
         remedy = "the best run of each author counts here"
         raise Refusal(409, "no-selection", "select", "is for competitions in which authors select", remedy)
+    found = list[FoundRun]()
     for run in request.runs:
         try:
-            ledger, entry = find_run(whole(settings), run)
+            found.append(find_run(whole(settings), run))
+            ledger, entry = found[-1]
             is_own = settings.teams.name_of(entry.verdict.submission.author) == settings.teams.name_of(name)
         except UsageError:
             is_own = False
@@ -47,7 +49,7 @@ def select(service: Service, principal: Principal, request: SelectionRequest) ->
     with service.database.read() as connection:
         heads = stores.heads_of(connection)
     try:
-        selected = recording.select(settings, name, request.runs, heads)
+        selected = recording.select(settings, name, found, heads)
     except UsageError as error:
         raise Refusal(409, "selection", error.where, error.what, error.remedy) from None
     service.database.write(lambda connection: stores.remember(connection, slug, ledger.head())).result()

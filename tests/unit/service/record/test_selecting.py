@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from kernelmark.server.database.tables import accounts
 from kernelmark.server.record import selecting
+from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.selection import Selection
 from tests.unit.service.record.conftest import Stored
 from tests.unit.service.record.test_public import client
@@ -77,6 +78,13 @@ def test_what_may_not_be_selected_changes_nothing(stored: Stored, ada: TestClien
     stored.service.project.settings = stored.settings.model_copy(update={"selection": None})
     assert refused(select(ada, FIRST)) == (409, "no-selection")
     assert selections(stored) == []
+
+
+def test_a_run_is_looked_up_once(stored: Stored, ada: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up, runs = list[str](), JsonlLedger.runs
+    monkeypatch.setattr(JsonlLedger, "runs", lambda ledger, run: looked_up.append(run) or runs(ledger, run))
+    assert select(ada, SECOND, FIRST).status_code == 200
+    assert looked_up == [SECOND, FIRST]
 
 
 def test_selections_a_day_are_limited(stored: Stored, ada: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
