@@ -19,7 +19,6 @@ from harness.problem import Problem
 from harness.verdict import Check, Verdict
 from harness.verdict.roofline import Calibration
 from kernelmark.authoring.lint import LintDocument
-from kernelmark.client.reading import OwnRun
 from kernelmark.commands.cli import CacheDocument
 from kernelmark.commands.exporting import ExportDocument
 from kernelmark.commands.login import ServerDocument
@@ -86,7 +85,7 @@ DOCUMENTS: dict[str, Any] = {
     "servers": list[ServerDocument],
     "similar": list[Pair],
     "submission": SubmissionStatus,
-    "submissions": list[OwnRun],
+    "submissions": list[SubmissionStatus],
     "token": NewToken,
     "tokens": Tokens,
     "verdict": Verdict,

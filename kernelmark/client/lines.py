@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from kernelmark.client.connection import shown
-from kernelmark.client.reading import OwnRun
 from kernelmark.client.servers import KnownServer
 from kernelmark.service.submissions import PoolStatus, QueueStatus, SubmissionStatus
 from kernelmark.text.terminal import Line, columns, counted, labelled
@@ -53,7 +52,7 @@ def about(seconds: float) -> str:
     return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.0f} h"
 
 
-def submissions(found: Sequence[OwnRun]) -> Iterator[str]:
+def submissions(found: Sequence[SubmissionStatus]) -> Iterator[str]:
     """A row for each submission: when, which run, on which problem, its state or outcome, its time and standing."""
     if not found:
         yield "nothing was submitted there yet"
@@ -97,7 +96,7 @@ def servers(known: dict[str, KnownServer]) -> Iterator[str]:
     yield from columns(rows, head=("name", "address", "account", "until"))
 
 
-def _cells(status: OwnRun) -> tuple[str, ...]:
+def _cells(status: SubmissionStatus) -> tuple[str, ...]:
     time = duration(round(status.score_s * 1e9)) if status.score_s is not None else ""
     said = ended(status), time, shown(status.standing)
     return minute(status.received_at), status.run, status.problem, status.mode, *said

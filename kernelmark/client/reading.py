@@ -17,7 +17,6 @@ from harness.verdict import Check, Verdict
 from kernelmark.client.connection import Connection, Refused, short, shown, tolerantly
 from kernelmark.service.submissions import Submissions, SubmissionStatus
 from kernelmark.text.problems import ProblemList
-from kernelmark.text.standings import of_runs
 from kernelmark.text.terminal import visible
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import Table
@@ -34,12 +33,6 @@ class Boards(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     items: tuple[Table, ...]
-
-
-class OwnRun(SubmissionStatus):
-    """A submission of one's own, with its standing on the board as `kernelmark runs` prints it, if it has one."""
-
-    standing: str = ""
 
 
 def problems(connection: Connection) -> ProblemList:
@@ -84,9 +77,14 @@ def tables(connection: Connection, problem: str | None) -> list[Table]:
 
 
 def own(
-    connection: Connection, *, last: int = 20, problem: str | None = None, only_open: bool = False
+    connection: Connection,
+    *,
+    last: int = 20,
+    problem: str | None = None,
+    only_open: bool = False,
+    standings: bool = False,
 ) -> Sequence[SubmissionStatus]:
-    """One's own submissions, newest first: on one problem, or those that have not ended, if asked for.
+    """One's own submissions, newest first: on one problem, those that have not ended, or with standings, if asked for.
 
     Raises:
         Refused, Unreachable, HarnessError: as for `Connection.get`.
@@ -96,19 +94,9 @@ def own(
         parameters["problem"] = problem
     if only_open:
         parameters["open"] = "true"
+    if standings:
+        parameters["standings"] = "true"
     return connection.get("submissions", Submissions, parameters=parameters).items
-
-
-def own_runs(connection: Connection, *, last: int, problem: str | None) -> list[OwnRun]:
-    """As `own`, with the standings of those that are recorded.
-
-    Raises:
-        Refused, Unreachable, HarnessError: as for `Connection.get`.
-    """
-    mine = own(connection, last=last, problem=problem)
-    slugs = sorted({status.problem for status in mine if status.state == "recorded"})
-    stands = of_runs(table for slug in slugs for table in tables(connection, slug))
-    return [OwnRun(**dict(status), standing=stands.get(status.run, "")) for status in mine]
 
 
 def whole_run(connection: Connection, run: str) -> str:

@@ -82,7 +82,7 @@ def _own(server: str, problem: str | None, author: str | None, last: int, form: 
     if author is not None:
         raise UsageError("--author", "is for the project here", "leave it out: a server lists your own submissions")
     with servers.connection(server) as connection:
-        mine = reading.own_runs(connection, last=last, problem=problem)
+        mine = reading.own(connection, last=last, problem=problem, standings=True)
     print_as(form, "submissions", mine, lines.submissions(mine))
 
 

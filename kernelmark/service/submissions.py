@@ -107,11 +107,13 @@ class SubmissionStatus(ServiceDocument):
     """Why it has failed, in one line."""
     left: str = ""
     """What is left of the day's limits, in words; empty if there are none."""
+    standing: str = ""
+    """Its standing on the board, as `kernelmark runs` says it; in lists that were asked for with `standings=true`."""
 
 
 class Submissions(ServiceDocument):
     """An account's own submissions, newest first. `GET /api/v1/submissions?last=20`; `problem=softmax`: on that one;
-    `open=true`: only those that have not ended.
+    `open=true`: only those that have not ended; `standings=true`: with their standings on the boards.
     """
 
     items: tuple[SubmissionStatus, ...]

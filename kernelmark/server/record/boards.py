@@ -6,6 +6,7 @@ hides, and text that may quote a source which is not shown yet, are left out for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -32,12 +33,13 @@ from kernelmark.service.record import LedgerHead
 from kernelmark.service.refusal import Refusal
 from kernelmark.text import problem as text
 from kernelmark.text.problems import BoardPlace
+from kernelmark.text.standings import of_runs
 from leaderboard.record.entry import NO_HASH
 from leaderboard.record.teams import Teams
 from leaderboard.standings.visibility import Rule
 
 _KEPT = 64  # boards
-_made: dict[tuple[object, ...], str] = {}
+_made: dict[tuple[object, ...], tuple[str, dict[str, str]]] = {}
 _making = Lock()
 
 
@@ -111,12 +113,26 @@ def board(service: Service, slug: str | None) -> str:
         Refusal: there is no such problem.
         LedgerError: a ledger is broken.
     """
+    return _board(service, slug)[0]
+
+
+def standings(service: Service, slugs: Iterable[str]) -> dict[str, str]:
+    """The standing of each run on the boards of these problems, as `kernelmark runs` says it.
+
+    Raises:
+        Refusal, LedgerError: as for `board`.
+    """
+    return {run: standing for slug in slugs for run, standing in _board(service, slug)[1].items()}
+
+
+def _board(service: Service, slug: str | None) -> tuple[str, dict[str, str]]:
+    """The document of a board, and the standing of each run on it."""
     settings = settings_of(service)
     slugs = sorted(path.stem for path in settings.locate("results").glob("*.jsonl"))
     if slug is not None:
         if slug not in slugs:
             service.files.snapshot.problem(slug)
-            return written("board", [])
+            return written("board", []), {}
         slugs = [slug]
     states = tuple(_state(settings, name) for name in slugs)
     key = (settings.root, settings.teams.model_dump_json(), slug, states)
@@ -124,7 +140,8 @@ def board(service: Service, slug: str | None) -> str:
         if key not in _made:
             while len(_made) >= _KEPT:
                 del _made[next(iter(_made))]
-            _made[key] = written("board", tables(settings, slug))
+            found = tables(settings, slug)
+            _made[key] = written("board", found), of_runs(found)
         return _made[key]
 
 

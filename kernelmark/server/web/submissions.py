@@ -25,7 +25,7 @@ from kernelmark.server.changes import wait
 from kernelmark.server.database.tables import gradings, sources, submissions
 from kernelmark.server.queue import endings, status
 from kernelmark.server.queue.admission import admit
-from kernelmark.server.record import selecting
+from kernelmark.server.record import boards, selecting
 from kernelmark.server.record.sources import stored_files
 from kernelmark.server.service import Service
 from kernelmark.server.web import health, received
@@ -156,6 +156,7 @@ async def own(
     last: Annotated[int, Query(ge=1, le=500)] = 20,
     open: Annotated[bool, Query()] = False,  # noqa: A002 - as the address has it
     problem: Slug | None = None,
+    standings: Annotated[bool, Query()] = False,
 ) -> Submissions:
     """The newest submissions of one's account, or team; on one problem, if it is named."""
 
@@ -169,7 +170,13 @@ async def own(
             mine = mine.where(gradings.c.state.not_in(ENDED) | unseen)
         return Submissions(items=tuple(status.statuses(connection, service, connection.scalars(mine).all())))
 
-    return await service.read(look)
+    found = await service.read(look)
+    if not standings:
+        return found
+    slugs = {one.problem for one in found.items if one.state == "recorded"}
+    stands = await asyncio.to_thread(boards.standings, service, slugs)
+    placed = (one.model_copy(update={"standing": stands.get(one.run, "")}) for one in found.items)
+    return Submissions(items=tuple(placed))
 
 
 @router.get("/submissions/{run}")

@@ -20,6 +20,7 @@ from kernelmark.server.app import create_app
 from kernelmark.server.database.tables import accounts, facts
 from kernelmark.server.record.recorder import Recorder
 from kernelmark.service.accounts import AccountRole
+from leaderboard.record.moderation import Moderation
 from tests.documents import valid
 from tests.service_fixtures import PROBLEM
 from tests.unit.conftest import Command
@@ -151,6 +152,24 @@ def test_a_route_has_the_document_of_the_command(
     answer = client(stored, "bob").get(f"/api/v1/{path.format(run=run)}")
     valid(answer.text)
     assert (answer.status_code, answer.headers["content-type"], answer.json()) == (200, "application/json", printed)
+
+
+def test_own_submissions_are_listed_with_their_standings_if_asked_for(stored: Stored) -> None:
+    asked = client(stored, "ada")
+    first, fallen, other = (stored.graded(number).run for number in range(3))
+    stored.graded(3, author="bob")
+    stored.record()
+    event = Moderation(run=fallen, action="disqualify", actor="eve", reason="copied", created_at=datetime.now(UTC))
+    stored.ledger().moderate(event)
+    stored.add("f" * 16, "queued", stored.submission(number=5), problem="softmax")
+
+    def listed(**parameters: str) -> list[tuple[str, str]]:
+        answer = asked.get("/api/v1/submissions", params=parameters).json()
+        return sorted((item["run"], item["standing"]) for item in answer["items"])
+
+    places = {first: "rank 1 of 2", fallen: "disqualified", other: "", "f" * 16: ""}
+    assert listed(standings="true") == [*places.items()]
+    assert listed() == [(run, "") for run in places]
 
 
 def test_a_head_names_the_last_line(stored: Stored) -> None:
