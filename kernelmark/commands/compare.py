@@ -42,8 +42,8 @@ def compare(
 
     Each is a FILE, or a recorded run: its id, or the id's first digits, which stands for the source that was graded.
 
-    Exit status: as for `submit`, of A; 2 if B does not build, is wrong in a benchmark or could not be timed, or if one
-    of them runs in Triton's interpreter, for want of a GPU.
+    Exit status: as for `submit`, of A; 2 if B is wrong in a benchmark, or could not be timed; 2 if one of them runs in
+    Triton's interpreter, for want of a GPU.
     """
     from harness.verdict import DoubtCode
     from kernelmark.grading.recorder import usual_s
@@ -60,9 +60,8 @@ def compare(
     (first, _), (second, _) = named
     slug = problems.pop()
     job, other_job = (PreparedJob.prepare(settings, slug, kernel, author=kernel.author) for kernel in (first, second))
-    if job.device == "cpu" and b"triton" in job.submission.source:
-        _refuse_what_cannot_be_timed(job)
-    _refuse_what_cannot_be_timed(other_job, must_build=True)
+    for prepared in (job, other_job):
+        _refuse_interpreted(prepared)
     with Reporter(usual_s=lambda: usual_s(job)) as reporter:
         result = job.grade(reporter.report, baselines=[second])
     print_as(form, "verdict", result.to_json(), show.comparison(result, second))
@@ -75,23 +74,15 @@ def compare(
     return result.outcome.exit_code
 
 
-def _refuse_what_cannot_be_timed(job: PreparedJob, *, must_build: bool = False) -> None:
-    """Run one test of a kernel, so that nothing is graded in vain.
-
-    Raises:
-        UsageError: it does not build, and must, or Triton's interpreter ran it, whose times mean nothing.
-    """
-    from harness.verdict import Stage
-    from kernelmark.project.problems import visible_tests
+def _refuse_interpreted(job: PreparedJob) -> None:
+    """Raise a UsageError if Triton's interpreter would run the kernel, which one test shows: its time means nothing."""
+    from kernelmark.project.problems import visible_test
     from kernelmark.text.progress import Reporter
 
-    tests = visible_tests(job.problem, job.device)
-    if not tests:
+    if job.device != "cpu" or b"triton" not in job.submission.source:
         return
     with Reporter() as reporter:
-        checked = job.check(reporter.report, only=[tests[0].name])
-    if must_build and checked.stage is Stage.BUILD:
-        raise SubmissionError(job.submission.name, f"does not build: {checked.message}")
+        checked = job.check(reporter.report, only=[visible_test(job.problem, "cpu").name])
     if checked.environment.interpreted:
         what = "runs in Triton's interpreter here, whose times say nothing about speed"
         raise UsageError(job.submission.name, what, "compare it on a machine with a GPU")
