@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,8 +23,10 @@ from harness.errors import UsageError
 from kernelmark.client.connection import Connection
 from kernelmark.server.process import listening
 from kernelmark.service.accounts import InvitationAcceptance, SignedIn
-from kernelmark.service.submissions import SubmissionRequest, SubmissionStatus
+from kernelmark.service.submissions import QueueStatus, SubmissionRequest, SubmissionStatus
 from tests.command import KERNELMARK, environment, kernelmark
+from tests.integration.service.site import wait_for
+from tests.leftovers import nothing_left
 from tests.service_fixtures import make_project
 
 KERNEL = "def twice(x, out):\n    out.copy_(x + x)\n"
@@ -203,6 +206,25 @@ def test_a_kernel_is_graded_on_the_server_s_machine_and_is_on_the_board(tmp_path
     board = kernelmark(project.root, "board", "twice")
     assert "grace" in board.stdout
     assert "twice.jsonl" in kernelmark(project.root, "verify").stdout
+
+
+@pytest.mark.parametrize(
+    "sandbox", [pytest.param("bwrap", marks=pytest.mark.bwrap), pytest.param("docker", marks=pytest.mark.docker)]
+)
+def test_a_server_whose_terminal_is_closed_ends_with_all_that_it_grades(tmp_path: Path, sandbox: str) -> None:
+    project = make_project(tmp_path / "project")
+    endless = b64encode(b"while True: pass\n").decode()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have started the tests
+    try:
+        with nothing_left(), serving(project.root, KERNELMARK_SANDBOX=sandbox, KERNELMARK_DEVICE="cpu") as server:
+            connection = Connection(server.url, signed_in(server))
+            wait_for(lambda: any(pool.workers for pool in connection.get("queue", QueueStatus).pools), _END_S)
+            run = submit(connection, "endless", source=endless, pool=None).run
+            wait_for(lambda: connection.get(f"submissions/{run}", SubmissionStatus).progress is not None, _END_S)
+            assert server.end(signal.SIGHUP) == 0
+            assert server.said[-1] == "ending: what was graded is recorded first\n"
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize(
