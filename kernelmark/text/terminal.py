@@ -15,6 +15,7 @@ import textwrap
 import traceback
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from typing import Self, TextIO
 
 import click
@@ -115,6 +116,15 @@ def block(text: str) -> Iterator[Line]:
         yield Line(INDENT * 2 + visible(line.removesuffix("\r").expandtabs(4)), "dim")
 
 
+def extent(text: str) -> int:
+    """How many columns of a terminal a text takes: some characters take two, and some none."""
+    if max(text, default="") < "\u0300":
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def columns(
     rows: Sequence[Sequence[str]],
     *,
@@ -129,14 +139,14 @@ def columns(
     is wrapped instead.
     """
     every = [*([head] if head else []), *rows]
-    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
-    begins = [len(indent)]
-    for extent in widths:
-        begins.append(begins[-1] + extent + 2)
+    widths = [max(map(extent, column)) for column in zip(*every, strict=True)]
+    hang = len(indent) + sum(wide + 2 for wide in widths[:-1])
     for number, row in enumerate(every):
-        cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        spaces = (" " * (wide - extent(cell)) for cell, wide in zip(row, widths, strict=True))
+        cells = [space + c if i in right else c + space for i, (c, space) in enumerate(zip(row, spaces, strict=True))]
+        begins = accumulate((len(cell) + 2 for cell in cells), initial=len(indent))
         text, style = (indent + "  ".join(cells)).rstrip(), "dim" if head and number == 0 else ""
-        yield Line(text, style, hang=begins[-2]) if prose else Line(text, style, cells=begins)
+        yield Line(text, style, hang=hang) if prose else Line(text, style, cells=[*begins])
 
 
 def titled(entries: Sequence[tuple[str, str, Iterable[str]]]) -> Iterator[Line]:

@@ -76,6 +76,12 @@ def test_a_style_may_be_that_of_the_beginning_alone() -> None:
     assert (name.style, why.style) == ("bold", "bold red")  # type: ignore[attr-defined]
 
 
+def test_columns_are_aligned_in_a_terminal_also_below_wide_characters() -> None:
+    table = list(columns([("李明", "🚀", "1"), ("Ada", "e\u0301t", "22"), ("Łukasz", "", "3")], right={2}))
+    assert [str(line) for line in table] == ["  李明    🚀   1", "  Ada     e\u0301t  22", "  Łukasz       3"]
+    assert [table[0][begin : begin + 1] for begin in table[0].cells] == ["李", "🚀", " ", ""]
+
+
 def test_no_word_breaks_in_a_narrow_terminal_and_a_label_keeps_its_column() -> None:
     line = labelled("doubt", "noisy: the device was also used by another process; grade it again on a quiet machine")
     first, *others = shown = rendered([line], 60, colours=False).splitlines()
