@@ -40,6 +40,9 @@ def worker(
     Run it in a checkout of the project that is served, with the organizers' private cases if it has any. The server
     sends submissions only: problems, kernels to compare with, and the sandbox are this project's own. Ctrl-C returns
     the jobs that are being graded.
+
+    It does not start with settings that are not valid: exit status 2. If they become so later, those of before count
+    until they are mended.
     """
     from kernelmark.grading.fleet.judges import Judges
     from kernelmark.project.problems import refuse_without_project
