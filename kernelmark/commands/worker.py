@@ -41,8 +41,8 @@ def worker(
     sends submissions only: problems, kernels to compare with, and the sandbox are this project's own. Ctrl-C returns
     the jobs that are being graded.
 
-    It does not start with settings that are not valid: exit status 2. If they become so later, those of before count
-    until they are mended.
+    It does not start with settings that are not valid: exit status 2. If they become so later, it keeps running, gives
+    back what it cannot grade with them, and takes it again once they are mended.
     """
     from kernelmark.grading.fleet.judges import Judges
     from kernelmark.project.problems import refuse_without_project
