@@ -7,13 +7,13 @@ import json
 import pytest
 from sqlalchemy import Connection, select
 
-from kernelmark.server.accounts import accounts, operating, tokens
+from kernelmark.server.accounts import accounts, operating
 from kernelmark.server.accounts.names import TakenNames
 from kernelmark.server.database import tables
 from kernelmark.server.service import Service
 from kernelmark.service.organizing import AccountChange
 from kernelmark.service.refusal import Refusal
-from tests.service_fixtures import NO_NAMES, START_NS, make_principal, make_token
+from tests.service_fixtures import NO_NAMES, make_principal
 
 TEAMS = {"mate": "red", "other": "blue", "alone": None}
 LEDGER = TakenNames(authors=frozenset({"Grace.Hopper"}), others=frozenset())
@@ -35,13 +35,6 @@ def test_an_organizer_changes_an_account_and_the_old_values_are_noted(service: S
         ("org", by.token, "accounts state", "ada", {"old": "active", "new": "banned"}),
         ("org", by.token, "accounts team", "ada", {"old": "red", "new": "blue"}),
     ]
-
-
-def test_an_account_leaves_its_team(service: Service) -> None:
-    by = make_principal(service, "org", "organizer")
-    make_principal(service, "ada", team="red")
-    service.database.write(lambda c: accounts.change(c, 5, by, "ada", NO_NAMES, AccountChange(no_team=True))).result()
-    assert accounts.owner_of(make_principal(service, "ada")) == "account:ada"
 
 
 @pytest.mark.parametrize("team", ["Red", "r.e.d", "ada", "GraceHopper", "a b"])
@@ -67,6 +60,8 @@ def test_an_organizer_does_not_change_their_own_account(service: Service) -> Non
             ).result()
     with pytest.raises(Refusal, match="your own account"):
         service.database.write(lambda c: accounts.link(c, 5, by, "org", "Grace.Hopper", LEDGER)).result()
+    with pytest.raises(Refusal, match="your own account"):
+        service.database.write(lambda c: accounts.sign_out(c, 5, by, "org")).result()
 
 
 def test_nobody_acts_on_runs_of_their_own_or_their_team(service: Service) -> None:
@@ -108,16 +103,6 @@ def test_an_account_with_runs_is_linked_to_nobody(service: Service) -> None:
     with pytest.raises(Refusal) as refused:
         service.database.write(lambda c: accounts.link(c, 5, by, "ada", "Grace.Hopper", LEDGER)).result()
     assert refused.value.code == "account-has-runs"
-
-
-def test_a_banned_accounts_tokens_end_at_once_and_count_again_when_it_is_active(service: Service) -> None:
-    by, secret = make_principal(service, "org", "organizer"), make_token(service, "ada")
-    for state, counts in (("banned", False), ("active", True)):
-        service.database.write(
-            lambda c, s=state: accounts.change(c, 5, by, "ada", NO_NAMES, AccountChange(state=s))
-        ).result()
-        with service.database.read() as connection:
-            assert (tokens.authenticate(connection, secret, START_NS) is not None) == counts
 
 
 def _submit(connection: Connection, account: int | None) -> None:
