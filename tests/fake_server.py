@@ -11,8 +11,9 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.answering import Answered, Asked, answering
 
 Document = dict[str, Any]
 
@@ -38,29 +39,20 @@ class FakeServer:
         self.redirects, self.redirected = "", 0
         """Where all requests are redirected, and how many were."""
         self.is_away = False
+        self.origin = ""
         self.changed = threading.Condition()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._http.daemon_threads = True
         self._given: dict[str, list[Document]] = {}
         self._over = False
 
-    @property
-    def origin(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
-
     @contextmanager
     def serving(self) -> Iterator[FakeServer]:
-        thread = threading.Thread(target=self._http.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield self
-        finally:
-            with self.changed:
-                self._over = True
-                self.changed.notify_all()
-            self._http.shutdown()
-            thread.join()
-            self._http.server_close()
+        with answering(self._answer) as self.origin:
+            try:
+                yield self
+            finally:
+                with self.changed:
+                    self._over = True
+                    self.changed.notify_all()
 
     @property
     def held(self) -> list[str]:
@@ -89,6 +81,16 @@ class FakeServer:
 
         self.until(found, within_s)
         return found()[0]
+
+    def _answer(self, asked: Asked) -> Answered | None:
+        if self.is_away:
+            return None
+        assert asked.headers["authorization"] == "Bearer kmw_secret"
+        if self.redirects:
+            self.redirected += 1
+            return Answered(307, b"", {"Location": f"{self.redirects}/api/v1/{asked.path}"})
+        status, document = self._said(asked.path, asked.document)
+        return Answered(status, self.raw.get(asked.path, json.dumps(document).encode()))
 
     def _said(self, path: str, document: Document) -> tuple[int, Document]:
         """The answer, as status and body."""
@@ -121,41 +123,6 @@ class FakeServer:
     def _note(self, where: list[Document], document: Document) -> None:
         where.append(document)
         self.changed.notify_all()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if server.is_away:
-                    self.close_connection = True
-                    self.connection.close()
-                    return
-                assert self.headers["Authorization"] == "Bearer kmw_secret"
-                path = self.path.removeprefix("/api/v1/")
-                if server.redirects:
-                    server.redirected += 1
-                    self.send_response(307)
-                    self.send_header("Location", server.redirects + self.path)
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                    return
-                status, document = server._said(path, json.loads(body))
-                content = server.raw.get(path, json.dumps(document).encode())
-                try:
-                    self.send_response(status)
-                    self.send_header("Content-Length", str(len(content)))
-                    self.end_headers()
-                    self.wfile.write(content)
-                except OSError:
-                    self.close_connection = True  # the worker has gone
-
-            def log_message(self, *_: object) -> None: ...
-
-        return Handler
 
 
 def refusal_of(status: int, code: str, title: str = "is refused") -> Document:

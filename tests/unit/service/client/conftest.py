@@ -28,7 +28,7 @@ def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fake() -> Iterator[Fake]:
-    with Fake() as server:
+    with Fake().serving() as server:
         yield server
 
 

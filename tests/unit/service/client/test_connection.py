@@ -7,9 +7,7 @@ import os
 import shutil
 import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -24,8 +22,9 @@ from kernelmark.service.accounts import InvitationAcceptance, Me
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import SubmissionStatus
 from leaderboard.standings.ranking import rank
+from tests.answering import Answered, answering
 from tests.unit.service.client.conftest import ENDS, TOKEN
-from tests.unit.service.client.fake import Answered, Fake
+from tests.unit.service.client.fake import Fake
 from tests.verdicts import accepted, chained
 
 ME = Me(name="ada", role="participant", scopes=("submit", "read"), ends=ENDS)
@@ -61,7 +60,7 @@ def test_no_netrc_is_read_for_another_machine_either(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(fake: Fake, status: int) -> None:
-    with Fake() as other:
+    with Fake().serving() as other:
         other.answers("GET me", ME)
         fake.answers("GET me", Answered(status, b"", {"Location": f"{other.origin}/api/v1/me"}))
         with Connection(fake.origin, TOKEN) as connected, pytest.raises(Unreachable, match=f"answers {status}"):
@@ -209,7 +208,7 @@ def test_both_versions_are_named_where_they_do_not_fit(fake: Fake) -> None:
 
 
 def test_nobody_listens() -> None:
-    with Fake() as gone:
+    with Fake().serving() as gone:
         origin = gone.origin
     with Connection(origin, patience_s=0) as connected, pytest.raises(Unreachable, match=r"\(Connection refused\)"):
         connected.get("me", Me)
@@ -237,29 +236,10 @@ def tls(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         check=True, capture_output=True,
     )  # fmt: skip
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(ME.model_dump_json().encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Quiet(HTTPServer):
-        def handle_error(self, *_: object) -> None:
-            """The client has ended the handshake."""
-
-    server = Quiet(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield f"https://localhost:{server.server_address[1]}", certificate
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(lambda _: Answered(200, ME.model_dump_json().encode()), context) as origin:
+        yield origin, certificate
 
 
 def test_a_certificate_is_trusted_only_if_the_user_says_so(tls: tuple[str, Path]) -> None:
