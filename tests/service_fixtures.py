@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import uvicorn
@@ -135,17 +133,21 @@ def make_principal(
 
 
 @contextmanager
-def serving(service: Service, **more: Any) -> Iterator[str]:
-    """Serve the routes on a port of this machine, in a thread; yields the origin."""
+def serving(service: Service) -> Iterator[Service]:
+    """Serve the routes on a port of this machine, in a thread; yields the service as it is there."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         local = f"127.0.0.1:{listening.getsockname()[1]}"
-        served = replace(service, url=f"http://{local}", local=local, **more)
-        app = create_app(served, Recorder(served))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
+        served = replace(service, url=f"http://{local}", local=local)
+        recorder = Recorder(served)
+        recorder.ready.set()
+        config = uvicorn.Config(create_app(served, recorder), log_config=None, lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            yield f"http://{local}"
+            yield served
         finally:
+            served.changes.close()
             server.should_exit = True
             thread.join()
+            recorder.close()

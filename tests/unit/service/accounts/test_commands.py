@@ -21,8 +21,8 @@ As = Callable[..., Said]
 @pytest.fixture
 def origin(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.chdir(service.project.root)
-    with serving(service) as origin:
-        yield origin
+    with serving(service) as served:
+        yield served.url
 
 
 @pytest.fixture

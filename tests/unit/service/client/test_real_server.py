@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from kernelmark.authoring.start import pytorch
 from kernelmark.client import servers
 from kernelmark.client.connection import Connection, Refused
 from kernelmark.project.settings import Settings
 from kernelmark.server.accounts import invitations
-from kernelmark.server.app import create_app
-from kernelmark.server.record.recorder import Recorder
 from kernelmark.server.service import Service
 from kernelmark.service.accounts import Me
 from tests.documents import items, valid
-from tests.service_fixtures import clock, service
+from tests.service_fixtures import clock, service, serving
 from tests.unit.conftest import Command
 from tests.unit.service.queue.queueing import POOL, Worker
 
@@ -34,23 +28,9 @@ SUBMIT = ("submit", "twice", "kernel.py", "--to", "bench", "--no-wait")
 @pytest.fixture
 def live(service: Service) -> Iterator[Service]:
     """A service whose application listens at its address."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        live = replace(service, url=f"http://{address}", local=address)
+    with serving(service) as live:
         live.files.refresh(live.database)
-        recorder = Recorder(live)
-        recorder.ready.set()
-        config = uvicorn.Config(create_app(live, recorder), log_config=None, lifespan="off", ws="none")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
         yield live
-        live.changes.close()
-        server.should_exit = True
-        thread.join()
-        recorder.close()
 
 
 @pytest.fixture
