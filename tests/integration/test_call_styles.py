@@ -146,22 +146,6 @@ def test_a_result_that_is_not_what_was_asked_for(returned: str, tmp_path: Path) 
     assert check.message.startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("style", "source", "message"),
-    [
-        ("writes", "def scale(x): pass\n", "called as scale(x, w, y, count, shift): write into y and count (too many"),
-        ("module", STYLES["returns"].source, "no class `Model` is defined (found: none); it is called as Model(shift,"),
-        ("tree", "def scale(data): data[0].zero_()\n", "wrote to its input `x`, which is read-only"),
-    ],
-)
-def test_a_submission_in_another_style_learns_the_right_one(
-    style: str, source: str, message: str, tmp_path: Path
-) -> None:
-    check = checked(made(tmp_path, STYLES[style]), source)
-    assert check.outcome in (Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
-    assert message in check.message
-
-
 CPP = """
 #include <cstdint>
 extern "C" void scale_float32(const float* x, const float* w, float* y, int64_t* count, double shift,

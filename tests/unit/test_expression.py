@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import re
 
@@ -170,14 +169,6 @@ def test_agrees_with_python(pair: _Pair) -> None:
     elif expected is None:
         with pytest.raises(ExpressionError, match="division by zero"):
             evaluate(text, PARAMETERS)
-
-
-@given(st.text(max_size=60))
-def test_any_text_gives_a_number_or_one_error(text: str) -> None:
-    value = 0
-    with contextlib.suppress(ExpressionError):
-        value = evaluate(text, PARAMETERS)
-    assert abs(value) <= MAX_VALUE
 
 
 _tokens = st.sampled_from([*"+-*%(), mn0", "//", "**", "min", "max", "ceil_div", "sizeof", "dtype", "9" * 19])

@@ -132,14 +132,14 @@ def test_it_may_not_be_awaited(signed_in: Fake, run: Command) -> None:
 def test_ctrl_c_ends_the_waiting_and_not_the_grading(
     signed_in: Fake, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupts(Fake):
-        def _next(self, asked: Asked) -> Answered | None:
-            if asked.path == EVENT:
-                os.kill(os.getpid(), signal.SIGINT)
-            return super()._next(asked)
+    answer = signed_in._next
 
-    monkeypatch.setattr(signed_in, "_next", Interrupts._next.__get__(signed_in))
-    signed_in.__class__ = Interrupts
+    def interrupting(asked: Asked) -> Answered | None:
+        if asked.path == EVENT:
+            os.kill(os.getpid(), signal.SIGINT)
+        return answer(asked)
+
+    monkeypatch.setattr(signed_in, "_next", interrupting)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         signed_in.answers("POST submissions", status(), status=202)

@@ -65,18 +65,6 @@ def test_the_name_of_a_pool_can_be_printed(service: Service, worker: TestClient,
     assert worker.post("/api/v1/worker/hello", json={**hello(service), "pool": pool}).status_code == status
 
 
-def test_a_claim_that_waits_gets_what_is_submitted_meanwhile(
-    service: Service, client: Asks, worker: TestClient
-) -> None:
-    worker.post("/api/v1/worker/hello", json=hello(service))
-    got: list[Any] = []
-    waits = threading.Thread(target=lambda: got.append(claim(worker, wait_s=25).json()))
-    waits.start()
-    run = submit(client("ada"))
-    waits.join()
-    assert [lease["task"]["run"] for lease in got[0]["leases"]] == [run]
-
-
 def test_a_claim_that_wakes_for_nothing_only_reads(
     service: Service, client: Asks, worker: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
