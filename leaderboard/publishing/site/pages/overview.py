@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from markupsafe import Markup
 
 from leaderboard.publishing.site import boards, markup, paths
-from leaderboard.publishing.site.accuracy import tables
 from leaderboard.publishing.site.book import Book
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
 from leaderboard.publishing.site.document import (
@@ -30,6 +31,7 @@ _RECORDS, _FEED = 20, 40
 _OVERALL = 20
 _FIRSTS = 60  # maximum number of boards of a device, which keeps the page below 300 KB
 _WEEKS = 52
+_ACCURACY = markup.HERE / "accuracy"  # how close scores come to CUPTI's times, by `benchmarks.accuracy`: a file per GPU
 
 
 def pages(site: Site) -> Iterator[Page]:
@@ -105,13 +107,29 @@ def _method(site: Site) -> Page:
     document = MethodDocument(
         protocols=tuple(sorted({key.protocol for key in keys})),
         timings=tuple(sorted({key.timing for key in keys})),
-        accuracy=tables(),
+        accuracy=_accuracy(),
     )
 
     def make() -> tuple[MethodDocument, dict[str, Any]]:
         return document, {"accuracy": [(name, markup.markdown(text, 2)) for name, text in document.accuracy.items()]}
 
     return site.page(paths.METHOD, "method.html", (document.model_dump_json(),), make)
+
+
+@cache
+def _accuracy() -> dict[str, str]:
+    """For each GPU, by name, a Markdown table with one row per kernel and times in µs."""
+    measured = (json.loads(file.read_text(encoding="utf-8")) for file in sorted(_ACCURACY.glob("*.json")))
+    return {device["device"]: "\n".join(_lines(device["rows"])) + "\n" for device in measured}
+
+
+def _lines(rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    yield "| kernel | CUPTI, µs | score − CUPTI, µs | |"
+    yield "|:---|---:|---:|---:|"
+    for name, row in rows.items():
+        reference, bias = row["cupti_graph_cold"]["us"], row["bias_us"]
+        beyond = "" if row["met"] else "**"
+        yield f"| {name} | {reference:,.2f} | {beyond}{bias:+.2f}{beyond} | {100 * bias / reference:+.1f} % |"
 
 
 def _feed(site: Site) -> Page:
