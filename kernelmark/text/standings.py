@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
@@ -19,7 +19,7 @@ from kernelmark.text.terminal import INDENT, Line, columns, counted, labelled, v
 from leaderboard.record.moderation import undone
 from leaderboard.record.pooling import COMPARABLE, NO_RANK, WIDEST
 from leaderboard.standings.ranking import ACROSS_CARDS
-from leaderboard.text.units import interval, ratio, size
+from leaderboard.text.units import date, interval, minute, ratio, size
 
 if TYPE_CHECKING:
     from leaderboard.record.moderation import Moderation, RecordedEvent
@@ -145,7 +145,7 @@ def _rows(table: Table, *, memory: bool, alike: bool) -> Iterator[Line]:
         if memory:
             measured.append("" if row.peak_bytes is None else size(row.peak_bytes))
         who = (visible(row.who), visible(row.submission))
-        when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
+        when = date(row.created_at)
         how = () if alike else (", ".join(row.modes), row.sandbox)
         rank = "-" if row.rank is None else str(row.rank)
         noted = (note,) if any(notes) else ()
@@ -171,8 +171,7 @@ def moderation(events: Iterable[Moderation]) -> Iterator[str]:
 
 
 def _said(event: Moderation) -> str:
-    when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
-    return f"{event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})"
+    return f"{event.subject}{visible(event.reason)} ({visible(event.actor)}, {minute(event.created_at)})"
 
 
 def _notes_on(table: Table) -> Iterator[str]:
@@ -204,7 +203,7 @@ def moderated(events: Sequence[RecordedEvent]) -> Iterator[str]:
         about = f"{scope} {named[:16] if event.sha256 else named}"
         if event.undoes:
             about = f"event {event.undoes[:_DIGITS]}"
-        when, problems = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}", ", ".join(listed.problems)
+        when, problems = minute(event.created_at), ", ".join(listed.problems)
         said = (problems, event.action, about, event.actor, listed.undone_by[:_DIGITS], event.reason)
         rows.append((event.id[:_DIGITS], when, *map(visible, said)))
     yield from columns(rows, head=_EVENTS, prose=True)
@@ -255,7 +254,7 @@ class RecordedRun:
         """A row of the list."""
         verdict, submission = self.verdict, self.verdict.submission
         return (
-            f"{verdict.created_at.astimezone(UTC):%Y-%m-%d %H:%M}",
+            minute(verdict.created_at),
             verdict.run,
             *map(visible, (verdict.problem.slug, submission.name, submission.author)),
             interval(verdict.score) if verdict.score else verdict.outcome.value.replace("_", " "),
