@@ -124,7 +124,7 @@ def schema(name: str) -> dict[str, Any]:
         "$schema": DIALECT,
         "title": f"kernelmark {name}",
         "type": "object",
-        "properties": head,
+        "properties": {**head},
         "required": [*head],
         "$defs": {},
     }
@@ -133,8 +133,8 @@ def schema(name: str) -> dict[str, Any]:
         whole["$defs"] |= made.pop("$defs", {})
         if get_origin(part) is list:
             made = {"properties": {"items": made}, "required": ["items"]}
-        whole["properties"] |= made["properties"]
-        whole["required"] += made.get("required", ())
+        whole["properties"] |= {field: part for field, part in made["properties"].items() if field not in head}
+        whole["required"] += [field for field in made.get("required", ()) if field not in head]
     opened: dict[str, Any] = _open(whole)
     return opened
 

@@ -72,7 +72,8 @@ def written(name: str, document: object) -> str:
 
     plain = to_jsonable_python(document)
     fields = plain if isinstance(plain, dict) else {"items": plain}
-    return json.dumps({**head, **fields}, indent=2, ensure_ascii=False)
+    # The head comes first and wins: the status of a submission has a `version` of its own, for the server's clients.
+    return json.dumps({**head, **fields, **head}, indent=2, ensure_ascii=False)
 
 
 def failed(form: str, status: int, code: ErrorCode, message: str, remedy: str = "") -> int:

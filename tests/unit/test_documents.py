@@ -15,7 +15,7 @@ import pytest
 from harness import errors
 from harness.verdict import DoubtCode, Outcome, Verdict
 from kernelmark.diagnostics import selftest
-from kernelmark.project.documents import ErrorCode, print_document
+from kernelmark.project.documents import VERSION, ErrorCode, print_document, written
 from kernelmark.text import words
 from tests.documents import ROOT, items, valid
 from tests.unit.conftest import Answering, Command
@@ -35,6 +35,14 @@ def test_every_document_has_a_type_and_every_type_a_document() -> None:
     printed = set(re.findall(r'(?:print_(?:as\(\s*form,|document\()|\bwritten\()\s*"([\w-]+)"', KERNELMARK))
     assert printed == DOCUMENTS.keys()
     assert {file.stem for file in FOLDER.iterdir()} == {*DOCUMENTS, *INPUTS}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_field_of_a_type_replaces_the_version_of_its_document(name: str) -> None:
+    head = schema(name)
+    assert head["properties"]["version"] == {"const": VERSION, "type": "integer"}
+    assert len(head["required"]) == len(set(head["required"])), "JSON Schema forbids to require a field twice"
+    assert json.loads(written(name, {"version": 20}))["version"] == VERSION
 
 
 @pytest.mark.parametrize(
