@@ -50,16 +50,16 @@ def test_each_line_has_one_result(run: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("# own\n")
     mine = {"problem": "double", "file": str(tmp_path / "own.py"), "author": "ada", "run": "a" * 16, "key": "own"}
     bad = {
-        "not json": "is not valid JSON",
+        "not json": "line 4 cannot be read (not JSON (Expecting value at column 1))",
         '{"problem": "double"}': "has not one of `source` and `file`",
         json.dumps(job(1, language="rb", key="bad")): "unknown language",
-        json.dumps(job(1, hurry=True, key=[7])): "hurry: extra inputs are not permitted",
+        json.dumps(job(1, hurry=True, key=[7])): "has an unknown key `hurry`",
         "[]": "is not a JSON object",
         json.dumps(job(1, timeout=-1)): "-1.0 is not a time",
         json.dumps({**job(1), "problem": "trebble"}): "no such problem",
         json.dumps(job(1, source="\ud800", key="\ud800")): "is not utf-8 text",
         json.dumps(job(1, run="a" * 16)): f"line 12 has the run {'a' * 16} of line 3",
-        "\0" * 70_000: "is not valid JSON",
+        "\0" * 70_000: "cannot be read (not JSON",
     }
     outcome, results = run(job(1), "", mine, *bad, job(1))
     assert (outcome.code, outcome.err.splitlines()[-1]) == (

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NotRequired
 from pydantic import ConfigDict, ValidationError
 from typing_extensions import TypedDict
 
-from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.errors import HarnessError, KernelmarkError, UsageError, nearest
 from harness.shared.document import DocumentError, parse_json
 from harness.verdict import Check, Outcome, Verdict
 from kernelmark.grading.fleet.job import Job, JobResult
@@ -186,7 +186,9 @@ class ResultFile:
 
 def _invalid_line(number: int, error: DocumentError | ValidationError) -> UsageError:
     if isinstance(error, DocumentError):
-        return UsageError(f"line {number}", f"is not valid JSON ({error})")
-    first = error.errors()[0]
+        return UsageError(f"line {number}", f"cannot be read ({error})")
+    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")  # it may explain a missing key
     where = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return UsageError(f"line {number}", f"has an unknown key `{where}`", nearest(where, JobLine.model_fields))
     return UsageError(f"line {number}", f"{where}: {first['msg'].lower()}" if where else "is not a JSON object")
