@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -205,3 +207,40 @@ def test_a_job_does_not_wait_for_ever(competition: Path, monkeypatch: pytest.Mon
     (result,) = soon(lambda: list(batch(plan=WorkerPool()).run([job(1)])))
     assert isinstance(result.error, HarnessError)
     assert str(result.error).startswith("all workers of the fleet are lost")
+
+
+def test_no_fleet_starts_whose_address_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = Mock(side_effect=HarnessError("Ray did not start: no memory"))
+    monkeypatch.setattr(machine, "_launch", launch)
+    monkeypatch.setattr(machine, "require_token", Mock())
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+    with socket.create_server(("", 0)) as free:
+        port = free.getsockname()[1]
+    file = tmp_path / "fleet.address"
+    file.mkdir()
+    with pytest.raises(HarnessError, match=r"fleet\.address: the address cannot be written"):
+        machine.start(Settings(root=tmp_path), "127.0.0.1", port, None)
+    assert not launch.called
+    file.rmdir()
+    with pytest.raises(HarnessError, match="no memory"):
+        machine.start(Settings(root=tmp_path), "127.0.0.1", port, None)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "first", "then", "refused"),
+    [
+        (["--address=10.0.0.1:6379"], "cpu", "cpu", True),
+        (["--head", "--port=6379", "--node-ip-address=10.0.0.1"], "cpu", "cpu", True),
+        (["--head", "--port=6379", "--node-ip-address=10.0.0.1"], None, "cpu", False),
+        (["--address=10.0.0.1:6379"], "cpu", None, False),
+        (["--address=10.0.0.1:6380"], "cpu", "cpu", False),
+    ],
+)
+def test_a_machine_joins_a_fleet_once_to_grade(
+    place: list[str], first: Any, then: Any, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_started_here", lambda root: iter([(7, [*place, *machine._resources(first)])]))
+    what = "grades for the fleet at 10.0.0.1:6379 already" if refused else "does not have the fleet's token"
+    with pytest.raises(UsageError, match=what):
+        machine.join(Settings(root=tmp_path), "10.0.0.1:6379", then)

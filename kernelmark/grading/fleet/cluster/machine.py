@@ -186,13 +186,14 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
 
     Raises:
         UsageError: Ray's tokens are switched off, or a fleet or another program uses the port.
-        HarnessError: it did not start.
+        HarnessError: the address cannot be written, or it did not start.
     """
     made = None if has_token() or find_spec("ray") is None else make_token()
     require_token()
-    from ray.util import get_node_ip_address
+    if host is None:
+        from ray.util import get_node_ip_address
 
-    host = host or get_node_ip_address()  # type: ignore[no-untyped-call]
+        host = str(get_node_ip_address())  # type: ignore[no-untyped-call]
     address = f"{host}:{port}"
     try:
         socket.create_server(("", port)).close()
@@ -200,19 +201,30 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
         what = f"port {port} cannot be used ({error.strerror})"
         raise UsageError("fleet start", what, "choose another --port, or `kernelmark fleet stop` first") from error
     here = ["--head", f"--port={port}", f"--node-ip-address={host}", "--include-dashboard=false"]
-    node = _launch(settings, address, [*here, *_resources(device)])
-    (settings.root / _ADDRESS_FILE).write_text(f"{address}\n", encoding="utf-8")
-    return node, made
+    file = settings.root / _ADDRESS_FILE
+    try:
+        file.write_text(f"{address}\n", encoding="utf-8")
+    except OSError as error:
+        remedy = "make the project's folder writable for you"
+        raise HarnessError(f"{file}: the address cannot be written ({error.strerror})", remedy) from error
+    try:
+        return _launch(settings, address, [*here, *_resources(device)]), made
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
 
 
 def join(settings: Settings, where: str, device: DeviceChoice | None) -> RayNode:
     """Add this machine to the fleet at `where`; `device` None: this machine does not grade.
 
     Raises:
-        UsageError: `where` is not an address, or this machine does not have the fleet's token.
+        UsageError: `where` is not an address, this machine does not have the fleet's token, or it grades there already.
         HarnessError: there is no fleet, or Ray did not start.
     """
     address = find_address(where)
+    if device is not None and address in (_grades_for(command) for _, command in _started_here(settings.root)):
+        what = f"this machine grades for the fleet at {address} already"
+        raise UsageError("fleet join", what, "`kernelmark fleet stop` takes it out")
     require_token()
     refuse_if_open(address)
     return _launch(settings, address, [f"--address={address}", *_resources(device)])
@@ -224,7 +236,8 @@ def stop(settings: Settings) -> int:
     for process in found:
         _end(process)
     if any("--head" in command for command in found.values()):
-        (settings.root / _ADDRESS_FILE).unlink(missing_ok=True)
+        with suppress(OSError):  # it is gone, or the folder is not writable any more
+            (settings.root / _ADDRESS_FILE).unlink()
     return len(found)
 
 
@@ -278,6 +291,14 @@ def _started_here(root: Path) -> Iterator[tuple[int, list[str]]]:
             continue  # it has ended, or is another user's
         if ours and "ray.scripts.scripts" in command and any(word.startswith(_NODE_NAME) for word in command):
             yield int(entry.name), command
+
+
+def _grades_for(command: Sequence[str]) -> str | None:
+    """The address of the fleet for which a process that `_launch` started grades; None: it grades for none."""
+    given = dict(word.split("=", 1) for word in command if "=" in word)
+    if "--num-gpus" in given and "--resources" not in given:
+        return None
+    return given.get("--address") or f"{given.get('--node-ip-address')}:{given.get('--port')}"
 
 
 def _end(process: int) -> None:
