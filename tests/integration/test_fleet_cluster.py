@@ -235,7 +235,9 @@ def test_where_no_fleet_is_the_message_says_so(nodes: Nodes) -> None:
 
 
 @pytest.mark.full
-def test_a_killed_machine_costs_no_job_and_a_new_one_takes_its_place(nodes: Nodes) -> None:
+def test_a_killed_machine_costs_no_job_and_a_new_one_takes_its_place(
+    nodes: Nodes, capfd: pytest.CaptureFixture[str]
+) -> None:
     third = nodes.add()
     with kernelmark.Fleet(nodes.address) as fleet:
         fleet.start()
@@ -246,6 +248,7 @@ def test_a_killed_machine_costs_no_job_and_a_new_one_takes_its_place(nodes: Node
         alive = states()
     assert len(alive) == 3
     assert min(state.done for state in alive) >= 1
+    assert "raylet" not in capfd.readouterr().out, "stdout is the program's"
 
 
 @pytest.mark.full

@@ -38,6 +38,7 @@ from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.project.settings import DeviceChoice
 from kernelmark.text.terminal import warn
 
+_log = logging.getLogger("kernelmark.fleet")
 _NAMESPACE = "kernelmark"
 _LOOK_S, _START_S, _CLOSE_S, _STATE_S = 1.0, 180.0, 20.0, 5.0
 _ACCELERATOR = "ray.io/accelerator-type"  # Ray's label with the name of a machine's GPUs
@@ -243,6 +244,8 @@ def connect(address: str) -> None:
         raise UsageError("Fleet", what, "use the fleet in a process of its own")
     refuse_if_open(address)
     on_sigterm = signal.getsignal(signal.SIGTERM)
+    # Ray prints what befell its nodes on stdout, which is the program's, even without `log_to_driver`.
+    ray._private.worker.print_to_stdstream = _noted
     try:
         ray.init(
             address=address,
@@ -257,6 +260,11 @@ def connect(address: str) -> None:
         raise HarnessError(f"cannot connect to the fleet at {address} ({_last_line(error)})", remedy) from error
     if on_sigterm is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, on_sigterm)  # Ray's prints a trace, and exits with 15
+
+
+def _noted(data: dict[str, Any], ignore_prefix: bool) -> None:
+    """Log what Ray would print. The dispatcher itself warns of machines that are lost."""
+    _log.debug("\n".join(data["lines"]))
 
 
 def examine(address: str) -> FleetDocument:
