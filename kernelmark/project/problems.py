@@ -95,7 +95,10 @@ def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) 
         what = f"has no test for the device {device} that is not hidden"
         raise UsageError(problem.slug, what, "use another --device")
     if name is not None and name not in tests:
-        raise UsageError(f"test {name!r}", f"is not one of {problem.slug}", nearest(name, tests))
+        what = f"is not one of {problem.slug}"
+        if any(case.name == name and not case.hidden for case in problem.tests):
+            what = f"does not run on the device {device}"
+        raise UsageError(f"test {name!r}", what, nearest(name, tests))
     return tests[name or next(iter(tests))]
 
 
@@ -109,7 +112,10 @@ def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Probl
     if not cases:
         raise SubmissionError(problem.slug, f"has no benchmark for the device {device}", "use another --device")
     if name is not None and name not in cases:
-        raise UsageError(f"case {name!r}", f"is not a benchmark of {problem.slug}", nearest(name, list(cases)))
+        what = f"is not a benchmark of {problem.slug}"
+        if any(case.name == name for case in problem.benchmarks):
+            what = f"does not run on the device {device}"
+        raise UsageError(f"case {name!r}", what, nearest(name, cases))
     chosen = cases[name] if name else max(cases.values(), key=lambda case: problem.resolve(case).minimum_bytes)
     return problem.model_copy(update={"benchmarks": (chosen,)})
 

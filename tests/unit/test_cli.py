@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, SandboxError, UsageError
+from harness.problem import load
 from harness.verdict import Outcome, Verdict
 from kernelmark.commands.cli import main, submit
+from kernelmark.project.problems import of_one_case, visible_test
 from tests.documents import items
-from tests.unit.conftest import PROBLEM, Answering, Command, recorded
+from tests.unit.conftest import PROBLEM, ROOT, Answering, Command, recorded
 from tests.verdicts import accepted, failed
 
 
@@ -125,6 +127,14 @@ def test_unknown_and_hidden_tests_cannot_be_run_alone(run: Command, judge: Answe
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert message in ended.err
     assert not fake.asked
+
+
+def test_a_case_of_another_device_is_not_called_unknown() -> None:
+    problem = load(ROOT / "problems/vector_add")
+    with pytest.raises(UsageError, match=r"^test 'a large prime' does not run on the device cpu; known:"):
+        visible_test(problem, "cpu", "a large prime")
+    with pytest.raises(UsageError, match=r"^case '1024 squared' does not run on the device cpu; known:"):
+        of_one_case(problem, "1024 squared", "cpu")
 
 
 def test_one_benchmark_can_be_timed_or_called_alone(run: Command, judge: Answering) -> None:
