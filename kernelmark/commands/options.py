@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from harness.errors import UsageError
+from harness.errors import SubmissionError, UsageError
 from harness.files.outside import real
 from harness.kinds import DeviceKind, SandboxName
 
@@ -117,7 +117,7 @@ def source_of(file: str, language: str | None, author: str) -> Path | Submission
 
     Raises:
         UsageError: there is no language for stdin, or there is one for a file.
-        SubmissionError: stdin holds no valid source.
+        SubmissionError: stdin is empty, or holds no valid source.
     """
     from harness.submission import MAX_SOURCE_BYTES, Submission
 
@@ -128,4 +128,6 @@ def source_of(file: str, language: str | None, author: str) -> Path | Submission
     if language is None:
         raise UsageError("FILE -", "is stdin, which has no suffix", "say what it holds with --language")
     source = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+    if not source.strip():
+        raise SubmissionError("FILE -", "is stdin, which was empty", "pipe a kernel into it")
     return Submission.of(source, language, author=author, name=f"stdin.{language}")

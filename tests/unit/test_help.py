@@ -88,6 +88,7 @@ def test_stdin_needs_a_language(run: Command, judge: Answering, project: Path, m
     for arguments, message in (
         (["-"], "FILE - is stdin, which has no suffix; say what it holds with --language"),
         (["kernel.py", "--language", "py"], "--language is for stdin; leave it out"),
+        (["-", "--language", "py"], "FILE - is stdin, which was empty; pipe a kernel into it"),  # it was read above
     ):
         result = run("check", "double", *arguments)
         assert (result.code, message in result.err) == (2, True)
