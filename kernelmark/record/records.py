@@ -66,7 +66,7 @@ def listed(
     return ProblemList(
         items=tuple(items),
         phase=found.phase,
-        phase_open=found.schedule.schedule if found.phase else "",
+        phase_open=found.schedule.schedule if found.phase and found.closed is None else "",
         announcements=notices_of(found),
         author=author,
         left=left,

@@ -56,7 +56,7 @@ class ProblemList(BaseModel):
     items: tuple[ListedProblem, ...]
     phase: str = ""
     phase_open: str = ""
-    """Until when the phase is open, in words."""
+    """Until when the phase is open, in words; empty once the last one is closed."""
     announcements: tuple[Notice, ...] = ()
     author: str = ""
     """Whose places these are."""
@@ -78,7 +78,8 @@ def lines(found: ProblemList) -> Iterator[str]:
         entries.append((visible(problem.slug), visible(problem.title), below))
     yield from titled(entries)
     if found.phase:
-        yield labelled("phase", visible(f"{found.phase}, open {found.phase_open}"))
+        ends = f"open {found.phase_open}" if found.phase_open else "closed"
+        yield labelled("phase", visible(f"{found.phase}, {ends}"))
     yield from announced(found.announcements)
     if found.left:
         yield visible(f"you ({found.author}) have left today: {found.left}")

@@ -112,6 +112,8 @@ def test_the_freeze_of_a_phase_is_that_of_its_problems(competition: Path, comman
     graded(settings, "2" * 16, NOW - HOUR)
     assert (command("show", "1" * 16).code, command("show", "2" * 16).code) == (0, 2)
     assert "phase       finals, open until" in command("problems", "list").out
+    phases(competition, NOW - 2 * DAY, NOW - DAY, 'freeze = "2d"\n')
+    assert "phase       finals, closed\n" in command("problems", "list").out
 
 
 @pytest.mark.parametrize(
