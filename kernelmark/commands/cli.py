@@ -34,7 +34,7 @@ from kernelmark.commands import (
 )  # fmt: skip
 from kernelmark.commands.boundary import BoundaryGroup
 from kernelmark.commands.help import complete
-from kernelmark.commands.options import device_option, form_option, load_settings
+from kernelmark.commands.options import device_option, form_option, load_settings, refuse_unwritable
 from kernelmark.commands.submit import bench, check
 from kernelmark.commands.submit import submit as submit
 from kernelmark.project.documents import print_as
@@ -61,6 +61,7 @@ def calibrate(form: str, device: str | None) -> None:
     from kernelmark.text import show
 
     settings = load_settings(device=device)
+    refuse_unwritable("the setting `devices`", settings.locate("devices"))
     calibration = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
     path = store(settings, calibration)
     document = calibration.model_dump_json(exclude_none=True)

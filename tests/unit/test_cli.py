@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -135,6 +136,16 @@ def test_a_case_of_another_device_is_not_called_unknown() -> None:
         visible_test(problem, "cpu", "a large prime")
     with pytest.raises(UsageError, match=r"^case '1024 squared' does not run on the device cpu; known:"):
         of_one_case(problem, "1024 squared", "cpu")
+
+
+def test_nothing_is_measured_for_a_calibration_that_cannot_be_written(
+    run: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.judge.calibrate.measure", measure := Mock())
+    (project / "leaderboard").write_text("a file")
+    ended = run("calibrate")
+    assert (ended.code, "devices cannot be written in" in ended.err) == (2, True)
+    assert not measure.called
 
 
 def test_one_benchmark_can_be_timed_or_called_alone(run: Command, judge: Answering) -> None:
