@@ -137,7 +137,7 @@ def test_what_a_machine_offers(device: Any, here: bool, gpus: bool, cpu: bool, m
     [
         (["join", "nowhere"], "nowhere is neither HOST:PORT nor an address file"),
         (["join", "127.0.0.1:9"], "this machine does not have the fleet's token"),
-        (["status"], "fleet.address is neither HOST:PORT nor an address file"),
+        (["status"], "fleet.address is neither HOST:PORT nor an address file; give HOST:PORT, or the file that"),
         (["stop"], "no fleet of this project runs on this machine"),
         (["start", "--no-grading", "--device", "cpu"], "--no-grading excludes --device"),
     ],

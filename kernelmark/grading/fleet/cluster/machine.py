@@ -46,7 +46,8 @@ def find_address(where: str) -> str:
         content = Path(where).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         what = "is neither HOST:PORT nor an address file"
-        raise UsageError(where, what, "`kernelmark fleet start` writes one") from None
+        remedy = "give HOST:PORT, or the file that `kernelmark fleet start` wrote on the first machine"
+        raise UsageError(where, what, remedy) from None
     if not _HOST_PORT.fullmatch(content):
         raise UsageError(where, "does not hold HOST:PORT", "`kernelmark fleet start` writes such a file")
     return content
