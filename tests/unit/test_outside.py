@@ -141,7 +141,7 @@ OPENS_ITS_OWN = re.compile(
     r"harness/(runner|importer|launcher|debug|device|judge|sandbox)/|"
     r"kernelmark/(diagnostics/(selftest|doctor)/|grading/(fleet/|resident/key)|authoring/(skeleton|init|rendering))|"
     r"kernelmark/server/(accounts|queue)/|kernelmark/record/site\.py|leaderboard/record/(durable|index)\.py|"
-    r"leaderboard/publishing/site/(accuracy/|build|folder)|"
+    r"leaderboard/publishing/site/(build|folder|pages/overview)|"
     r"harness/(files/(outside|kept)|shared/document)\.py"
 )
 OPENS = re.compile(r"\.read_(text|bytes)\(|\.open\((\"rb\"|encoding)|\b(json|tomllib)\.loads?\(")
