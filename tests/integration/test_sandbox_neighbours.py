@@ -283,6 +283,8 @@ def test_buffers_of_tcp_are_bounded(name: SandboxName) -> None:
     if not Path("/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes").exists():
         pytest.skip("this machine has version 2 of control groups, which counts them as memory: nothing to bound apart")
     program = """
+        report()
+        judge.recv(1)  # a launch has returned, and set the limit, before a submission is sent
         server, held, sent = socket.create_server(("127.0.0.1", 0), backlog=500), [], 0
         for _ in range(400):
             held += [socket.create_connection(server.getsockname()), server.accept()[0]]
@@ -291,7 +293,11 @@ def test_buffers_of_tcp_are_bounded(name: SandboxName) -> None:
                 while True: sent += held[-2].send(bytes(1 << 16))
         report(sent=sent)
     """
-    assert 16 * MIB < report_of(name, program, within_s=60)["sent"] < 64 * MIB
+    with launched(name, program) as judge:
+        judge.report()
+        assert judge.connection is not None
+        judge.connection.send(b"1")
+        assert 16 * MIB < judge.report(within_s=60)["sent"] < 64 * MIB
 
 
 @providers("network")
