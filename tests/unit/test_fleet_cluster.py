@@ -225,6 +225,10 @@ def test_no_fleet_starts_whose_address_cannot_be_written(tmp_path: Path, monkeyp
     with pytest.raises(HarnessError, match="no memory"):
         machine.start(Settings(root=tmp_path), "127.0.0.1", port, None)
     assert not file.exists()
+    file.write_text("127.0.0.1:1\n")
+    with pytest.raises(HarnessError, match="no memory"):
+        machine.start(Settings(root=tmp_path), "127.0.0.1", port, None)
+    assert file.read_text() == "127.0.0.1:1\n", "that of a fleet which this one would have replaced"
 
 
 @pytest.mark.parametrize(

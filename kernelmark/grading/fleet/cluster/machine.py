@@ -26,6 +26,7 @@ from pathlib import Path
 from harness.errors import HarnessError, UsageError
 from kernelmark.project.choice import cuda_is_here
 from kernelmark.project.settings import DeviceChoice, Settings
+from leaderboard.record.durable import unwritable, write_whole
 
 _HOST_PORT = re.compile(r"([^\s:/]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 _MODE, _TOKEN, _TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
@@ -203,16 +204,11 @@ def start(settings: Settings, host: str | None, port: int, device: DeviceChoice 
         raise UsageError("fleet start", what, "choose another --port, or `kernelmark fleet stop` first") from error
     here = ["--head", f"--port={port}", f"--node-ip-address={host}", "--include-dashboard=false"]
     file = settings.root / _ADDRESS_FILE
-    try:
-        file.write_text(f"{address}\n", encoding="utf-8")
-    except OSError as error:
-        remedy = "make the project's folder writable for you"
-        raise HarnessError(f"{file}: the address cannot be written ({error.strerror})", remedy) from error
-    try:
-        return _launch(settings, address, [*here, *_resources(device)]), made
-    except BaseException:
-        file.unlink(missing_ok=True)
-        raise
+    if file.is_dir() or unwritable(file):
+        raise HarnessError(f"{file}: the address cannot be written", "make the project's folder writable for you")
+    node = _launch(settings, address, [*here, *_resources(device)])
+    write_whole(file, f"{address}\n".encode(), replace=True)
+    return node, made
 
 
 def join(settings: Settings, where: str, device: DeviceChoice | None) -> RayNode:
