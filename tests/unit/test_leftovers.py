@@ -16,9 +16,12 @@ RUNNER = "harness/runner/__main__.py"  # as a runner's command line has it
 
 
 def test_a_process_that_stays_is_left_behind_and_one_from_before_is_not(tmp_path: Path) -> None:
-    code = [sys.executable, "-c", "import time; time.sleep(300)", RUNNER, str(tmp_path)]
+    code = [sys.executable, "-c", "print(flush=True); input()", RUNNER, str(tmp_path)]
     before = leftovers._processes()
-    with subprocess.Popen(code) as started:
+    with subprocess.Popen(code, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        # Popen returns as soon as the program's files are open, when its command line may still be empty.
+        assert started.stdout.readline(), "it does not run yet"
         [found] = [line for line in leftovers._processes() if str(tmp_path) in line]
         assert found not in before
         assert new({"processes": []}, {"processes": [found]}) == {"processes": [found]}
