@@ -99,6 +99,16 @@ def test_a_closed_fleet_refuses_every_call(made: Made) -> None:
             call()
 
 
+def test_a_forked_process_cannot_use_the_fleet_of_its_parent(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made(FakeWorker()) as workers:
+        assert soon(lambda: [result.error for result in workers.grade_many([job(1)])]) == [None]
+        monkeypatch.setattr("kernelmark.grading.fleet.fleet.os.getpid", lambda: 1)
+        for call in (workers.start, lambda: workers.grade_many([job(2)]), lambda: asyncio.run(workers.agrade(job(3)))):
+            with pytest.raises(UsageError, match="was started by the process that this one was forked from"):
+                call()
+        monkeypatch.undo()
+
+
 def test_closing_ends_calls_that_wait_with_an_error_of_ours(made: Made) -> None:
     """Not with what looks as if the caller's task was cancelled: neither those that run, nor those behind them."""
     worker = FakeWorker(held)

@@ -254,6 +254,21 @@ def test_a_worker_that_does_not_end_is_killed(started: Started, monkeypatch: pyt
     assert is_lost(waiting, "a worker ended with status -9")
 
 
+def test_a_forked_process_keeps_no_worker_alive(started: Started, tmp_path: Path) -> None:
+    worker = started(after=f"open({str(tmp_path / 'tidied')!r}, 'w')")
+    soon(worker.wait)
+    child = os.fork()
+    while not child:
+        signal.pause()
+    try:
+        assert soon(worker.submit(request("answer()")).result).error
+        soon(worker.close)
+        assert (tmp_path / "tidied").exists(), "it saw the end of its requests"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def test_closing_while_other_threads_submit_jobs(started: Started, tmp_path: Path) -> None:
     worker = started()
     ended: list[BaseException | None] = []

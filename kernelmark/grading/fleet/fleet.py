@@ -8,6 +8,7 @@ worker that it has given up.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
@@ -98,6 +99,7 @@ class Fleet:
         self._threads = ThreadPoolExecutor(self._pool.capacity or _AT_ONCE)
         self._begun = time.monotonic()
         self._started, self._closed, self._starting = False, False, threading.Lock()
+        self._process = 0
 
     def __enter__(self) -> Self:
         return self
@@ -109,7 +111,8 @@ class Fleet:
         """Start the workers and wait until all are ready. Without this call, the first job starts them.
 
         Raises:
-            UsageError: the fleet was closed, does not include this machine, or does not require a token.
+            UsageError: the fleet was closed, was started before a fork, does not include this machine, or does not
+                require a token.
             HarnessError: a worker did not start.
         """
         with self._starting:
@@ -122,7 +125,7 @@ class Fleet:
                 if not self._judges.are_here:
                     self.close()
                 raise
-            self._started, self._begun = True, time.monotonic()
+            self._started, self._begun, self._process = True, time.monotonic(), os.getpid()
 
     def close(self) -> None:
         """End the workers and all sandboxes. Jobs that are still being graded get no verdict."""
@@ -239,6 +242,8 @@ class Fleet:
         return result
 
     def _refuse_if_closed(self) -> None:
+        if self._started and os.getpid() != self._process:  # the threads that read the answers are not in a fork
+            raise UsageError("Fleet", "was started by the process that this one was forked from", "make another here")
         if self._closed:
             raise UsageError("Fleet", "is closed", "grade inside its `with` block, or make another one")
 

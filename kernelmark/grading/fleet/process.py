@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -40,6 +41,24 @@ PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
 _START_S, _END_S = 120.0, 60.0
 # glibc keeps memory that threads have freed: after 40 small jobs a worker held 800 MiB without this, and 480 with it.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
+
+_PIPED: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a forked child: let go of the workers' pipes, since they end when no process holds the other end any more.
+
+    The descriptors stay open, as files in this process still refer to their numbers.
+    """
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for process in _PIPED:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None and not pipe.closed:
+                os.dup2(null, pipe.fileno(), inheritable=False)
+    os.close(null)
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 class WorkerProcess:
@@ -161,6 +180,7 @@ class WorkerProcess:
                 )
             except OSError as error:
                 raise HarnessError(f"a worker could not be started ({error.strerror})") from error
+            _PIPED.add(self._process)
             self._reader = threading.Thread(target=self._read, args=(self._process, self._ready), daemon=True)
             self._reader.start()
         return self._process
