@@ -71,6 +71,10 @@ class PreparedJob:
         Raises:
             UsageError: the problem or the submission is missing or malformed.
         """
+        for name, given, kind in (("problem", problem, Problem), ("submission", submission, Submission)):
+            if not isinstance(given, str | Path | kind):
+                what = f"is of the type {type(given).__name__}"
+                raise UsageError(f"the {name}", what, f"give a str, a Path or a {kind.__name__}")
         moment = moment or datetime.now(UTC)
         loaded = find_problem(settings, problem, moment) if isinstance(problem, str | Path) else problem
         return cls(settings, loaded, read_submission(submission, author, language, beside), moment)

@@ -150,6 +150,8 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
     Raises:
         UsageError: there is none; the message names the nearest slug, or says that this is a file.
     """
+    if not str(reference):
+        raise UsageError("the problem", "has no name", "`kernelmark problems list` lists the problems")
     path, own = Path(reference), settings.locate("problems") / reference
     for directory in (own, path) if path.name == reference else (path, own):
         try:

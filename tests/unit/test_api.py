@@ -78,9 +78,14 @@ def test_an_invalid_submission_is_refused_in_one_short_line(arguments: Any, says
     assert "\n" not in str(refused.value)
 
 
-def test_an_object_that_is_no_submission_is_refused(project: Path) -> None:
-    with pytest.raises(kernelmark.SubmissionError, match="its source is of type list"):
-        kernelmark.grade("double", ["kernel.py"])  # type: ignore[arg-type]
+def test_an_object_that_is_no_problem_or_submission_is_a_fault_of_the_call(project: Path) -> None:
+    for problem, submission, says in (
+        ("double", ["kernel.py"], "the submission is of the type list"),
+        (None, "x", "the problem is of the type NoneType"),
+    ):
+        with pytest.raises(kernelmark.UsageError, match=says) as refused:
+            kernelmark.grade(problem, submission)  # type: ignore[arg-type]
+        assert not isinstance(refused.value, kernelmark.SubmissionError)
     assert Submission.of("x", "py", author="ada", name="\ud800.py").name == "\\ud800.py"
 
 

@@ -59,6 +59,7 @@ def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
     ("args", "message"),
     [
         (("double",), "Missing argument 'FILE'"),
+        (("", "kernel.py"), "the problem has no name; `kernelmark problems list` lists the problems"),
         (("doubel", "kernel.py"), "doubel: no such problem; did you mean `double`?"),
         (("wholly", "kernel.py"), "wholly: no such problem; `kernelmark problems list` lists the problems"),
         ((".", "kernel.py"), ". holds no problem.toml"),

@@ -171,6 +171,7 @@ def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
         Job(problem="double", submission=None, key="no source"),  # type: ignore[arg-type]
         Job(problem=7, submission="x", key="no problem"),  # type: ignore[arg-type]
         Job(problem="double", submission="x", timeout=0, key="no time"),
+        Job(problem="double", submission="x", timeout="9", key="a text for a time"),  # type: ignore[arg-type]
     ]
     given = [one for number, wrong in enumerate(bad) for one in (job(number), wrong)]
     results = {result.job.key: result for result in graded(FakeWorker(), given)}

@@ -78,12 +78,8 @@ def prepared(settings: Settings, job: Job) -> PreparedJob:
     Raises:
         UsageError: as there, or a field has a value of the wrong type.
     """
-    for name, kind in (("problem", Problem), ("submission", Submission)):
-        if not isinstance(given := getattr(job, name), str | Path | kind):
-            what = f"is of the type {type(given).__name__}"
-            raise UsageError(f"the job's {name}", what, f"give a str, a Path or a {kind.__name__}")
-    if job.timeout is not None and not job.timeout > 0:
-        raise UsageError("the job's timeout", f"{job.timeout} is not a time", "give seconds, or None for no timeout")
+    if job.timeout is not None and not (isinstance(job.timeout, int | float) and job.timeout > 0):
+        raise UsageError("the job's timeout", f"{job.timeout!r} is not a time", "give seconds, or None for no timeout")
     return PreparedJob.prepare(
         settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
     )
