@@ -27,7 +27,7 @@ from benchmarks.scratch import left_behind, project, report
 from harness.sandbox.tree import tree
 from harness.verdict import Outcome
 from kernelmark import Fleet, Job, JobResult
-from tests.leftovers import leftovers
+from tests.leftovers import groups, leftovers
 
 RESULT = Path(__file__).parent / "results" / "fleet_load.json"
 RIGHT = "import torch\ndef twice(x, y): torch.mul(x, 2, out=y)\n"
@@ -55,14 +55,13 @@ def measured(results: int, begun: float) -> dict[str, Any]:
     below = tree({os.getpid()}) - {os.getpid()}
     workers = [pid for pid in below if b"kernelmark.grading.fleet.worker" in _read(pid, "cmdline")]
     folder = Path(tempfile.gettempdir())
-    groups = Path("/sys/fs/cgroup").glob("**/kernelmark-*")
     return {
         "results": results,
         "seconds": round(time.monotonic() - begun, 1),
         "dispatcher": _used(os.getpid()),
         "worker": _used(workers[0]) if workers else {},
         "processes": len(below),
-        "control_groups": sum(path.name.split("-")[1] in map(str, (*workers, os.getpid())) for path in groups),
+        "control_groups": len(groups([*workers, os.getpid()])),
         "temporary_files": sum(path.suffix != ".lock" for path in folder.iterdir()),
     }
 

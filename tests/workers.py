@@ -27,6 +27,7 @@ from tests.verdicts import accepted, as_check
 T = TypeVar("T")
 Act = Callable[[JobRequest], JobAnswer | WorkerLost | None]
 LOST = WorkerLost("a worker ended")
+PATIENCE_S = 60.0  # for what takes milliseconds, on a machine that is busy with other tests
 
 
 def request(submission: Submission, run: str = "0" * 16, **changes: Any) -> JobRequest:
@@ -120,29 +121,34 @@ class FakeWorker:
     def has(self, count: int) -> list[JobRequest]:
         """Waits until it has been given so many jobs, and makes sure that there are no more."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.handed) >= count, 10), self.received
+            assert self._changed.wait_for(lambda: len(self.handed) >= count, PATIENCE_S), self.handed
         time.sleep(0.1)
         assert len(self.handed) == count
         return self.handed
 
 
-def soon(call: Callable[[], T], within_s: float = 20.0) -> T:
-    """What a call returns or raises; one that hangs fails the test."""
+def later(call: Callable[..., T], *arguments: object) -> Future[T]:
+    """What a call returns or raises, in a thread that no test waits for: one that fails does not hang."""
     ended: Future[T] = Future()
 
     def run() -> None:
         try:
-            ended.set_result(call())
+            ended.set_result(call(*arguments))
         except BaseException as error:  # noqa: BLE001 - it belongs to the test's thread
             ended.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return ended.result(within_s)
+    return ended
+
+
+def soon(call: Callable[[], T], within_s: float = PATIENCE_S) -> T:
+    """What a call returns or raises; one that hangs fails the test."""
+    return later(call).result(within_s)
 
 
 def until(true: Callable[[], object]) -> None:
     """Wait for this; the test fails where it does not come."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < end
         time.sleep(0.005)

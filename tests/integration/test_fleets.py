@@ -27,6 +27,7 @@ from kernelmark import Fleet, Job, JobResult, JobTimeoutError
 from kernelmark.diagnostics.selftest import HERE as SELFTEST
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
+from tests.leftovers import groups
 from tests.open_files import open_files
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.alone]
@@ -73,12 +74,6 @@ def project(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.suffix != ".lock")
-
-
-def groups(pids: Iterable[int]) -> list[str]:
-    """Control groups that these processes made."""
-    found = [path.name for pid in pids for path in Path("/sys/fs/cgroup").glob(f"**/kernelmark-{pid}-*")]
-    return sorted(found)
 
 
 def job(kind: str, number: int = 0, **options: Any) -> Job:

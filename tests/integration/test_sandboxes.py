@@ -33,6 +33,7 @@ from harness import sandbox
 from harness.errors import SandboxError
 from harness.sandbox import Exit, Launch, Sandbox, ending, gpu
 from harness.verdict import SandboxName
+from tests.leftovers import groups
 from tests.open_files import open_files
 
 REPO = Path(__file__).resolve().parents[2]
@@ -484,7 +485,7 @@ def test_close_leaves_nothing_and_may_be_repeated(name: SandboxName, tmp_path: P
         assert judge.left() == []
         ending.wait()
         assert containers_with(judge.token) == ()
-        assert list(Path("/sys/fs/cgroup").rglob(f"kernelmark-{os.getpid()}-*")) == []
+        assert groups([os.getpid()]) == []
     assert list(tmp_path.iterdir()) == []
     assert judge.token not in Path("/proc/self/mountinfo").read_text()
     del judge
@@ -603,7 +604,7 @@ def test_a_judge_that_is_killed_leaves_nothing_for_long(name: SandboxName, at_on
         with launched(name, "report()") as next_one:
             next_one.report()
         # A control group can be removed only once the kernel is done with the dead, which may be one launch later.
-        return None if list(Path("/sys/fs/cgroup").rglob(f"kernelmark-{judge.pid}-*")) else True
+        return None if groups([judge.pid]) else True
 
     eventually(swept)
     assert watcher.left() == []

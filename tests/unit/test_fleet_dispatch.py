@@ -7,8 +7,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from harness.errors import HarnessError, JobTimeoutError, LedgerError, ProblemEr
 from harness.judge import Progress
 from harness.submission import Submission
 from harness.verdict import Stage
+from kernelmark.grading.fleet import dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
@@ -30,6 +32,7 @@ from tests.workers import (
     held,
     job,
     keys,
+    later,
     lost_times,
     request,
     soon,
@@ -42,11 +45,10 @@ pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
 def test_results_come_when_they_are_ready() -> None:
     worker = FakeWorker(held, slots=3)
     results = batch(worker).run(map(job, range(3)))
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(next, results)
-        *others, last = worker.has(3)
-        worker.answer(last)
-        assert first.result(10).job.key == 2
+    first = later(next, results)
+    *others, last = worker.has(3)
+    worker.answer(last)
+    assert first.result(10).job.key == 2
     worker.answer(*others)
     assert keys(soon(lambda: list(results))) == [0, 1]
 
@@ -81,12 +83,11 @@ class Endless:
 def test_an_endless_iterable_is_taken_as_far_as_there_is_room() -> None:
     worker, jobs = FakeWorker(held, slots=2), Endless()
     results = batch(worker).run(jobs)
-    with ThreadPoolExecutor(1) as pool:
-        for taken, answered_at in ((2 + AHEAD, 0), (3 + AHEAD, 3)):
-            waiting = pool.submit(next, results)
-            jobs.stays_at(taken)
-            worker.answer(worker.handed[answered_at])
-            assert waiting.result(10).job.key == answered_at + 1
+    for taken, answered_at in ((2 + AHEAD, 0), (3 + AHEAD, 3)):
+        waiting = later(next, results)
+        jobs.stays_at(taken)
+        worker.answer(worker.handed[answered_at])
+        assert waiting.result(10).job.key == answered_at + 1
     results.close()  # type: ignore[attr-defined]
 
 
@@ -106,14 +107,13 @@ def test_duplicates_and_refused_jobs_take_room_too() -> None:
     for jobs in (itertools.repeat(job(1)), itertools.repeat(Job(problem="no", submission="x"))):
         taken = itertools.count()
         results = batch(worker).run(one for one in jobs if next(taken) >= 0)
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(next, results)
-            until(lambda: worker.handed or waiting.done())  # noqa: B023 - it is called at once
-            time.sleep(0.2)
-            assert next(taken) <= 2 * (1 + AHEAD)
-            worker.answer(*worker.handed[:1])
-            worker.handed.clear()
-            waiting.result(10)
+        waiting = later(next, results)
+        until(lambda: worker.handed or waiting.done())  # noqa: B023 - it is called at once
+        time.sleep(0.2)
+        assert next(taken) <= 2 * (1 + AHEAD)
+        worker.answer(*worker.handed[:1])
+        worker.handed.clear()
+        waiting.result(10)
         results.close()  # type: ignore[attr-defined]
 
 
@@ -127,12 +127,11 @@ def test_an_iterable_that_raises_loses_nothing_that_was_taken_before(last: objec
 
     worker = FakeWorker(held, slots=1)
     results, got = batch(worker).run(jobs()), list[JobResult]()
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, results)
-        for request in worker.has(1 + AHEAD):
-            time.sleep(0.02)
-            worker.answer(request)
-        got.append(waiting.result(10))
+    waiting = later(next, results)
+    for asked in worker.has(1 + AHEAD):
+        time.sleep(0.02)
+        worker.answer(asked)
+    got.append(waiting.result(10))
     kind, what = (LookupError, "no more") if isinstance(last, Exception) else (UsageError, "jobs has a str; give")
     with pytest.raises(kind, match=what):
         soon(lambda: got.extend(results))
@@ -140,17 +139,22 @@ def test_an_iterable_that_raises_loses_nothing_that_was_taken_before(last: objec
     assert all(result.verdict for result in got)
 
 
-def test_a_job_that_times_out_is_ended_and_its_duplicates_are_not() -> None:
-    worker = FakeWorker(held, slots=2)
+def test_a_job_that_times_out_is_ended_and_its_duplicates_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, passed_s = FakeWorker(held, slots=2), [0.0]
+    monkeypatch.setattr(dispatch, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed_s[0]))
     plan = WorkerPool([worker])
-    jobs = [job(1, timeout=0.2), job(1, author="bob"), job(2, timeout=0.2), job(3, timeout=1e9)]
+    jobs = [job(1, timeout=1000), job(1, author="bob"), job(2, timeout=1000), job(3, timeout=1e9), job(4)]
     results = batch(plan=plan).run(jobs)
+    waiting = later(next, results)
+    one, two, three, four = worker.has(4)
+    passed_s[0] = 1000.0
+    worker.answer(four)  # an event, after which it looks at the time
+    assert waiting.result(10).job.key == 4
     got = [soon(lambda: next(results)) for _ in range(2)]
     assert keys(got) == [1, 2]
     assert {type(result.error) for result in got} == {JobTimeoutError}
-    assert str(got[0].error) == "the job has not ended within its timeout of 0.2 s"
-    assert all(result.seconds >= 0.2 and result.tries == 1 and result.verdict is None for result in got)
-    one, two, three = worker.has(3)
+    assert str(got[0].error) == "the job has not ended within its timeout of 1000 s"
+    assert all(result.seconds >= 1000 and result.tries == 1 and result.verdict is None for result in got)
     assert worker.cancelled == [two.run]
     worker.answer(one, three)
     others = soon(lambda: list(results))
@@ -158,7 +162,7 @@ def test_a_job_that_times_out_is_ended_and_its_duplicates_are_not() -> None:
         (True, None, True), (True, None, False),
     ]  # fmt: skip
     assert others[0].verdict.submission.author == "bob"
-    assert plan.counts()[:2] == (2, 0)
+    assert plan.counts()[:2] == (3, 0)
 
 
 def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
@@ -228,12 +232,11 @@ def test_a_batch_that_is_left_early_leaves_nothing(act: Act) -> None:
     worker = FakeWorker(act)
     plan, jobs = WorkerPool([worker]), Endless()
     results = batch(plan=plan).run(jobs)
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, results)
-        jobs.stays_at(1 + AHEAD)
-        if act is held:
-            worker.answer(worker.handed[0])
-        waiting.result(10)
+    waiting = later(next, results)
+    jobs.stays_at(1 + AHEAD)
+    if act is held:
+        worker.answer(worker.handed[0])
+    waiting.result(10)
     results.close()  # type: ignore[attr-defined]
     assert worker.cancelled == ([request.run for request in worker.handed[1:]] if act is held else worker.cancelled)
     done, in_flight, _ = plan.counts()
@@ -278,22 +281,21 @@ def test_the_worker_with_the_most_room_gets_the_next_job() -> None:
     small, large = FakeWorker(held, slots=1, name="small"), FakeWorker(held, slots=3, name="large")
     plan = WorkerPool([small, large])
     results = batch(plan=plan).run(map(job, range(100)))
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, results)
-        room = 4 + 2 * AHEAD
-        small.has(room // 4)
-        large.has(room - room // 4)
-        assert plan.counts()[1] == room
-        for _ in range(4):  # whoever ends a job gets the next
-            large.answer(large.handed[-1])
-            assert waiting.result(10).device == "large"
-            waiting = pool.submit(next, results)
-            large.has(len(large.handed) + 1) if len(large.handed) < room else None
-        assert len(small.handed) == room // 4
-        plan.close()
-        small.close()
-        large.close()
-        waiting.result(10)
+    waiting = later(next, results)
+    room = 4 + 2 * AHEAD
+    small.has(room // 4)
+    large.has(room - room // 4)
+    assert plan.counts()[1] == room
+    for count in range(room - room // 4, room + 1):  # whoever ends a job gets the next
+        large.answer(large.handed[-1])
+        assert waiting.result(10).device == "large"
+        waiting = later(next, results)
+        large.has(count + 1)
+    assert len(small.handed) == room // 4
+    plan.close()
+    small.close()
+    large.close()
+    waiting.result(10)
     results.close()  # type: ignore[attr-defined]
 
 
@@ -301,12 +303,11 @@ def test_a_closed_fleet_ends_its_batches_and_begins_no_other() -> None:
     worker = FakeWorker(held)
     plan = WorkerPool([worker])
     results = batch(plan=plan).run(map(job, range(20)))
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, results)
-        worker.has(1 + AHEAD)
-        plan.close()
-        worker.close()
-        got = [waiting.result(10), *soon(lambda: list(results))]
+    waiting = later(next, results)
+    worker.has(1 + AHEAD)
+    plan.close()
+    worker.close()
+    got = [waiting.result(10), *soon(lambda: list(results))]
     assert sorted(keys(got)) == list(range(20))  # type: ignore[type-var]
     assert {(type(result.error), str(result.error)) for result in got} == {(HarnessError, "the fleet was closed")}
     assert len(worker.handed) == 1 + AHEAD, "no job of a closed fleet is tried again"
@@ -317,26 +318,24 @@ def test_a_job_alone_waits_for_its_worker_and_has_it_to_itself() -> None:
     busy, free = FakeWorker(held, slots=2), FakeWorker(held, slots=2)
     pool, ended = WorkerPool([busy]), list[str]()
 
-    def hand_over(number: int, **how: bool) -> threading.Thread:
+    def hand_over(number: int, **how: bool) -> Future[None]:
         asked = request(Submission.of(f"# {number}\n", "py", author="ada"), f"{number:016x}")
-        thread = threading.Thread(target=lambda: pool.hand_over(asked, lambda *_: ended.append(asked.run), **how))
-        thread.start()
-        return thread
+        return later(lambda: pool.hand_over(asked, lambda *_: ended.append(asked.run), **how))
 
-    hand_over(0).join()
-    alone, waits = hand_over(1, alone=True), None
+    hand_over(0).result(10)
+    alone = hand_over(1, alone=True)
     until(lambda: pool._reserved == [busy])
     waits = hand_over(2)
     assert len(busy.has(1)) == 1, "neither has begun"
     busy.answer(busy.handed[0])
-    alone.join(10)
+    alone.result(10)
     assert [asked.run for asked in busy.has(2)[1:]] == [f"{1:016x}"]
-    assert waits.is_alive()
+    assert not waits.done()
     pool.add(free)
-    waits.join(10)
+    waits.result(10)
     assert len(free.has(1)) == 1, "the worker that has come is not reserved"
     busy.answer(busy.handed[1])
-    hand_over(3).join(10)
+    hand_over(3).result(10)
     assert len(busy.has(3)) == 3, "it is like any other again"
     busy.close(), free.close()
     assert len(ended) == 4
@@ -347,12 +346,11 @@ def test_a_job_alone_whose_worker_goes_before_it_began_gets_another() -> None:
     pool, ended = WorkerPool([busy]), list[object]()
     first, alone = (request(Submission.of(f"# {n}\n", "py", author="ada"), f"{n:016x}") for n in range(2))
     pool.hand_over(first, lambda *_: None)
-    thread = threading.Thread(target=lambda: pool.hand_over(alone, lambda *_: ended.append(1), alone=True))
-    thread.start()
+    thread = later(lambda: pool.hand_over(alone, lambda *_: ended.append(1), alone=True))
     until(lambda: pool._reserved == [busy])
     pool.add(another := FakeWorker())
     pool.remove(busy)
-    thread.join(10)
+    thread.result(10)
     assert (len(busy.handed), len(another.handed), ended) == (1, 1, [1])
     busy.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from kernelmark.grading import recorder
 from kernelmark.grading.fleet import reuse
 from kernelmark.grading.fleet.job import Job
 from tests.unit.conftest import recorded
-from tests.workers import FakeWorker, batch, graded, held, job, lost_times, soon
+from tests.workers import FakeWorker, batch, graded, held, job, later, lost_times, soon
 
 pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
 
@@ -25,13 +24,12 @@ def test_a_source_is_graded_once_while_and_after_it_is() -> None:
     named = Job(problem="double", submission=Submission(name="own.py", author="eve", language="py", source=b"# 1\n"))
     jobs = [job(1, author="ada"), job(1, author="bob", run="b" * 16), named, job(2), job(1, author="zoe")]
     results = batch(worker).run(jobs)
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, results)
-        one, two = worker.has(2)
-        worker.answer(one)
-        got = [waiting.result(10)]
-        worker.answer(two)
-        got += soon(lambda: list(results))
+    waiting = later(next, results)
+    one, two = worker.has(2)
+    worker.answer(one)
+    got = [waiting.result(10)]
+    worker.answer(two)
+    got += soon(lambda: list(results))
     same = [result for result in got if result.job.key != 2]
     assert [result.duplicate for result in same] == [False, True, True, True]
     verdicts = [result.verdict for result in same if result.verdict]
@@ -149,13 +147,12 @@ def test_an_unrecorded_verdict_comes_with_the_error(competition: Path, monkeypat
     monkeypatch.setattr(recorder, "record", record)
     worker = FakeWorker(held, slots=2)
     results = batch(worker, record=True).run([job(1), job(1), job(2)])
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, results)
-        one, two = worker.has(2)
-        worker.answer(one)
-        got = [waiting.result(10), soon(lambda: next(results))]
-        worker.answer(two)
-        got += soon(lambda: list(results))
+    waiting = later(next, results)
+    one, two = worker.has(2)
+    worker.answer(one)
+    got = [waiting.result(10), soon(lambda: next(results))]
+    worker.answer(two)
+    got += soon(lambda: list(results))
     assert [(result.job.key, str(result.error)) for result in got] == [
         (1, "the disk is full"), (1, "the disk is full"), (2, "None"),
     ]  # fmt: skip

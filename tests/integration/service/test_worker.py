@@ -20,8 +20,9 @@ from harness.verdict import Check, Outcome, Verdict
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.command import KERNELMARK, environment, kernelmark
 from tests.fake_server import Document, FakeServer, lease_of
-from tests.integration.test_fleets import grading, groups, left_in
+from tests.integration.test_fleets import grading, left_in
 from tests.integration.test_sandboxes import eventually
+from tests.leftovers import groups
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.alone]
 
