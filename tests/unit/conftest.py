@@ -27,6 +27,7 @@ from tests.documents import valid
 from tests.grading import problem_folder
 from tests.sites import SiteProject
 from tests.verdicts import accepted, as_check, failed
+from tests.workers import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -120,7 +121,7 @@ def no_thread_stays() -> Iterator[None]:
     """Whatever the test does, the threads that it started have ended a moment later."""
     before = set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while (left := set(threading.enumerate()) - before) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not left

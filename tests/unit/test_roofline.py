@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -152,19 +152,35 @@ def test_the_doctor_looks_for_calibrations_where_torch_is_broken(tmp_path: Path)
 
 
 def test_a_product_that_is_done_element_by_element_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one is not that was slow once."""
     from harness.judge import calibrate
 
-    ones = calibrate.torch.ones(2, 2)
-    crawl = ("bfloat16", 2, lambda: time.sleep(0.2))
-    monkeypatch.setattr(calibrate, "_products", lambda *_: [("float32", 2, lambda: ones @ ones), crawl])
-    work = replace(DEVICES["cpu"].workload(), buffer_bytes=1 << 20, slowest_s=0.1)
-    monkeypatch.setattr(DEVICES["cpu"], "workload", lambda: work)
+    ones, device = calibrate.torch.ones(2, 2), DEVICES["cpu"]
+    elapsed_s, stalls = device.elapsed_s, [60.0]
+
+    def product() -> None:
+        _ = ones @ ones
+
+    def crawl() -> None: ...
+
+    def elapsed(call: Callable[[], object], count: int) -> float:
+        if call is product and stalls:
+            return stalls.pop()
+        return 60.0 if call is crawl else elapsed_s(call, count)
+
+    products = [("float32", 2, product), ("bfloat16", 2, crawl)]
+    monkeypatch.setattr(calibrate, "_products", lambda *_: products)
+    work = replace(device.workload(), buffer_bytes=1 << 20, slowest_s=30.0)
+    monkeypatch.setattr(device, "workload", lambda: work)
+    monkeypatch.setattr(device, "elapsed_s", elapsed)
     assert set(calibrate.measure("cpu").flops_per_s) == {"float32"}
 
 
 def test_calibrate_measures_this_cpu_and_stores_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kernelmark.toml").write_text("")
+    small = replace(DEVICES["cpu"].workload(), sizes=(64,))  # where a slow machine takes no time either
+    monkeypatch.setattr(DEVICES["cpu"], "workload", lambda: small)
     result = CliRunner().invoke(main, ["calibrate", "--device", "cpu", "--format", "json"])
     assert result.exit_code == 0, result.output
     found = Calibration.model_validate(fields(result.stdout))

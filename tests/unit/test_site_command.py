@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -122,36 +121,34 @@ def test_serve_follows_the_ledger_and_ends_with_ctrl_c(project: Path, server: su
     assert "files written" in server.stderr.readline()
     address = server.stderr.readline().split(" ")[0]
     assert address.startswith("http://127.0.0.1:")
-    with urllib.request.urlopen(address, timeout=10) as answer:
+    with urllib.request.urlopen(address, timeout=60) as answer:
         assert b"Leaderboard" in answer.read()
     verdict = run_of("bob", 40_000, "b", problem="double")
     JsonlLedger(project / "leaderboard" / "results" / "double.jsonl").append(verdict)
     assert "files written" in server.stderr.readline(), "one line a rebuild"
-    with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
+    with urllib.request.urlopen(address + "problems/double.html", timeout=60) as answer:
         assert b"bob" in answer.read()
     toml = project / "problems/double/problem.toml"
     save(toml, "half-saved =")
     assert "problem.toml is not TOML" in server.stderr.readline()
-    with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
+    with urllib.request.urlopen(address + "problems/double.html", timeout=60) as answer:
         assert b"bob" in answer.read(), "what stands is still shown"
     closes = datetime.now(UTC) + timedelta(seconds=4)
     save(toml, f"deadline = {closes.isoformat()}\n{PROBLEM}")
     page = b""
     while b"closed since" not in page:  # at most two builds: before the deadline, and after it though no file changed
         assert "files written" in server.stderr.readline()
-        with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
+        with urllib.request.urlopen(address + "problems/double.html", timeout=60) as answer:
             page = answer.read()
     assert datetime.now(UTC) > closes
     server.send_signal(signal.SIGINT)
-    assert server.wait(timeout=10) == 0
+    assert server.wait(timeout=60) == 0
     assert server.stderr.read() == "ended\n"
 
 
 def test_a_port_that_is_taken_is_a_usage_error(project: Path, server: subprocess.Popen[str]) -> None:
     server.stderr.readline()
     port = server.stderr.readline().split(":")[2].split("/")[0]
-    started = time.monotonic()
     ended = kernelmark(project, "site", "serve", "--port", port)
     assert ended.returncode == 2
     assert f"port {port} cannot be used" in ended.stderr
-    assert time.monotonic() - started < 30

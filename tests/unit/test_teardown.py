@@ -172,7 +172,7 @@ def test_a_stuck_bubblewrap_is_named_and_leaks_nothing(tmp_path: Path, monkeypat
         with pytest.raises(SandboxError, match=f"first process {sandbox._init_pid} cannot be killed"):
             sandbox.close()
     sandbox.close()
-    assert open_files().total() == before
+    assert open_files().total() <= before
     os.kill(sandbox._init_pid, signal.SIGKILL)
     sandbox._process.wait(10)
     assert sandbox._group is None or sandbox._group.remove(10)

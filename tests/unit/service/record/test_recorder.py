@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from leaderboard.record.current import Current
 from leaderboard.record.inspection import inspect
 from leaderboard.record.ledger import JsonlLedger
 from tests.unit.service.record.conftest import Stored
+from tests.workers import until
 
 RUN = "00000000000000aa"
 REASON = "1 day late"
@@ -225,13 +225,11 @@ def test_the_thread_compares_first_then_records_and_retries_each_minute(stored: 
     recorder.start()
     try:
         assert recorder.ready.wait(30)
-        while stored.row(verdict.run).stuck is None:
-            time.sleep(0.01)
+        until(lambda: stored.row(verdict.run).stuck is not None)
         folder.unlink()
         stored.clock.at_ns += RETRY_NS
         recorder.due()
-        while stored.row(verdict.run).state == "graded":
-            time.sleep(0.01)
+        until(lambda: stored.row(verdict.run).state != "graded")
         assert recorder.problems() == {}
     finally:
         recorder.close()
