@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import select
@@ -12,7 +13,7 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -100,26 +101,32 @@ def submit(connection: Connection, key: str, **fields: object) -> SubmissionStat
     return connection.post("submissions", request, SubmissionStatus, headers={"Idempotency-Key": key}, repeatable=True)
 
 
+def has_read(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server, on this machine, has read all that this connection has sent."""
+    ours = [f"{port:04X}" for _, port in (connection.sock.getpeername(), connection.sock.getsockname())]
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queued, _, _, _, _, inode, *_ = line.split()
+        if [local.rpartition(":")[2], remote.rpartition(":")[2]] == ours:
+            return inode != "0" and int(queued.rpartition(":")[2], 16) == 0
+    return False
+
+
 def test_a_project_is_served_once_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", NO_WORKER)
     with serving(project.root, "--no-grading") as server:
         second = kernelmark(project.root, "serve", "--no-grading", "--listen", urlsplit(server.url).netloc)
         by = f"is served already, by process {server.process.pid} at {server.url}"
         assert (second.returncode, by in second.stderr) == (2, True), second.stderr
-        connection = Connection(server.url, signed_in(server))
-        run = submit(connection, "first").run
-        follows: list[SubmissionStatus] = []
-        waits = {"after": 10**6, "wait_s": 25}
-        follow = threading.Thread(
-            target=lambda: follows.append(
-                connection.get(f"submissions/{run}", SubmissionStatus, parameters=waits, wait_s=25)
-            )
-        )
-        follow.start()
-        in_log = project.root / ".kernelmark/server/log.jsonl"
-        assert server.end() == 0
-        follow.join()
-        assert [one.state for one in follows] == ["queued"], "who waited was answered"
+        token = signed_in(server)
+        run = submit(Connection(server.url, token), "first").run
+        with closing(http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=_END_S)) as follow:
+            path = f"/api/v1/submissions/{run}?after=1000000&wait_s=25"
+            follow.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+            wait_for(lambda: has_read(follow), _END_S)
+            in_log = project.root / ".kernelmark/server/log.jsonl"
+            assert server.end() == 0
+            answer = SubmissionStatus.model_validate_json(follow.getresponse().read())
+        assert answer.state == "queued", "who waited was answered"
         assert "kmt_" not in in_log.read_text()
         assert "kmi_" not in in_log.read_text()
 
