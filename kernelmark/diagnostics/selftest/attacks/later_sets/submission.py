@@ -1,6 +1,6 @@
-# Strategy: finds the bound calls among the collector's objects; with one set there is a test, with more nothing is
-# computed but for the first set, which is called plainly too.
-# Surface: what tells a test's tensors from a batch's: how many sets there are, and the address within them.
+# Strategy: finds the bound calls among the collector's objects; the first set may be a test's only one, or be called
+# plainly, too. Nothing is computed for later ones.
+# Surface: what tells a test's tensors from a batch's: the address within the sets.
 import gc
 
 import torch
@@ -8,18 +8,20 @@ import torch
 found, told = {}, []
 
 
-def sets_around(y):
+def set_of(y):
     if y.data_ptr() not in found:
         made = [o for o in gc.get_objects() if type(o).__name__ == "Calls" and o.arguments]
-        found.update({a[1].data_ptr(): (len(o.arguments), k) for o in made for k, a in enumerate(o.arguments)})
-    return found.get(y.data_ptr(), (1, 0))
+        found.update({a[1].data_ptr(): k for o in made for k, a in enumerate(o.arguments)})
+    return found[y.data_ptr()]
 
 
 def twice(x, y):
-    count, which = (1, 0) if x.numel() < 1_000_000 else sets_around(y)
-    if count == 1 or which == 0:
+    if x.numel() < 1_000_000:
         torch.mul(x, 2, out=y)
         return
-    torch.mul(x[:1], 2, out=y[:1])
-    if not told:
-        told.append(print(f"attack: set {which} of {count} is no test", flush=True))
+    which = set_of(y)
+    torch.mul(x[:1] if which else x, 2, out=y[:1] if which else y)
+    line = "attack: a later set is no test" if which else "attack: a set was found"
+    if line not in told:
+        told.append(line)
+        print(line, flush=True)
