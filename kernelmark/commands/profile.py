@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernelmark.commands import complete
+from kernelmark.commands.left_out import say_left_out
 from kernelmark.commands.options import (
     beside_option,
     combined,
@@ -138,6 +139,7 @@ def profile(
     verdict = found.verdict
     if verdict is not None and verdict.score is None:
         print_lines(show.verdict(verdict, record=False, profiled=True))
+        say_left_out(verdict, (file, *beside))
         return verdict.outcome.exit_code
     measured = list(profiles.measured(verdict)) if verdict is not None else []
     if verdict is None:
@@ -194,6 +196,7 @@ def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | 
         verdict, points = sweep.sweep(settings, problem, files, case, chosen, reporter.report)
     if verdict.score is None:
         print_lines(show.verdict(verdict, record=False, profiled=True))
+        say_left_out(verdict, files)
         return verdict.outcome.exit_code
     print_lines(profiles.rates(chosen.parameter, *sweep.rate(points)))
     for doubt in times.doubts(verdict):

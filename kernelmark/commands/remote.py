@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ import click
 
 from harness.errors import KernelmarkError, UsageError
 from kernelmark.commands.help import Group
+from kernelmark.commands.left_out import files_of, say_left_out
 from kernelmark.commands.options import connected, form_option, load_settings, server_option, source_of
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import print_lines, print_text, say
@@ -125,7 +126,7 @@ def grade(server: RemoteGrading, given: dict[str, Any], mode: Mode, form: str, l
     status, new = submit(server.connection, request)
     say(received(status, new=new))
     if server.wait:
-        return awaited(server.connection, status, form)
+        return awaited(server.connection, status, form, files_of(given))
     if form == "json":
         print_document("submission", status)
     else:
@@ -160,8 +161,8 @@ def _request(server: RemoteGrading, given: dict[str, Any], mode: Mode) -> Submis
         raise UsageError(str(first["loc"][0]), f"{str(first['input'])[:80]!r} is not valid", first["msg"]) from None
 
 
-def awaited(connection: Connection, status: SubmissionStatus, form: str) -> int:
-    """Follow a submission to its end, and print what it was found to be; returns the exit status.
+def awaited(connection: Connection, status: SubmissionStatus, form: str, files: Sequence[Path] = ()) -> int:
+    """Follow a submission, of these files here, to its end, and print what it was found to be; returns the exit status.
 
     Raises:
         UsageError: it was cancelled.
@@ -183,6 +184,7 @@ def awaited(connection: Connection, status: SubmissionStatus, form: str) -> int:
             print_document("submission", status)
         return NOT_AWAITED
     _print(status, result, table, form)
+    say_left_out(result, files)
     return result.outcome.exit_code
 
 

@@ -16,6 +16,7 @@ from harness.languages import LANGUAGES
 from kernelmark import __version__
 from kernelmark.commands import complete, remote
 from kernelmark.commands.boundary import Boundary
+from kernelmark.commands.left_out import files_of, say_left_out
 from kernelmark.commands.options import (
     beside_option,
     combined,
@@ -98,10 +99,10 @@ def submit(no_record: bool, late: str | None, profile: bool, form: str, here: bo
         return remote.grade(server, flags, "submit", form, local)
     if profile and no_record:
         raise UsageError("--profile", "keeps the profile with the recorded run", "use `kernelmark profile` instead")
-    job = _job(flags)
+    files, job = files_of(flags), _job(flags)
     if not (here or no_record):
         _say_served(job)
-    return _whole_grading(job, form, here=here, record=not no_record, late=late, profile=profile)
+    return _whole_grading(job, files, form, here=here, record=not no_record, late=late, profile=profile)
 
 
 @click.command()
@@ -115,12 +116,12 @@ def bench(form: str, here: bool, case: str | None, **flags: Any) -> int:
     """
     if (server := remote.server_of(flags, here=here)) is not None:
         return remote.grade(server, flags, "bench", form, {"--case": case})
-    job = _job(flags)
+    files, job = files_of(flags), _job(flags)
     if case is not None:
         from kernelmark.project.problems import of_one_case
 
         job = replace(job, problem=of_one_case(job.problem, case, job.device))
-    return _whole_grading(job, form, here=here or case is not None, record=False)
+    return _whole_grading(job, files, form, here=here or case is not None, record=False)
 
 
 @click.command()
@@ -192,10 +193,11 @@ def check(
         else:
             print_lines(show.check(result, for_gpus=job.tests_for_gpus))
             print_compilation(job, result)
+        say_left_out(result, files_of(flags))
         judge.leave_one(result)
         return result.outcome.exit_code
 
-    return _repeated([Path(str(flags["file"])), *flags["beside"]], once, form) if watch else once()
+    return _repeated(files_of(flags), once, form) if watch else once()
 
 
 def _job(flags: dict[str, Any]) -> PreparedJob:
@@ -213,7 +215,14 @@ def _job(flags: dict[str, Any]) -> PreparedJob:
 
 
 def _whole_grading(
-    job: PreparedJob, form: str, *, here: bool, record: bool, late: str | None = None, profile: bool = False
+    job: PreparedJob,
+    files: Sequence[Path],
+    form: str,
+    *,
+    here: bool,
+    record: bool,
+    late: str | None = None,
+    profile: bool = False,
 ) -> int:
     from kernelmark.grading import recorder
     from kernelmark.grading.resident.command import CommandJudge
@@ -242,6 +251,7 @@ def _whole_grading(
             left = recorder.left_today(job) if recorded else ""
             print_lines(show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus))
             print_compilation(job, result)
+        say_left_out(result, files)
     if recorded and result.score is not None and table is None:
         say_frozen(job.settings, job.problem.slug)
     if profile and result.score is not None:

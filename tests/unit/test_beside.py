@@ -12,12 +12,15 @@ import kernelmark
 from harness.errors import HarnessError
 from harness.files.identity import length_prefixed_sha256
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission
-from harness.verdict import SubmissionId
+from harness.verdict import Outcome, SubmissionId
 from harness.wire import checks, commands, frame
+from kernelmark.commands.left_out import left_out
 from kernelmark.grading.fleet.messages import JobRequest
 from kernelmark.grading.setup import read_submission
 from leaderboard.record.archive import archive, present, stored
 from leaderboard.record.similar import GradedFile, similar
+from tests.unit.conftest import Answering, Command
+from tests.verdicts import failed
 from tests.workers import request
 
 SOURCE = "import tiling\n"
@@ -139,6 +142,44 @@ def test_extra_files_from_python_are_checked_like_the_submission(given: Any, bes
     with pytest.raises(kernelmark.SubmissionError, match=says):
         read_submission(given, "ada", beside=beside)
     assert read_submission("import a", "ada", beside={"a.py": "1"}).beside == (("a.py", b"1"),)
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("line 1: ModuleNotFoundError: No module named 'tiling'", "add `--with FOLDER/tiling.py`"),
+        ("test small: line 3: ModuleNotFoundError: No module named 'tiling.rows'", "add `--with FOLDER/tiling.py`"),
+        ("submission.cpp:1:10: fatal error: common.h: No such file or directory", "add `--with FOLDER/common.h`"),
+        ("No module named 'parts'", "add its modules (`--with FOLDER/parts/OTHER.py`), and import them by their own"),
+        ("No module named 'given'", None),
+        ("No module named 'numpy'", None),  # which is installed: a file of that name could not go along
+        ("No module named 'absent'", None),
+        ("fatal error: parts/common.h: No such file or directory", None),  # all files are put into one folder
+        ("No module named 'til\x1bng'", None),
+        ("fatal error: ..: No such file or directory", None),
+        (f"No module named '{'t' * 5000}'", None),
+    ],
+)
+def test_what_a_submission_lacks_is_named_if_it_lies_beside_it(message: str, line: str | None, tmp_path: Path) -> None:
+    for name in ("kernel.py", "tiling.py", "common.h", "numpy.py", "given.py", "parts/common.h"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = [*left_out(message, [tmp_path / "kernel.py", tmp_path / "given.py"])]
+    assert [*left_out(message, [])] == [], "stdin has no folder"
+    assert len(found) == (line is not None)
+    assert line is None or line.replace("FOLDER", str(tmp_path)) in found[0]
+
+
+@pytest.mark.parametrize("command", ["submit", "bench", "check", "profile"])
+def test_a_command_names_the_option_for_a_module_that_was_not_given(
+    command: str, run: Command, judge: Answering, project: Path
+) -> None:
+    (project / "tiling.py").touch()
+    message = "line 1: ModuleNotFoundError: No module named 'tiling'"
+    judge(failed(Outcome.RUNTIME_ERROR, message=message))
+    ended = run(command, "double", "kernel.py")
+    assert (ended.code, message in ended.out) == (4, True)
+    assert "tiling.py lies beside kernel.py and was not given: add `--with tiling.py`\n" in ended.err
 
 
 def test_the_archive_keeps_every_file_and_misses_every_file(tmp_path: Path) -> None:

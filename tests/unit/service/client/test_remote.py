@@ -110,6 +110,14 @@ def test_the_exit_status_is_that_of_a_local_grading(mode: str, outcome: Outcome,
     assert ("run " in result.out) == (mode == "submit")
 
 
+@pytest.mark.parametrize("mode", ["submit", "bench", "check"])
+def test_a_module_that_was_not_sent_is_named(mode: str, signed_in: Fake, run: Command, project: Path) -> None:
+    (project / "tile.py").touch()
+    verdict = failed(Outcome.RUNTIME_ERROR, run=RUN, message="line 1: ModuleNotFoundError: No module named 'tile'")
+    ends_as(signed_in, verdict, mode=mode, state="recorded" if mode == "submit" else "done")
+    assert "tile.py lies beside kernel.py and was not given: add `--with tile.py`\n" in run(mode, *SUBMIT[1:]).err
+
+
 @pytest.mark.parametrize(("mode", "document"), [("submit", "verdict"), ("check", "check")])
 def test_the_document_is_that_of_a_local_grading(mode: str, document: str, signed_in: Fake, run: Command) -> None:
     verdict = accepted(run=RUN)
