@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ import click
 
 from harness.errors import SubmissionError, UsageError
 from harness.files.outside import real
+from harness.languages import LANGUAGES
 from kernelmark.commands import complete
+from kernelmark.commands.left_out import left_out, say_left_out
 from kernelmark.commands.options import device_option, form_option, load_settings, sandbox_option
 from kernelmark.project.documents import print_as
 
@@ -30,13 +33,26 @@ _RUN = re.compile("[0-9a-f]{1,16}")
     shell_complete=complete.problems,
     help="Which problem. [default: that of a run, or of a file in submissions/ or reference/]",
 )
+@click.option(
+    "--with",
+    "beside",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="OTHER",
+    help="Another file, as for `submit`: of the FILE in whose folder it is, or else of both; repeatable.",
+)
 @click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer.")
 @click.option("--quick", "effort", flag_value="quick", help="Measure for less time.")
 @sandbox_option("How to isolate them.")
 @device_option("Where to run them.")
 @form_option
 def compare(
-    one: str, other: str, problem: str | None, form: str, effort: str | None, sandbox: str | None, device: str | None
+    one: str,
+    other: str,
+    problem: str | None,
+    beside: tuple[Path, ...],
+    form: str,
+    **flags: str | None,
 ) -> int:
     """Grade A in alternation with B, and print how many times as fast it is; record nothing.
 
@@ -51,8 +67,9 @@ def compare(
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
-    settings = load_settings(problem, effort=effort, sandbox=sandbox, device=device)
-    named = [_kernel(settings, name, problem) for name in (one, other)]
+    settings = load_settings(problem, **flags)
+    files = _files([*map(_path, (one, other))], beside)
+    named = [_kernel(settings, *given, problem) for given in zip((one, other), files, strict=True)]
     problems = {slug for _, slug in named if slug is not None}
     if len(problems) != 1:
         what = f"are of the problems {' and '.join(sorted(problems))}" if problems else "are in no problem's folder"
@@ -65,12 +82,12 @@ def compare(
     with Reporter(usual_s=lambda: usual_s(job)) as reporter:
         result = job.grade(reporter.report, baselines=[second])
     print_as(form, "verdict", result.to_json(), show.comparison(result, second))
+    say_left_out(result, files[0])
     if result.score is not None and not result.speedups:
         why = "; ".join(doubt.text for doubt in result.doubts if doubt.code == DoubtCode.NO_BASELINE)
         what = "could not be timed in alternation with the other one"
-        raise SubmissionError(
-            second.name, f"{what}: {why}" if why else what, "" if why else "`kernelmark check` says why"
-        )
+        remedy = "; ".join(left_out(why, files[1])) if why else "`kernelmark check` says why"
+        raise SubmissionError(second.name, f"{what}: {why}" if why else what, remedy)
     return result.outcome.exit_code
 
 
@@ -88,16 +105,45 @@ def _refuse_interpreted(job: PreparedJob) -> None:
         raise UsageError(job.submission.name, what, "compare it on a machine with a GPU")
 
 
-def _kernel(settings: Settings, named: str, problem: str | None) -> tuple[Submission, str | None]:
+def _path(named: str) -> Path | None:
+    return None if _RUN.fullmatch(named) and not Path(named).exists() else Path(named)
+
+
+def _files(paths: Sequence[Path | None], others: Sequence[Path]) -> list[list[Path]]:
+    """The files of each kernel, its own first; none of a recorded run, for which there is no path.
+
+    An other file goes with the kernel in whose folder it is, or else with both, if their languages take such files.
+
+    Raises:
+        UsageError: one goes with neither.
+    """
+    from harness.submission import language_of
+
+    folders = [path and real(path.parent) for path in paths]
+    files = [[] if path is None else [path] for path in paths]
+    for other in others:
+        where = real(other.parent)
+        for path, folder, own in zip(paths, folders, files, strict=True):
+            if path and (folder == where or where not in folders):
+                own += [other] if other.suffix[1:] in LANGUAGES[language_of(path)].extra_files else []
+        if not any(other in own for own in files):
+            remedy = "a .py takes modules, a .cu or .cpp takes headers, and a run has the files that it had"
+            raise UsageError(f"--with {other}", "goes with neither A nor B", remedy)
+    return files
+
+
+def _kernel(
+    settings: Settings, named: str, files: Sequence[Path], problem: str | None
+) -> tuple[Submission, str | None]:
     """A kernel, and its problem, if that is known."""
     from harness.submission import Submission
     from kernelmark.record.records import source_of
 
-    if _RUN.fullmatch(named) and not Path(named).exists():
+    if not files:
         return source_of(settings, named)
-    path = Path(named)
+    path, *beside = files
     for place in ("submissions", "reference"):
         if (file := real(path)).is_relative_to(folder := real(settings.locate(place))):
             author = place if place == "reference" else settings.author_of(path)
-            return Submission.read(path, author), problem or file.relative_to(folder).parts[0]
-    return Submission.read(path, settings.author_of(path)), problem
+            return Submission.read(path, author, beside), problem or file.relative_to(folder).parts[0]
+    return Submission.read(path, settings.author_of(path), beside), problem

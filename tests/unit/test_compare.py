@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Submission
-from harness.verdict import Doubt, Ratio, Speedup, Verdict
+from harness.verdict import Doubt, Outcome, Ratio, Speedup, Verdict
 from tests.unit.conftest import Answering, Command, recorded
 from tests.verdicts import accepted, failed
 
@@ -63,6 +63,42 @@ def test_interpreted_kernels_are_refused_before_timing(project: Path, run: Comma
         "triton.py runs in Triton's interpreter here, whose times say nothing about speed; compare it on" in result.err
     )
     assert checked.setup.only == ["small"], "one test of B was run, and nothing else"
+
+
+def test_other_files_go_with_the_kernel_beside_which_they_are(project: Path, run: Command, judge: Answering) -> None:
+    for name in ("one/kernel.py", "one/tiling.py", "two/kernel.py", "two/tiling.py", "two/kernel.cpp", "any/rows.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(f"# {name}\n")
+
+    def given(first: str, second: str, *others: str) -> list[list[str]]:
+        """The sources of the files beside A and beside B."""
+        asked = judge(beside(1.1, 1.2, 1.3))
+        words = [word for other in others for word in ("--with", other)]
+        ended = run("compare", first, second, *words, "--problem", "double")
+        assert ended.code == 0, ended.err
+        graded = (asked.setup.submission, *asked.setup.baselines)
+        return [[content.decode()[2:-1] for _, content in submission.beside] for submission in graded]
+
+    each_its_own = given("one/kernel.py", "two/kernel.py", "one/tiling.py", "two/tiling.py", "any/rows.py")
+    assert each_its_own == [["any/rows.py", "one/tiling.py"], ["any/rows.py", "two/tiling.py"]]
+    (project / "one/other.py").write_text("# another\n")
+    assert given("one/kernel.py", "one/other.py", "one/../one/tiling.py") == [["one/tiling.py"]] * 2
+    assert given("two/kernel.py", "two/kernel.cpp", "two/tiling.py") == [["two/tiling.py"], []], "a .cpp takes none"
+    refused = run("compare", "one/kernel.py", "one/kernel.py", "--with", "kernelmark.toml", "--problem", "double")
+    assert (refused.code, "--with kernelmark.toml goes with neither A nor B; a .py takes" in refused.err) == (2, True)
+
+
+def test_a_module_that_was_not_given_is_named_for_either(project: Path, run: Command, judge: Answering) -> None:
+    for name in ("one/kernel.py", "one/tiling.py", "two/kernel.py", "two/tiling.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("import tiling\n")
+    why = "line 1: ModuleNotFoundError: No module named 'tiling'"
+    doubt = Doubt(code="no_baseline", text=f"baseline kernel: {why}")
+    judge(failed(Outcome.RUNTIME_ERROR, message=why), accepted().model_copy(update={"doubts": (doubt,)}))
+    for folder, code in (("one", 4), ("two", 2)):
+        ended = run("compare", "one/kernel.py", "two/kernel.py", "--problem", "double")
+        assert ended.code == code
+        assert f"tiling.py lies beside kernel.py and was not given: add `--with {folder}/tiling.py`" in ended.err
 
 
 def test_a_comparison_that_is_impossible_gets_one_line(project: Path, run: Command, judge: Answering) -> None:
