@@ -113,10 +113,12 @@ def select(runs: tuple[str, ...], author: str | None, server: str | None) -> Non
         with servers.connection(server) as connection:
             selected = submitting.select(connection, runs)
     else:
+        from kernelmark.project.problems import refuse_without_project
         from kernelmark.record import recording
         from kernelmark.record.records import find_run, whole
 
         settings = load_settings(author=author)
+        refuse_without_project(settings)
         found = (find_run(whole(settings), run) for run in runs)
         selected = recording.select(settings, settings.author_or_default(), found)
     print_text("\n".join(selected.runs))

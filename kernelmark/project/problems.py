@@ -33,7 +33,9 @@ def refuse_without_project(settings: Settings) -> None:
     """Raise a UsageError if the root is no project: a command would find nothing there, or record something."""
     if not is_project(settings):
         what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
-        remedy = "change to a project, make one with `kernelmark init`, or submit to a server with --to"
+        remedy = (
+            "change to a project, make one with `kernelmark init`, or name a server: --to SERVER, --from SERVER to read"
+        )
         raise UsageError(str(settings.root), what, remedy)
 
 
