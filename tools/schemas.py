@@ -36,7 +36,7 @@ from kernelmark.record.importing import ImportedLedger
 from kernelmark.server.record.repairing import LedgerRepair
 from kernelmark.service.accounts import NewToken, Tokens
 from kernelmark.service.organizing import Accounts, Audit, Invitations, NewInvitations, Pauses, Pins, Workers
-from kernelmark.service.submissions import QueueStatus, SubmissionStatus
+from kernelmark.service.submissions import QueueDocument, SubmissionStatus
 from kernelmark.text.problem import ProblemNotes
 from kernelmark.text.problems import ProblemList
 from kernelmark.text.standings import RunSummary
@@ -78,7 +78,7 @@ DOCUMENTS: dict[str, Any] = {
     "pins": Pins,
     "problem": (Problem, ProblemNotes),
     "problems": ProblemList,
-    "queue": QueueStatus,
+    "queue": QueueDocument,
     "repair-ledger": list[LedgerRepair],
     "runs": list[RunSummary],
     "self-test": SelfTestDocument,

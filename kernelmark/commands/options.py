@@ -60,11 +60,12 @@ from_option = click.option("--from", "server", metavar="SERVER", help="Ask this 
 form_option = click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it."
 )
-server_option = click.option(
-    "--server",
-    metavar="SERVER",
-    help="Which server, by its name or address. [default: the project's, else the only one that you are signed in to]",
+_SERVER_TEXT = (
+    "Which server, by its name or address. [default: the project's, else the only one that you are signed in to]"
 )
+server_option = click.option("--server", metavar="SERVER", help=_SERVER_TEXT)
+shown_server_option = click.option("--from", "--server", "server", metavar="SERVER", help=_SERVER_TEXT)
+"""For commands that only show something, which is `--from` in `runs` and `board`."""
 
 
 def connected(server: str | None) -> Connection:

@@ -18,7 +18,14 @@ import click
 from harness.errors import KernelmarkError, UsageError
 from kernelmark.commands.help import Group
 from kernelmark.commands.left_out import files_of, say_left_out
-from kernelmark.commands.options import connected, form_option, load_settings, server_option, source_of
+from kernelmark.commands.options import (
+    connected,
+    form_option,
+    load_settings,
+    server_option,
+    shown_server_option,
+    source_of,
+)
 from kernelmark.project.documents import print_as, print_document
 from kernelmark.text.terminal import print_lines, print_text, say
 
@@ -238,7 +245,7 @@ def _table(connection: Connection, status: SubmissionStatus, result: Check) -> T
 
 @click.command()
 @click.argument("run", required=False)
-@server_option
+@shown_server_option
 @form_option
 def watch(run: str | None, server: str | None, form: str) -> int:
     """Follow the submission RUN on a server until it has ended, and show the result; by default your newest.
@@ -280,7 +287,7 @@ def cancel(run: str, server: str | None, form: str) -> None:
 
 
 @click.group(cls=Group, invoke_without_command=True)
-@server_option
+@shown_server_option
 @form_option
 @click.pass_context
 def queue(context: click.Context, server: str | None, form: str) -> None:
@@ -288,8 +295,9 @@ def queue(context: click.Context, server: str | None, form: str) -> None:
     if context.invoked_subcommand is not None:
         return
     from kernelmark.client import lines, reading
-    from kernelmark.service.submissions import QueueStatus
+    from kernelmark.service.submissions import QueueDocument, QueueStatus
 
     with connected(server) as connection:
         found, mine = connection.get("queue", QueueStatus), reading.own(connection, last=200, only_open=True)
-        print_as(form, "queue", found, lines.queue(found, mine))
+        document = QueueDocument(**dict(found), yours=tuple(mine))
+        print_as(form, "queue", document, lines.queue(found, mine))

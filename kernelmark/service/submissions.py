@@ -164,6 +164,12 @@ class QueueStatus(ServiceDocument):
     """What keeps the server from its work; only organizers are told."""
 
 
+class QueueDocument(QueueStatus):
+    """What `kernelmark queue --format json` prints: the queue, and one's own submissions that have not ended."""
+
+    yours: tuple[SubmissionStatus, ...]
+
+
 class NamedText(ServiceDocument):
     """One file of a submission."""
 
