@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import stat
 import struct
 import zipfile
 import zlib
@@ -36,12 +37,14 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class CourseFile:
-    """A file of a submission, or an empty folder."""
+    """A file of a submission, a link, or an empty folder."""
 
     path: PurePosixPath
     read: Callable[[int], bytes]
     """Reads at most this many bytes."""
     is_folder: bool = False
+    is_link: bool = False
+    """Whether it is a symbolic link, which is not followed and so is no kernel."""
     whose: Owner | None = None
     """The owner, if it does not follow from the name."""
 
@@ -69,7 +72,7 @@ class CourseFile:
         """The language by its suffix in lower case; "" if it is no kernel. `.py.txt` counts as `.py`."""
         *most, last = ["", *(suffix.lower() for suffix in self.path.suffixes)]
         suffix = most[-1] if last == ".txt" and most else last
-        return suffix[1:] if suffix[1:] in LANGUAGES and not self.is_folder else ""
+        return suffix[1:] if suffix[1:] in LANGUAGES and not self.is_folder and not self.is_link else ""
 
     @property
     def is_text(self) -> bool:
@@ -78,7 +81,7 @@ class CourseFile:
 
     @property
     def is_archive(self) -> bool:
-        return not self.is_folder and self.path.suffix.lower() == ".zip"
+        return not self.is_folder and not self.is_link and self.path.suffix.lower() == ".zip"
 
     @property
     def has_owner(self) -> bool:
@@ -98,8 +101,11 @@ class CourseFile:
             members = [member for member in self._opened().infolist() if not member.is_dir()]
         except (SubmissionError, OSError, *_DAMAGE):
             return []
-        found = [(self.path / member.filename.lstrip("/"), member.filename) for member in members[:_ARCHIVE_FILES]]
-        every = [CourseFile(path, partial(self._member, name), whose=self.whose) for path, name in found]
+        found = [(self.path / member.filename.lstrip("/"), member) for member in members[:_ARCHIVE_FILES]]
+        every = [
+            CourseFile(path, partial(self._member, member.filename), is_link=_is_link(member), whose=self.whose)
+            for path, member in found
+        ]
         return [file for file in every if not _ignored(file.path)]
 
     def _opened(self) -> zipfile.ZipFile:
@@ -149,7 +155,8 @@ def _files(place: Path) -> Iterator[CourseFile]:
         raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
     for member, path in paths:
         if path.parts:
-            yield CourseFile(path, partial(_member, archive, member), is_folder=member.is_dir())
+            is_folder, is_link = member.is_dir(), _is_link(member)
+            yield CourseFile(path, partial(_member, archive, member), is_folder=is_folder, is_link=is_link)
 
 
 def _in_folder(folder: Path) -> Iterator[CourseFile]:
@@ -161,11 +168,14 @@ def _in_folder(folder: Path) -> Iterator[CourseFile]:
             if inner != folder:
                 yield CourseFile(PurePosixPath(inner.relative_to(folder)), partial(_content, inner), is_folder=True)
             for name in names:
-                file = inner / name
-                if not file.is_symlink():
-                    yield CourseFile(PurePosixPath(file.relative_to(folder)), partial(_content, file))
+                path, is_link = PurePosixPath((inner / name).relative_to(folder)), (inner / name).is_symlink()
+                yield CourseFile(path, partial(_content, inner / name), is_link=is_link)
     except outside.TooLarge:
         raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files") from None
+
+
+def _is_link(member: zipfile.ZipInfo) -> bool:
+    return stat.S_ISLNK(member.external_attr >> 16)
 
 
 def _content(file: Path, limit: int) -> bytes:

@@ -81,6 +81,8 @@ def _without_kernel(author: str, found: Sequence[CourseFile]) -> SubmissionError
         return SubmissionError(author, what, f"a notebook cannot be graded: {export}, and hand in the .py file")
     if any(file.is_archive for file in found):
         return SubmissionError(author, what, "the archive is damaged, too large or without a kernel: hand in the files")
+    if links := [file for file in found if file.is_link]:
+        return SubmissionError(author, what, f"links ({visible(listed(links))}) are not followed: hand in the file")
     return SubmissionError(author, what, f"its name must end in {known()}")
 
 
@@ -119,7 +121,7 @@ def _used(kernel: CourseFile, source: bytes, files: Sequence[CourseFile]) -> dic
     """The files in the kernel's folder that it includes or imports, directly or through others, by name."""
     suffixes = LANGUAGES[kernel.language].extra_files
     near = {file.name: file for file in files if file.path.parent == kernel.path.parent and file is not kernel}
-    near = {name: file for name, file in near.items() if name.rpartition(".")[2] in suffixes}
+    near = {name: file for name, file in near.items() if name.rpartition(".")[2] in suffixes and not file.is_link}
     used, waiting = dict[str, bytes](), [source]
     while waiting and len(used) <= MAX_BESIDE:  # one more is refused
         for name in _mentioned(waiting.pop()) & near.keys() - used.keys():

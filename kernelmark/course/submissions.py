@@ -153,7 +153,9 @@ def submissions_in(
     files, roster = arranged(files_in(place), place.name, roster, teams)
     teams = roster.teams(teams)
     if not any(file.language or file.is_archive for file in files):
-        raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
+        links = [file for file in files if file.is_link]
+        what = f"holds no kernel, but links, which are not followed ({visible(listed(links))})" if links else ""
+        raise UsageError(str(place), what or "holds no kernel", f"its files end in {known()}")
     by_author = _by_author(files, teams, roster)
     by_team = _by_team(by_author, teams)
     present = sorted(author for authors in by_team.values() for author in authors)

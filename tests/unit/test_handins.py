@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import random
+import stat
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
@@ -90,6 +91,36 @@ def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tm
     assert team.path == "team_1.py"
     with pytest.raises(UsageError, match=r"Two handed in 2 kernels \(Two/a.py, Two/deep/b.cu\); leave one"):
         two.submission()
+
+
+@pytest.mark.parametrize("is_archive", [False, True])
+def test_a_link_is_named_and_not_followed(is_archive: bool, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere.py"
+    target.write_text(KERNEL)
+    files = {"ada/k.py": "import rows\n" + KERNEL, "bob/notes.txt": "see k.py"}
+    place, links = (archive if is_archive else folder)(tmp_path, files), ("ada/rows.py", "bob/k.py", "cyd/k.py", "l.py")
+    for name in links:
+        if is_archive:
+            link = zipfile.ZipInfo(name)
+            link.external_attr = (stat.S_IFLNK | 0o777) << 16
+            with zipfile.ZipFile(place, "a") as made:
+                made.writestr(link, str(target))
+        else:
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).symlink_to(target)
+    ada, bob, cyd = submissions_in(place)
+    assert ada.submission().beside == ()
+    with pytest.raises(
+        SubmissionError, match=r"bob: no kernel \(found .*k\.py.*\); links \(k\.py\) are not followed: hand in the file"
+    ):
+        bob.submission()
+    with pytest.raises(
+        SubmissionError, match=r"cyd: no kernel \(found k\.py\); links \(k\.py\) are not followed: hand in the file"
+    ):
+        cyd.submission()
+    if not is_archive:
+        with pytest.raises(UsageError, match=r"cyd holds no kernel, but links, which are not followed \(k\.py\)"):
+            submissions_in(place / "cyd")
 
 
 @pytest.mark.parametrize(
