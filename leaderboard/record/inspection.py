@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -106,6 +107,10 @@ def _entries(inspection: Inspection) -> Iterator[tuple[int, Entry]]:
                 inspection.fault(number, f"has more than {LONGEST_LINE >> 20} MiB")
                 return
             if not line.endswith(b"\n"):
+                with suppress(ValueError):
+                    decode(line + b"\n")
+                    inspection.fault(number, "lacks its newline, which the next recorded result adds")
+                    return
                 inspection.fault(number, "an unfinished last line; the next recorded result moves it aside")
                 return
             try:

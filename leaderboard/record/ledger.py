@@ -2,7 +2,7 @@
 
 `kernelmark` appends to it after a grading; the ranking and the board read it. Trusted. Writers lock the file. Readers
 do not: a line's newline is written last, so everything before the last newline is complete, and anything after it
-belongs to a writer that is still at work or was killed.
+belongs to a writer that is still at work or was killed, or lost its newline in an editor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.verdict import Verdict
 from leaderboard.record import chain
 from leaderboard.record.chain import Head, LinePlace
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
-from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, SELECTION, VERDICT, Entry, encode
+from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, SELECTION, VERDICT, Entry, decode, encode
 from leaderboard.record.fields import Facts, after
 from leaderboard.record.index import Index
 from leaderboard.record.lines import Lines
@@ -56,7 +56,8 @@ class JsonlLedger:
         `remark` is an event about the run, such as one that keeps it from ranking. The remark, and the line that makes
         the run `exempt` from the daily limits, are written before the verdict in the same write, so that the ledger
         never has the verdict without them. Anything after the last ledger line, such as a line that a killed writer
-        left unfinished, is first moved to `<slug>.jsonl.torn`; the entry's `warnings` say so.
+        left unfinished, is first moved to `<slug>.jsonl.torn`, unless it is a line that lacks its newline alone, which
+        is added; the entry's `warnings` say so.
 
         With `unless_run`, a run that is already in the ledger is not added again: the recorded verdict is returned,
         which may differ. If `head` is not None, the file must begin with it, and only the lines after it are searched
@@ -200,11 +201,15 @@ class JsonlLedger:
             with self._locked() as file:
                 if head is not None:
                     self._refuse_another(file, head)
+                descriptor, size = file.fileno(), os.fstat(file.fileno()).st_size
+                (last, whole), warnings = chain.last(self.path, file), tuple[str, ...]()
+                if whole < size and (finished := self._finish(descriptor, last, whole, size)):
+                    last, whole = finished, size + 1
+                    warnings = (f"{self.path}: line {last.seq} lacked its newline, which was added",)
                 if not (documents := made()):
                     return entries
-                descriptor, size = file.fileno(), os.fstat(file.fileno()).st_size
-                last, whole = chain.last(self.path, file)
-                warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
+                if whole < size:
+                    warnings = self._set_aside(descriptor, whole, size)
                 lines = b""
                 for kind, document in documents:
                     last, line = encode(last, document, warnings, kind)
@@ -316,6 +321,20 @@ class JsonlLedger:
             return os.path.samestat(os.fstat(descriptor), self.path.stat())
         except FileNotFoundError:
             return False
+
+    def _finish(self, descriptor: int, last: Entry | None, whole: int, size: int) -> Entry | None:
+        """Add the newline that alone is missing of a line after the last one, as after some editors; returns its entry.
+        None if what is there is no whole line, by its hash, or does not follow from the last one.
+        """
+        line = os.pread(descriptor, min(size - whole, chain.LONGEST_LINE), whole) + b"\n"
+        with suppress(ValueError):
+            entry = decode(line)
+            follows = (entry.seq, entry.prev) == ((last.seq + 1, last.hash) if last else (1, NO_HASH))
+            if follows and line.count(b"\n") == 1:
+                os.write(descriptor, b"\n")
+                os.fsync(descriptor)
+                return entry
+        return None
 
     def _set_aside(self, descriptor: int, whole: int, size: int) -> tuple[str]:
         """Move what follows the last complete line out of the ledger; if killed midway, both files may hold it."""

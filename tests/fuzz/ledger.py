@@ -2,7 +2,8 @@
 
 The first byte chooses: the bytes of a whole file, edits to a valid one, or the document of a line that is chained
 properly. Nothing but a `LedgerError` may leave; what is read from an edited file is what was written to the original,
-whole line by whole line; a torn last line hides no other, and the next append puts it right.
+whole line by whole line; a torn last line hides no other, and the next append puts it right. A last line that lacks its
+newline alone gets it.
 """
 
 from __future__ import annotations
@@ -103,10 +104,17 @@ def _file(content: bytes) -> None:
         assert broken or (garbage and not lines), "a file without a ledger line is left alone"
         assert PATH.read_bytes() == content, "what could not be appended to is left as it was"
         return
-    after = PATH.read_bytes()
+    after, rest = PATH.read_bytes(), content[len(whole) :]
     assert after.startswith(whole)
-    assert decode(after[len(whole) :]).hash == added.hash
-    assert (TORN.read_bytes() if TORN.exists() else b"\n") == content[len(whole) :] + b"\n", "a torn line is kept"
+    if rest and after.startswith(content + b"\n"):
+        finished = decode(rest + b"\n")
+        assert b"\n" not in rest, "only the newline of one line was missing"
+        assert decode(after[len(content) + 1 :]).prev == finished.hash
+        entries += [finished] if finished.kind == "verdict" else []
+        rest = b""
+    else:
+        assert decode(after[len(whole) :]).hash == added.hash
+    assert (TORN.read_bytes() if TORN.exists() else b"\n") == rest + b"\n", "a torn line is kept"
     if not broken:
         assert [entry.hash for entry in book.read()] == [*(entry.hash for entry in entries), added.hash]
 

@@ -65,6 +65,10 @@ def tear(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
 
 
+def lose_newline(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
 def appended(make: Callable[[list[Entry]], bytes], kind: str = VERDICT) -> Callable[[Path], None]:
     """A document that follows from the last line, whatever it says; it is made from the entries."""
 
@@ -85,6 +89,7 @@ ORPHAN = Moderation(run="f" * 16, action="annotate", actor="x", reason="y", crea
         (flip, ["2 was changed after it was written"]),
         (drop, ["2 says that it is line 3", "2 does not follow", "3 says that it is line 4"]),
         (tear, ["4: an unfinished last line"]),
+        (lose_newline, ["4: lacks its newline, which the next recorded result adds"]),
         (appended(lambda entries: entries[0].document), ["5 has run"]),
         (
             appended(lambda _: ORPHAN, MODERATION),
@@ -96,7 +101,16 @@ ORPHAN = Moderation(run="f" * 16, action="annotate", actor="x", reason="y", crea
             ["5 is on problem 'softmax', in the ledger of 'double'", "5: run"],
         ),
     ],
-    ids=["changed", "dropped", "torn", "doubled", "of no run", "of another version", "of another problem"],
+    ids=[
+        "changed",
+        "dropped",
+        "torn",
+        "without newline",
+        "doubled",
+        "of no run",
+        "of another version",
+        "of another problem",
+    ],
 )
 def test_damage_is_reported_with_its_line(
     ledger: JsonlLedger, command: Command, damage: Callable[[Path], None], faults: list[str]

@@ -15,12 +15,13 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import LedgerError
 from harness.verdict import Outcome
-from leaderboard.record.entry import NO_HASH, chain_hash
+from leaderboard.record.chain import Head
+from leaderboard.record.entry import NO_HASH, chain_hash, decode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from tests.verdicts import EPOCH, accepted, failed
@@ -100,6 +101,7 @@ def test_a_verdict_on_another_problem_is_refused(tmp_path):
 def test_truncation_at_any_byte_loses_the_unfinished_line_and_no_other(whole, data):
     kept = whole[: data.draw(st.integers(0, len(whole)))]
     finished, torn = kept.count(b"\n"), kept[kept.rfind(b"\n") + 1 :]
+    assume(not torn.endswith(b"}") or whole[len(kept) : len(kept) + 1] != b"\n")  # it lacks its newline alone
     with tempfile.TemporaryDirectory() as directory:
         ledger = JsonlLedger(Path(directory) / "softmax.jsonl")
         ledger.path.write_bytes(kept)
@@ -114,6 +116,35 @@ def test_truncation_at_any_byte_loses_the_unfinished_line_and_no_other(whole, da
         if torn:
             assert f"{len(torn)} bytes of an unfinished last line" in entry.warnings[0]
             assert ledger.torn_path.read_bytes() == torn + b"\n"
+
+
+@pytest.mark.parametrize("lines", [1, 4])
+def test_a_last_line_that_lacks_its_newline_alone_is_kept(tmp_path, whole, lines):
+    ledger, kept = JsonlLedger(tmp_path / "softmax.jsonl"), b"".join(whole.splitlines(keepends=True)[:lines])
+    ledger.path.write_bytes(kept[:-1])
+    head = Head(len(kept), lines, decode(kept.splitlines(keepends=True)[-1]).hash)
+    with pytest.raises(LedgerError, match="no longer ends at"):
+        ledger.refuse_another(head)
+    again = ledger.append(SMALL[lines - 1], unless_run=True)
+    assert again.verdict == SMALL[lines - 1], "its writer tries again, and finds it"
+    assert ledger.path.read_bytes() == kept
+    ledger.refuse_another(head)
+    ledger.path.write_bytes(kept[:-1])
+    entry = ledger.append(late := accepted(author="late"))
+    assert entry.warnings == (f"{ledger.path}: line {lines} lacked its newline, which was added",)
+    assert [entry.verdict for entry in ledger.read()] == [*SMALL[:lines], late]
+    assert ledger.path.read_bytes().startswith(kept)
+    assert not ledger.torn_path.exists()
+
+
+@pytest.mark.parametrize("last", [0, 2, 7])
+def test_a_whole_line_of_another_place_without_its_newline_is_set_aside(tmp_path, whole, last):
+    ledger = filled(tmp_path, [failed() for _ in range(4)])
+    lines = [*whole.splitlines(keepends=True), *ledger.path.read_bytes().splitlines(keepends=True)]
+    ledger.path.write_bytes(lines[0] + lines[last][:-1])
+    (warning,) = ledger.append(SMALL[1]).warnings
+    assert f"{len(lines[last]) - 1} bytes of an unfinished last line were moved" in warning
+    assert ledger.verify() == 2
 
 
 @settings(deadline=None, max_examples=150)
