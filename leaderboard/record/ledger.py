@@ -117,15 +117,17 @@ class JsonlLedger:
         raise self._another(head, "is gone")
 
     def refuse_if_broken(self) -> None:
-        """Check, before a grading, that its verdict can be appended. Changes nothing.
+        """Check, before a grading, that its verdict can be appended, and a board made of it. Changes nothing.
 
         Raises:
-            LedgerError: the last line is broken.
+            LedgerError: the chain is broken.
             UsageError: the file or its folder cannot be written.
         """
         try:
             with chain.opened(self.path) as file, self.path.open("r+b"):
                 chain.last(self.path, file)
+            with self.lines():  # reads what is new since the index was written
+                pass
         except (FileNotFoundError, NotADirectoryError):
             if folder := unwritable(self.path):
                 raise UsageError(str(self.path), f"the result cannot be recorded in {folder}", UNRECORDED) from None

@@ -24,6 +24,7 @@ from harness.verdict import Verdict
 from kernelmark.commands.cli import submit
 from kernelmark.diagnostics import profiling
 from kernelmark.diagnostics.profiling.views import KernelProfile
+from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.profile import fitted
 from tests.unit.conftest import Answering, Command, recorded
 from tests.verdicts import accepted, failed
@@ -91,6 +92,15 @@ def a_broken_ledger(results: Path) -> None:
     (results / "double.jsonl").write_text("not a ledger line\n")
 
 
+def a_doubled_line(results: Path) -> None:
+    """The second of three lines, as after a merge that kept both sides."""
+    ledger = JsonlLedger(results / "double.jsonl")
+    for _ in range(3):
+        ledger.append(accepted(problem="double"))
+    first, doubled, last = ledger.path.read_bytes().splitlines(keepends=True)
+    ledger.path.write_bytes(first + doubled + doubled + last)
+
+
 def a_conflict(results: Path) -> None:
     results.mkdir(parents=True)
     (results / "double.jsonl").write_text("<<<<<<< HEAD\n=======\n>>>>>>> theirs\n")
@@ -115,6 +125,7 @@ def a_file_for_the_archive(results: Path) -> None:
     [
         (a_file_for_the_archive, 2, "-kernel.py: the submission cannot be archived in "),
         (a_broken_ledger, 7, "double.jsonl line 1 is not a ledger line; restore the file"),
+        (a_doubled_line, 7, "double.jsonl line 3 does not follow from the line before it; restore the file"),
         (a_conflict, 7, "double.jsonl line 3 is not a ledger line; `kernelmark merge-ledger` makes one ledger of both"),
         (a_file_for_a_folder, 2, "double.jsonl: the result cannot be recorded in "),
         (
