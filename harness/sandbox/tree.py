@@ -16,6 +16,7 @@ _PROC = Path("/proc")
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _PAUSE_S, _MAX_PAUSE_S = 0.002, 0.2
+_BEGINS_S = 1.0  # longer than the kernel takes in `exec`, on a busy machine, too
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,23 @@ def marked(mark: str, session: int) -> set[int]:
         with contextlib.suppress(OSError):
             # As in `cpu_ns`.
             state, _, _, own_session = _read(f"{name}/stat").rpartition(")")[2].split()[:4]
-            if state not in "ZX" and (int(own_session) == session or needle in (_PROC / name / "environ").read_bytes()):
+            if state not in "ZX" and (int(own_session) == session or needle in _environment(name)):
                 pids.add(int(name))
     return pids
+
+
+def _environment(name: str) -> bytes:
+    """The initial environment of a process. For a moment after `exec` the kernel shows neither that nor the arguments;
+    then the process is asked again, so that none escapes by beginning a program whenever it is looked at.
+    """
+    deadline, begun = time.monotonic() + _BEGINS_S, False
+    while True:
+        environment = (_PROC / name / "environ").read_bytes()
+        # A thread of the kernel, or a process that ends, has no memory.
+        if environment or begun or _read(f"{name}/statm").startswith("0 "):
+            return environment
+        begun = bool((_PROC / name / "cmdline").read_bytes()) or time.monotonic() > deadline
+        time.sleep(0 if begun else _PAUSE_S)
 
 
 def kill(pids: set[int]) -> None:

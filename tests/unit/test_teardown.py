@@ -191,6 +191,20 @@ def test_a_stuck_process_is_named_and_its_files_removed(tmp_path: Path, monkeypa
     sandbox._process.wait(10)
 
 
+def test_a_process_that_begins_one_program_after_another_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a part of each `exec` the kernel shows no environment; a session of its own does not tell whose it is."""
+    again = 'exec /bin/sh -c "$0" "$0"'
+    pid = os.posix_spawn("/bin/sh", ["/bin/sh", "-c", again, again], {process.MARK: "of this test"}, setsid=True)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "listdir", lambda _: [str(pid)])  # it alone, so that it is looked at more often
+            seen = [tree.marked(f"{process.MARK}=of this test", -1) for _ in range(1000)]
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert seen == [{pid}] * 1000
+
+
 def test_what_the_kernel_killed_in_a_group_is_counted(tmp_path: Path) -> None:
     assert cgroup.kills(tmp_path / "gone") == 0
     (tmp_path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
