@@ -104,6 +104,11 @@ def arguments(problem: ProblemSpec, types: Mapping[str, str]) -> list[str]:
     return [*pointers, *numbers(problem)]
 
 
+def lacks_weights(problem: ProblemFile) -> bool:
+    """Whether a compiled file does not get all that the answer may depend on: an imported class may draw weights."""
+    return problem.foreign is not None and problem.call.style == "module"
+
+
 def prototypes(problem: ProblemSpec, suffix: str) -> dict[str, str]:
     """The declarations that a .cu or .cpp file defines, by symbol: `extern "C" void softmax(const float* x, …)`."""
     types, stream = TYPES[suffix], ["cudaStream_t stream"] if suffix == "cu" else []

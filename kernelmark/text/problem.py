@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
+from harness.problem.signature import lacks_weights
 from kernelmark.text.terminal import INDENT, Line, counted, labelled, visible
 from leaderboard.text.units import duration
 from leaderboard.text.visible import parameters
@@ -81,6 +82,8 @@ def _facts(
     yield "Python", f"{spec.signature}: {style}"
     for suffix, declared in entry_points.items():
         yield from ((f".{suffix}", line) for line in declared)
+    if entry_points and lacks_weights(spec):
+        yield "weights", "are Python's alone: where the class draws any, no .cu or .cpp can be right"
     if imported := [source.name for source in spec.foreign.files if source.shown] if spec.foreign else []:
         yield "imports", f"{', '.join(imported)}, if it likes"
     for tensor in spec.tensors:

@@ -103,6 +103,11 @@ def test_parameters_without_a_shape_come_from_a_case(form: str, tmp_path: Path) 
     assert f"(torch.float16, torch.float32,): _library.{functions[0]}" in text
     on_cpu = export(mix, kernel(f"void {entry}();", "cpp"), form, case="large")
     assert on_cpu.warnings[-1].startswith("C++ runs on the CPU")
+    on_gpu = export(mix, source, form, case="large")
+    assert [warning[:45] for warning in on_gpu.warnings] == (
+        ["a .cu or .cpp does not get the model's weight"] if form == "kernelbench" else []
+    )
+    assert export(mix, kernel(KERNELS[form]), form).warnings == (), "Python draws the same weights"
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.files import outside
 from harness.languages import LANGUAGES, known
 from harness.problem import Problem
-from harness.problem.signature import prototypes
+from harness.problem.signature import lacks_weights, prototypes
 from harness.problem.spec import TensorSpec
 from kernelmark.authoring.rendering import render
 from kernelmark.authoring.start import pytorch
@@ -137,6 +137,7 @@ def _outline(problem: Problem, suffix: str) -> str:
         headers=sorted({"cstdint", *used}),
         table=table,
         functions=functions,
+        lacks_weights=lacks_weights(problem),
     )
 
 
