@@ -38,7 +38,7 @@ class FakeServer:
         """Bodies by path, which are answered in place of a document."""
         self.redirects, self.redirected = "", 0
         """Where all requests are redirected, and how many were."""
-        self.is_away = False
+        self.is_away = self.hears_no_answer = False
         self.origin = ""
         self.changed = threading.Condition()
         self._given: dict[str, list[Document]] = {}
@@ -83,7 +83,7 @@ class FakeServer:
         return found()[0]
 
     def _answer(self, asked: Asked) -> Answered | None:
-        if self.is_away:
+        if self.is_away or (self.hears_no_answer and asked.path == "worker/answer"):
             return None
         assert asked.headers["authorization"] == "Bearer kmw_secret"
         if self.redirects:

@@ -48,7 +48,11 @@ class Server:
     """
 
     def __init__(self, root: Path, *, grading: bool = False) -> None:
-        self.root, self.port = root, _free_port()
+        # Bound for as long as this is there, so that no other program is given the port while the server is down.
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        self.root, self.port = root, int(self._reserved.getsockname()[1])
         self._options = [] if grading else ["--no-grading"]
         self._settings = {name: value for name, value in os.environ.items() if grading and name in GRADING}
         self.url = f"http://127.0.0.1:{self.port}"
@@ -188,9 +192,3 @@ def submission(source: str, **more: Any) -> bytes:
     """The document of a submission to the project's problem; `more` are its other fields."""
     document = {"problem": SLUG, "language": "py", "source": b64encode(source.encode()).decode(), **more}
     return json.dumps(document).encode()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

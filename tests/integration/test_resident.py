@@ -99,10 +99,11 @@ class Resident:
         assert status == 0
         return self.pid()
 
-    def begun(self, *arguments: str) -> subprocess.Popen[str]:
-        """A command that uses the worker."""
+    @contextlib.contextmanager
+    def begun(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """A command that uses the worker; it ends with the block."""
         variables = {**environment(), "KERNELMARK_RESIDENT": "true"}
-        return subprocess.Popen(
+        with subprocess.Popen(
             [*KERNELMARK, *arguments, "--sandbox", self.sandbox],
             cwd=self.root,
             env=variables,
@@ -110,7 +111,11 @@ class Resident:
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-        )
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         with self.begun(*arguments) as process:
@@ -269,8 +274,7 @@ def test_one_that_is_killed_costs_time_and_nothing_is_recorded_twice(resident: R
     file = resident.write(STUCK).name
     with resident.begun("submit", "double", file) as running:
         assert running.stderr is not None
-        while not running.stderr.readline().startswith("test"):
-            pass
+        assert any(line.startswith("test") for line in iter(running.stderr.readline, "")), "it ended before"
         os.kill(pid, signal.SIGKILL)
         out, err = running.communicate(timeout=600)
     assert running.returncode == 0, err

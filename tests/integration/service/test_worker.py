@@ -147,6 +147,7 @@ def test_a_killed_worker_leaves_nothing_and_its_answers_are_sent_by_the_next(
     server: FakeServer, started: Started, project: Path, scratch: Path
 ) -> None:
     worker = started()
+    server.hears_no_answer = True
     server.lease(leased := lease(project, RIGHT, 1, mode="submit"))
     server.until(lambda: leased["lease"] in server.held)
     server.lease(hangs := lease(project, HANGS, 2))
@@ -159,7 +160,7 @@ def test_a_killed_worker_leaves_nothing_and_its_answers_are_sent_by_the_next(
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below) or None)
     eventually(lambda: not left_in(scratch) or None)
     assert server.answers == []
-    server.is_away = False
+    server.is_away = server.hears_no_answer = False
     started()
     answer = server.answer_to(leased)
     assert Verdict.from_json(answer["verdict"]).outcome is Outcome.ACCEPTED
