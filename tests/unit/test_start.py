@@ -156,10 +156,10 @@ def test_the_reference_in_a_foreign_form_is_copied(
 
 @pytest.mark.parametrize(("make", "lacks"), [(gpu_mode, False), (kernelbench, True)])
 def test_that_a_compiled_file_gets_no_weights_is_said(
-    settings: Settings, run: Command, tmp_path: Path, make: Callable[[Path], Problem], *, lacks: bool
+    settings: Settings, invoke: Command, tmp_path: Path, make: Callable[[Path], Problem], *, lacks: bool
 ) -> None:
     problem = str(make(tmp_path).directory)
-    shown = run("problems", "show", problem).out
+    shown = invoke("problems", "show", problem).out
     assert ("void" in shown, "are Python's alone: where the class draws any, no .cu" in shown) == (True, lacks)
     outlines: tuple[start.Start, ...] = ("cu", "cpp")
     for lang in outlines:
