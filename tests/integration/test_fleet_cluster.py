@@ -108,7 +108,7 @@ def fleet(nodes: Nodes) -> Iterator[kernelmark.Fleet]:
         fleet.start()
         yield fleet
         processes = tree({*workers()})
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while (
         left := [process for process in processes if Path(f"/proc/{process}").exists()]
     ) and time.monotonic() < until:
@@ -226,7 +226,7 @@ def test_a_ray_that_answers_anybody_is_refused(nodes: Nodes, tmp_path: Path) -> 
             fleet.start()
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(120)
 
 
 @pytest.mark.full
@@ -245,7 +245,15 @@ def test_a_killed_machine_costs_no_job_and_a_new_one_takes_its_place(
         assert len(states()) == 3
         assert accepted(disturbed(2, lambda: nodes.kill(third), fleet.grade_many(jobs(6), effort="screen"))) == 6
         assert fleet.status().done == 6
-        assert accepted(disturbed(1, nodes.add, fleet.check_many(jobs(30)))) == 30
+        added, until = list[Any](), time.monotonic() + 600
+
+        def until_it_grades() -> Iterator[kernelmark.Job]:
+            while not added or sum(state.done > 0 for state in states()) < 3:
+                assert time.monotonic() < until
+                yield from jobs(1)
+
+        results = disturbed(1, lambda: added.append(nodes.add()), fleet.check_many(until_it_grades()))
+        assert accepted(results) == len(results)
         alive = states()
     assert len(alive) == 3
     assert min(state.done for state in alive) >= 1
@@ -273,7 +281,7 @@ def test_a_killed_dispatcher_that_starts_again_records_each_run_once(nodes: Node
         assert [first.stdout.readline().strip() for _ in range(3)] == ["accepted"] * 3
         first.kill()
     assert 3 <= ledger.verify() < 6
-    again = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=200)
+    again = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=600)
     assert again.stdout.split() == ["accepted"] * 6
     assert ledger.verify() == 6
     assert sorted(entry.verdict.run for entry in ledger.read()) == sorted(runs)
@@ -293,7 +301,7 @@ def test_the_commands_start_show_and_stop_a_fleet(project: Path, tmp_path: Path)
     shutil.copy(project / "kernelmark.toml", home)
 
     def fleet(*arguments: str, status: int = 0) -> str:
-        done = run_command(home, "fleet", *arguments, timeout_s=120, HOME=str(tmp_path))
+        done = run_command(home, "fleet", *arguments, HOME=str(tmp_path))
         assert done.returncode == status, done.stderr
         return done.stdout
 
