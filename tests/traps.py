@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ENDS_S = 300  # far more than any refusal takes: an open that waits would wait for ever
+ENDS_S = 120  # far more than any refusal takes: an open that waits would wait for ever
 
 
 def _socket(path: Path) -> None:

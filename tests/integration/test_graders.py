@@ -142,11 +142,11 @@ def test_a_grading_that_is_ended_from_another_thread_ends_at_once(problem: Probl
     first = grader(problem, provider)
     with ThreadPoolExecutor(1) as pool:
         grading = pool.submit(first.grade)
-        assert asked.wait(30)
+        assert asked.wait(60)
         begun = time.monotonic()
         first.close()
-        assert time.monotonic() - begun < 5
-        error = grading.exception(15)
+        assert time.monotonic() - begun < 30
+        error = grading.exception(60)
         assert error is not None or grading.result().outcome is not Outcome.ACCEPTED
     assert provider.ended == len(provider.roles) == 1
 
@@ -159,10 +159,10 @@ def test_a_grading_that_is_ended_while_it_waits_for_the_device_starts_nothing_mo
     with ThreadPoolExecutor(1) as pool:
         with device_lock.lock_alone("cpu", lambda: None):
             grading = pool.submit(first.grade)
-            assert waits.wait(10)
+            assert waits.wait(60)
             first.close()
         with pytest.raises(HarnessError, match="the grading was closed"):
-            grading.result(15)
+            grading.result(60)
     with pytest.raises(HarnessError, match="the grading was closed"):
         first.check()
     assert provider.ended == len(provider.roles) == 1

@@ -38,7 +38,7 @@ from tests.open_files import open_files
 
 REPO = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
-START_S = 60.0
+START_S = 120.0  # far more than a start takes, with torch's import, on a machine that is busy with other tests
 
 # What a provider promises beyond running the program. A test that names a claim runs for the providers that make it.
 ISOLATION = frozenset({"identity", "files", "network", "host processes", "disk", "kernel limit on processes"})
@@ -535,7 +535,7 @@ def test_the_toolchain_is_inside(name: SandboxName) -> None:
                triton=bool(triton.__version__), user=bool(__import__("getpass").getuser()),
                header=os.path.exists(sysconfig.get_path("include") + "/Python.h"))
     """
-    report = report_of(name, program, memory_bytes=2048 * MIB, within_s=60)
+    report = report_of(name, program, memory_bytes=2048 * MIB)
     assert report == {"built": "", "seven": 7, "sum": 3.0, "triton": True, "user": True, "header": True}
 
 
@@ -548,7 +548,7 @@ def test_the_cuda_toolkit_of_the_host_is_inside(name: SandboxName) -> None:
         built = subprocess.run(["nvcc", "-arch=sm_90", "-cubin", "twice.cu"], capture_output=True, text=True)
         report(failed=built.returncode and built.stdout + built.stderr, made=os.path.exists("twice.cubin"))
     """
-    assert report_of(name, program, disk_bytes=64 * MIB, within_s=60) == {"failed": 0, "made": True}
+    assert report_of(name, program, disk_bytes=64 * MIB) == {"failed": 0, "made": True}
 
 
 WAYS = [

@@ -17,7 +17,7 @@ import pytest
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.command import KERNELMARK, environment
 
-_SILENT_S = 60
+_SILENT_S = 120
 RIGHT = "import torch\ndef twice(x, y):\n    torch.mul(x, 2, out=y)\n"
 
 

@@ -75,21 +75,21 @@ def in_a_thread(
 def test_nothing_else_runs_while_a_kernel_is_timed(first: Any, second: Any, device: DeviceKind) -> None:
     with first(device, nobody_waits):
         waits, entered = in_a_thread(second, device)
-        assert waits.wait(5)
+        assert waits.wait(60)
         assert not entered.wait(0.1)
-    assert entered.wait(5)
+    assert entered.wait(60)
 
 
 def test_a_shared_lock_does_not_overtake_a_waiting_exclusive_one() -> None:
     with lock_shared("cuda", nobody_waits):
         alone_waits, alone = in_a_thread(lock_alone)
-        assert alone_waits.wait(5)
+        assert alone_waits.wait(60)
         share_waits, shares = in_a_thread(lock_shared)
-        assert share_waits.wait(5)
+        assert share_waits.wait(60)
         assert not alone.is_set()
         assert not shares.wait(0.1)
-    assert alone.wait(5)
-    assert shares.wait(5)
+    assert alone.wait(60)
+    assert shares.wait(60)
 
 
 def test_waiting_exclusive_locks_go_before_the_next_shared_one() -> None:
@@ -105,7 +105,7 @@ def test_waiting_exclusive_locks_go_before_the_next_shared_one() -> None:
     with lock_shared("cuda", nobody_waits):
         for thread in threads:
             thread.start()
-            assert waiting.acquire(timeout=5)
+            assert waiting.acquire(timeout=60)
     for thread in threads:
         thread.join()
     assert turns[-1] == "tested"

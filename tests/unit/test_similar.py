@@ -74,7 +74,7 @@ def test_empty_sources_and_hostile_ones_end() -> None:
     began = time.perf_counter()
     pairs = similar(submitted(**hostile), 0.9)
     assert ("ada", "eve") in [(pair.one.author, pair.other.author) for pair in pairs]
-    assert time.perf_counter() - began < 20
+    assert time.perf_counter() - began < 120
 
 
 def test_the_command_lists_and_does_nothing(competition: Path, command: Command) -> None:

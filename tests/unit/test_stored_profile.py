@@ -142,7 +142,7 @@ def test_an_invalid_profile_gets_one_line(content: bytes, tmp_path: Path) -> Non
     begun = time.monotonic()
     with pytest.raises(HarnessError) as refused:
         read(tmp_path)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60, "not even a hostile one takes long"
     assert str(refused.value).startswith(f"{path} is ")
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < len(str(path)) + 400

@@ -78,7 +78,7 @@ class Site:
         return str(json.loads(self.connection().ask("GET", f"submissions/{run}"))["state"])
 
     def wait(self, run: str, *states: str) -> str:
-        """Wait until the grading is in one of these states, at most a minute."""
+        """Wait until the grading is in one of these states."""
         wait_for(lambda: self.state(run) in states)
         return self.state(run)
 
@@ -137,7 +137,7 @@ class Site:
             yield run
 
 
-def wait_for(holds: Callable[[], bool], seconds: float = 60) -> None:
+def wait_for(holds: Callable[[], bool], seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, "it did not come to hold"

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -73,7 +72,7 @@ def started(server: FakeServer, project: Path, scratch: Path) -> Iterator[Starte
         made.append(worker)
         typed(worker).write(b"kmw_secret\n")
         typed(worker).flush()
-        server.until(lambda: len(server.hellos) > hellos, 120)
+        server.until(lambda: len(server.hellos) > hellos)
         seen.update(tree({worker.pid}))
         return worker
 
@@ -82,7 +81,7 @@ def started(server: FakeServer, project: Path, scratch: Path) -> Iterator[Starte
         if worker.poll() is None:
             seen |= tree({worker.pid})
             typed(worker).close()
-            assert worker.wait(60) == 0
+            assert worker.wait(120) == 0
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in seen) or None)
     assert groups(seen) == []
 
@@ -108,7 +107,7 @@ def test_submissions_are_graded_as_they_are_here(server: FakeServer, started: St
     }
     for given in leases.values():
         server.lease(given)
-    answers = {name: server.answer_to(given, 240) for name, given in leases.items()}
+    answers = {name: server.answer_to(given) for name, given in leases.items()}
     verdicts = {name: Verdict.from_json(answer["verdict"]) for name, answer in answers.items() if "verdict" in answer}
     check = Check.model_validate_json(answers["shown"]["check"])
     assert {name: verdict.outcome for name, verdict in verdicts.items()} == {
@@ -133,12 +132,12 @@ def test_submissions_are_graded_as_they_are_here(server: FakeServer, started: St
 def test_what_is_cancelled_ends_with_its_sandbox(server: FakeServer, started: Started, project: Path) -> None:
     worker = started()
     server.lease(leased := lease(project, HANGS, 1))
-    below = eventually(lambda: grading(worker.pid), 60)
+    below = eventually(lambda: grading(worker.pid))
     runners = below - tree({worker.pid}) or below
     server.end(leased["lease"])
     eventually(lambda: grading(worker.pid) is None or None)
     server.lease(other := lease(project, RIGHT, 2))
-    assert "check" in server.answer_to(other, 120)
+    assert "check" in server.answer_to(other)
     assert [answer["lease"] for answer in server.answers] == [other["lease"]]
     assert runners
 
@@ -153,8 +152,8 @@ def test_a_killed_worker_leaves_nothing_and_its_answers_are_sent_by_the_next(
     server.lease(hangs := lease(project, HANGS, 2))
     server.until(lambda: hangs["lease"] in server.held)
     server.is_away = True
-    [kept] = eventually(lambda: [*(project / ".kernelmark/worker").glob("*/*/*.json")] or None, 120)
-    below = eventually(lambda: grading(worker.pid), 60)
+    [kept] = eventually(lambda: [*(project / ".kernelmark/worker").glob("*/*/*.json")] or None)
+    below = eventually(lambda: grading(worker.pid))
     worker.send_signal(signal.SIGKILL)
     assert worker.wait() == -signal.SIGKILL
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below) or None)
@@ -174,11 +173,9 @@ def test_a_worker_that_is_asked_to_end_gives_back_what_it_holds(
 ) -> None:
     worker = started()
     server.lease(lease(project, HANGS, 1))
-    eventually(lambda: grading(worker.pid), 60)
-    begun = time.monotonic()
+    eventually(lambda: grading(worker.pid))
     worker.send_signal(how)
-    assert worker.wait(60) in (128 + how, -how)
-    assert time.monotonic() - begun < 60
+    assert worker.wait(120) in (128 + how, -how)
     assert (server.beats[-1]["held"], server.beats[-1].get("leaves"), server.answers) == ([], True, [])
     assert "error" not in (project / "stderr").read_text()
 
@@ -205,7 +202,7 @@ def test_no_process_that_a_worker_starts_has_its_token(server: FakeServer, proje
     worker = subprocess.Popen(command, cwd=project, env=environment() | {"KERNELMARK_TOKEN": "kmw_secret"})
     try:
         server.lease(lease(project, HANGS, 1))
-        below = eventually(lambda: grading(worker.pid), 120)
+        below = eventually(lambda: grading(worker.pid))
         shown = list[bytes]()
         for pid in below:
             with suppress(OSError):  # it belongs to another user, or has ended
@@ -214,4 +211,4 @@ def test_no_process_that_a_worker_starts_has_its_token(server: FakeServer, proje
         assert not any(b"kmw_secret" in environ for environ in shown)
     finally:
         worker.terminate()
-        worker.wait(60)
+        worker.wait(120)
