@@ -308,6 +308,7 @@ def _import(problem: Problem) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    module.print = _print_aside  # type: ignore[attr-defined]
     # Dataclasses look up their module by name while they are defined.
     sys.modules[name] = module
     try:
@@ -316,6 +317,11 @@ def _import(problem: Problem) -> ModuleType:
         del sys.modules[name]
         raise _failure(path, error) from error
     return module
+
+
+def _print_aside(*values: object, file: Any = None, **how: Any) -> None:
+    """The `print` of `reference.py`: it goes to stderr, since programs read the stdout of commands and of the API."""
+    print(*values, file=sys.stderr if file is None else file, **how)
 
 
 def _failure(path: str, error: BaseException) -> ProblemError:

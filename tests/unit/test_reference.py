@@ -175,6 +175,15 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "mixed").iterdir()) == ["problem.toml", "reference.py"]
 
 
+def test_what_it_prints_goes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _run(
+        _reference(tmp_path, "print('loaded')\n" + GOOD.replace("    return", "    print('called')\n    return", 1)),
+        tmp_path,
+    )
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()[:2]) == ("", ["loaded", "called"])
+
+
 def test_stale_bytecode_is_not_used(tmp_path: Path) -> None:
     """A `__pycache__` of the same size and time, but with other code, must not decide what is right."""
     import py_compile
