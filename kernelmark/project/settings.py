@@ -302,11 +302,14 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
         where = variable if os.environ.get(variable) else f"{file}: key `{'.'.join((key, *inner))}`"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        return SettingsError(where, "unknown key", nearest(inner[-1], _TABLES[key, len(inner)].model_fields))
+        remedy = nearest(inner[-1], _TABLES[key, len(inner)].model_fields)
+        if inner[-1] in KEYS:  # in TOML, a line at the end belongs to the last table
+            remedy = f"`{inner[-1]}` belongs above the first table: move the line there"
+        return SettingsError(where, "unknown key", remedy)
     value = _SHOWN.repr(first["input"])
     if first["type"] in _SHAPES:
         return SettingsError(where, f"{value} is not valid", _SHAPES[first["type"]])
-    if isinstance(first["input"], Mapping):  # a whole table: its message says what is wrong in it
+    if isinstance(first["input"], Mapping | list):  # a whole table, or several: its message says what is wrong in it
         return SettingsError(where, *message.split("; ", 1))
     return SettingsError(where, f"{value} is not valid", message)
 

@@ -78,6 +78,14 @@ def test_the_nearest_file_upward_is_the_root_of_relative_paths(project: Path) ->
         ("teams.'x y' = ['ada']", r"the team's name 'x y' cannot be an author's name; use letters"),
         ("limits = 20", r"key `limits`: 20 is not valid; give a table"),
         ("limits.gradings_per_day = 3", r"key `limits\.gradings_per_day`: unknown key; did you mean `gradings_a_day`"),
+        (
+            "limits.selection = 2",
+            r"key `limits\.selection`: unknown key; `selection` belongs above the first table: move",
+        ),
+        (
+            "phases = [{name = 'b', deadline = 2027-02-01T00:00:00Z}, {name = 'a', deadline = 2027-01-01T00:00:00Z}]",
+            r"key `phases`: the phase a ends before b closes; give them in order",
+        ),
         ("limits.gradings_a_day = 0", r"key `limits\.gradings_a_day`: 0 is not valid"),
     ],
 )
