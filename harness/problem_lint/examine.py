@@ -67,6 +67,8 @@ class Examined:
 
     def _by_tolerance(self, outputs: Tensors, output: str) -> str | None:
         of_output = {name: got for name, got in outputs.items() if name.partition("[")[0] == output}
+        if not of_output:
+            raise KeyError(f"{output} is no output")
         wrong = self._wrong(of_output)
         return None if wrong is None else f"`{wrong}` is wrong"
 

@@ -321,7 +321,8 @@ _PLACEHOLDERS = [line for line in unrendered(STATEMENT).splitlines() if "…" in
 
 
 def contradictions(problem: Problem) -> Iterator[LintFinding]:
-    """Find text of the template that is still in the README, and declarations that do not match the calls."""
+    """Find text of the template that is still in the README, and C functions that are declared otherwise elsewhere."""
+    yield from _taken(problem)
     try:
         text = outside.text(problem.directory / "README.md")
     except FileNotFoundError:
@@ -343,6 +344,24 @@ def contradictions(problem: Problem) -> Iterator[LintFinding]:
         elif _bare(declared[0]) != _bare(expected):
             what = f"README.md declares `{' '.join(declared[0].split())}`, which differs from problem.toml"
             yield _finding("warning", what, f"write `{expected}`")
+
+
+# Functions of C and CUDA that <cmath>, <cstdlib>, <cstring> or every .cu declares, or that a compiler knows.
+_DECLARED_IN_C = frozenset(
+    """
+    abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi div erf erfc erfcinv erfinv exp exp10
+    exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp gamma hypot j0 j1 jn ldexp lgamma log log10 log1p log2 logb main
+    memcpy memset modf nan nearbyint nextafter normcdf pow printf rand rcbrt remainder remove rint round rsqrt scalbn
+    select sin sinh sinpi sqrt tan tanh tgamma trunc y0 y1 yn
+    """.split()  # noqa: SIM905 - a list literal would be one word a line
+)
+
+
+def _taken(problem: Problem) -> Iterator[LintFinding]:
+    """Find C functions of the problem that a .cu or .cpp may be unable to define."""
+    for symbol in sorted({*prototypes(problem, "cu"), *prototypes(problem, "cpp")} & _DECLARED_IN_C):
+        what = f"`{symbol}` is a function of C or CUDA, which a .cu or .cpp that declares it cannot define again"
+        yield _finding("warning", what, f"choose another `entry`, such as {symbol}_kernel")
 
 
 def _bare(declaration: str) -> str:

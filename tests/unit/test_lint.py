@@ -80,6 +80,11 @@ MATRICES: tuple[Change, ...] = (
 )
 
 
+def usual(condition: str) -> Change:
+    old, new = compare(condition)
+    return old, new.replace("truth):", "truth, usual):")
+
+
 def compare(condition: str) -> Change:
     body = f'    return None if {condition} else "wrong"\n'
     return "    return x + b\n", f"    return x + b\n\n\ndef compare(got, inputs, truth):\n{body}"
@@ -185,6 +190,7 @@ _UNSOUND: list[tuple[str, list[Change]]] = [
     (f"{REFUSED}.*integers have no tolerance", UNLIKE_SUM),
     (f"{REFUSED}wrong; mend `compare`", [compare("False")]),
     (f"{REFUSED}.*raised TypeError", [compare("len(None)")]),
+    (f"{REFUSED}.*raised KeyError: 'z is no output'", [usual("usual('z') is None")]),
     ("`y` holds one value, whatever the inputs are", [("x + b", "torch.full_like(x, 3)")]),
     ("changes its input `x` in place", [("x + b", "x.add_(b)")]),
     ("the reference changes its input `x`", [("return x + b", "x.data.add_(b)\n    return x * 1")]),

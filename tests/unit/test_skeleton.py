@@ -120,6 +120,15 @@ _READMES = [
 ]
 
 
+@pytest.mark.parametrize(("slug", "warned"), [("exp", True), ("rsqrt", True), ("exp_rows", False)])
+def test_the_name_of_a_function_of_c_is_a_warning(slug: str, warned: bool, settings: Settings) -> None:
+    skeleton.write(settings, slug)
+    directory = settings.locate("problems") / slug
+    (directory / "README.md").unlink()
+    what = f"`{slug}` is a function of C or CUDA, which a .cu or .cpp that declares it cannot define again"
+    assert [finding.what for finding in contradictions(load(directory))] == [what] * warned
+
+
 @pytest.mark.parametrize(("readme", "says"), _READMES)
 def test_a_readme_that_contradicts_its_problem_is_a_warning(readme: str, says: str, settings: Settings) -> None:
     skeleton.write(settings, "swish")
