@@ -118,11 +118,12 @@ def _check_names(problem: ProblemSpec, file: ProblemKey) -> None:
 
 
 def _refuse_repeated(named: list[tuple[ProblemKey, str]], remedy: str) -> None:
-    seen: dict[str, str] = {}
+    seen: dict[str, ProblemKey] = {}
     for key, name in named:
         if name in seen:
-            key.refuse(f"is {name!r}, as is `{seen[name]}`", remedy)
-        seen[name] = key.path
+            other = seen[name]
+            key.refuse(f"is {name!r}, as is `{other.path}`{f' of {other.file}' * (other.file != key.file)}", remedy)
+        seen[name] = key
 
 
 def _check_call(problem: ProblemSpec, file: ProblemKey) -> None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_args
+from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -104,7 +104,7 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: ty
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     loc, value = _existing(data, errors[0])
     key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")
-    no_table = errors[0]["type"] == "model_type" and loc[-1] not in _model(loc[:-1], whole).model_fields
+    no_table = errors[0]["type"] == "model_type" and _is_extra(loc[-1], _model(loc[:-1], whole))
     if errors[0]["type"] == "extra_forbidden" or no_table:
         remedy = nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
         if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end belongs to the last table
@@ -144,7 +144,14 @@ def _model(loc: Sequence[int | str], whole: type[BaseModel]) -> type[BaseModel]:
     for step in loc:
         if isinstance(step, str) and step in whole.model_fields:
             whole = next(_models_in(whole.model_fields[step].annotation), whole)
+        elif _is_extra(step, whole):
+            whole = next(_models_in(get_type_hints(whole)["__pydantic_extra__"]), whole)
     return whole
+
+
+def _is_extra(step: int | str, model: type[BaseModel]) -> bool:
+    """Whether a step from a model, which names all of its own keys, is to a table with a name that the file chose."""
+    return model.model_config.get("extra") == "allow" and step not in model.model_fields
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

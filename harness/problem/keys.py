@@ -57,6 +57,12 @@ def _case_name(text: str) -> str:
     return text
 
 
+def _title(text: str) -> str:
+    if re.search(r"[\x00-\x1f\x7f]", text):
+        raise ValueError("a title is one line of text")
+    return text
+
+
 def _tag(text: str) -> str:
     if not re.fullmatch(r"[a-z0-9]+(?:[ -][a-z0-9]+)*", text) or len(text) > 24:
         raise ValueError(f"{text!r} is not a valid tag: use up to 24 lower-case letters, digits, '-' and spaces")
@@ -85,6 +91,7 @@ def _moment(value: object, info: ValidationInfo) -> object:
 Name = Annotated[str, AfterValidator(_name)]
 Option = Annotated[str, AfterValidator(_option)]
 CaseName = Annotated[str, AfterValidator(_case_name)]
+Title = Annotated[str, AfterValidator(_title)]
 Tag = Annotated[str, AfterValidator(_tag)]
 Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
 Real = Annotated[float, Field(strict=True)]

@@ -18,7 +18,19 @@ from harness.marks import MarksRule
 from harness.problem.expression import parse
 from harness.problem.fill_spec import Fill
 from harness.problem.foreign_files import ForeignReference
-from harness.problem.keys import CaseName, DeviceKinds, Flag, Name, Option, Real, SizeExpression, Spec, Tag, Whole
+from harness.problem.keys import (
+    CaseName,
+    DeviceKinds,
+    Flag,
+    Name,
+    Option,
+    Real,
+    SizeExpression,
+    Spec,
+    Tag,
+    Title,
+    Whole,
+)
 from harness.problem.schedule import Schedule
 from harness.problem.tolerance import Tolerance
 from harness.shared.call import Form, Style
@@ -205,7 +217,7 @@ class Limits(Spec):
     build_s: Real = Field(default=180.0, gt=0, description="compiling or importing the submission")
     call_s: Real = Field(default=30.0, gt=0, description="one test case, all answers of the runner together")
     time_s: Real = Field(default=60.0, gt=0, description="the whole timing of one benchmark case")
-    memory_bytes: Whole = Field(default=8 * _GIB, gt=0, description="host memory")
+    memory_bytes: Whole = Field(default=8 * _GIB, gt=256 * _MIB - 1, description="host memory")
     processes: Whole = Field(default=256, gt=0, description="processes and threads")
     disk_bytes: Whole = Field(default=512 * _MIB, gt=0, description="each of the sandbox's private file systems")
     output_bytes: Whole = Field(default=_MIB, gt=0, description="what it may print")
@@ -215,14 +227,14 @@ class HandInSpec(Spec):
     """What organizers expect of the files that are handed in."""
 
     file: str = Field(
-        pattern=r"[^/]+\.(py|cu|cpp)$", description="what a course calls the kernel's file, of several: kernel.py"
+        pattern=r"^[^/]+\.(py|cu|cpp)$", description="what a course calls the kernel's file, of several: kernel.py"
     )
 
 
 class ProblemFile(Schedule):
     """A `problem.toml`, key by key; the schedule is one of its parts."""
 
-    title: str = Field(min_length=1, max_length=120, description="one line for people")
+    title: Title = Field(min_length=1, max_length=120, description="one line for people")
     entry: Name = Field(description="the function that a submission defines")
     parameters: tuple[Name, ...] = Field(min_length=1, description="what a case chooses; C passes the numbers in order")
     tensors: tuple[TensorSpec, ...] = Field(min_length=1, description="the arguments, in their order")

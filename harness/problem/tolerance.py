@@ -33,6 +33,13 @@ class OutputTolerance(Spec):
             raise ValueError("`share` is of the elements that may be off: add `off_by`")
         return self
 
+    @model_validator(mode="after")
+    def _one_decides(self) -> Self:
+        own = self.model_fields_set
+        if other := sorted(own & {"factor", "rtol"}) if self.off_by is not None else []:
+            raise ValueError(f"`off_by` decides in place of `{other[0]}`: remove one of them")
+        return self
+
 
 def _scale(value: Scale | OutputTolerance) -> Scale:
     return "row" if isinstance(value, OutputTolerance) else value

@@ -77,7 +77,7 @@ flops = 0
 factor = 2
 
 [limits]
-memory_bytes = 1_000_000
+memory_bytes = 300_000_000
 
 [[tests]]
 name = "small"
@@ -110,7 +110,7 @@ def test_a_good_file(good: Problem) -> None:
     assert good.tolerance.factor == 2.0
     assert good.tolerance.floor_ulps == 4.0
     assert good.resolve(good.tests[0]).tolerance == good.tolerance
-    assert good.limits.memory_bytes == 1_000_000
+    assert good.limits.memory_bytes == 300_000_000
     assert good.limits.call_s == 30.0
     assert [case.devices for case in good.tests] == [("cpu", "cuda"), ("cuda",)]
     assert not good.closed(datetime(2027, 1, 31, 22, 59, tzinfo=UTC))
@@ -149,7 +149,7 @@ def test_deadline_and_visibility_are_not_part_of_the_hash(tmp_path: Path, good: 
         (RULES, 'visibility = """\npublic"""\n'),
         (RULES, '"visibility" = "public"\n'),
         (RULES, 'tags = [\n"scan"]\n'),
-        ('title = "Scaled rows"', 'title = """\ndeadline = 1\n"""'),
+        ('title = "Scaled rows"', 'title = """Scaled \\\ndeadline = 1"""'),
     ],
 )
 def test_a_rule_that_is_no_line_of_its_own_is_refused(tmp_path: Path, old: str, new: str) -> None:
@@ -327,6 +327,7 @@ BAD: list[tuple[str, str, str]] = [
     ("title =", "titel =", "`titel` is unknown; did you mean `title`?"),
     ('title = "Scaled rows"', "", "`title` is missing; it is one line for people"),
     ('title = "Scaled rows"', "title = 3", "`title`: should be a valid string; it is 3"),
+    ('title = "Scaled rows"', 'title = "Scaled\\nrows"', "`title`: a title is one line of text; it is"),
     ('role = "output"', 'rolle = "output"', "`tensors[3].rolle` is unknown; did you mean `role`?"),
     ("rows = 200", "rwos = 300", "`benchmarks[0].params.rwos` is unknown; did you mean `rows`?"),
     ("rows = 200, ", "", "`benchmarks[0].params` lacks `rows`; give every parameter a value"),
@@ -442,14 +443,22 @@ BAD: list[tuple[str, str, str]] = [
     ('"float32" }', '"float32" }\noptions = { cols = 3 }',
      "`tests[0].options.cols` has the name of a parameter that `generate` gets anyway; choose another name"),
     ('"normal", neg_inf = 0.1', '"normal", scale = 1e4', "`tests[1].fill.x` goes beyond what float16 can hold"),
+    ('"float32" }', '"float32" }\ndraw = { rows = [1, 3] }', "`tests[0].draw.rows`: should be a table"),
     ('"float32" }', '"float32" }\nmemory_gib = 8',
      '`tests[0].memory_gib` is given; only a test with devices = ["cuda"]'),
+    ('entry = "scale_rows"', 'entry = "scale_rows"\nsubmission = { file = "a/b.py" }',
+     "`submission.file`: string should match pattern"),
+    ("memory_bytes = 300_000_000", "memory_bytes = 8192",
+     "`limits.memory_bytes`: should be greater than 268435455; it is 8192"),
     # Tolerances of single outputs.
     ("factor = 2", "factr = 2", "`tolerance.factr` is unknown; did you mean `factor`?"),
     ("factor = 2", "[tolerance.y]\nfactor = 2", "`tolerance.y` names no output; known: `parts`, `out`"),
     ("factor = 2", "[tolerance.out]\nof_by = 2", "`tolerance.out.of_by` is unknown; did you mean `off_by`?"),
     ("factor = 2", "[tolerance.out]\noff_by = -1", "`tolerance.out.off_by`: should be greater than or equal to 0"),
     ("factor = 2", "[tolerance.out]\nshare = 0.5", "`tolerance.out`: `share` is of the elements that may be off: add"),
+    ("factor = 2", "[tolerance.out]\nrtol = 0.1", "`tolerance.out.rtol` is unknown; known: `factor`, `off_by`, `sh"),
+    ("factor = 2", "[tolerance.out]\nfactor = 2\noff_by = 1", "`tolerance.out`: `off_by` decides in place of `factor`"),
+    ("factor = 2", "off_by = 1\nrtol = 0.1\natol = 0.1", "`tolerance`: `off_by` decides in place of `rtol`: remove"),
     ('"rows * cols * sizeof(dtype)"', '"sum_of(x)"', "`cost.bytes` has no value: `sum_of(x)`: `sum_of` works"),
     # Inputs that a case may lack.
     ('role = "output"', 'role = "output"\npresent = "rows"',
