@@ -113,10 +113,11 @@ def test_waiting_exclusive_locks_go_before_the_next_shared_one() -> None:
 
 def test_the_lock_of_a_killed_judge_is_released(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "held\n"
-        assert _busy()
-        holder.kill()
-        holder.wait()
+        try:
+            assert holder.stdout.readline() == "held\n"
+            assert _busy()
+        finally:
+            holder.kill()
     with lock_alone("cuda", nobody_waits):
         pass
 
