@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -18,13 +20,18 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # Folders that hold what was made here, and not what the project says. The board has the names of submitted files in it.
 MADE = {"build", "archive", "boards", "node_modules", "project-0.1.0"}
 MADE_BY_GRADING = tuple(f"leaderboard/{name}" for name in ("results", "archive", "BOARD.md", "boards", "devices"))
-DOCUMENTS = sorted(
-    path
-    for path in ROOT.rglob("*.md")
-    if not MADE & set(path.relative_to(ROOT).parts)
-    and not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
-    and path.name != "BOARD.md"
-)
+
+
+def _documents() -> Iterator[Path]:
+    """Not by `Path.rglob`, which raises where a folder is removed meanwhile, as `make image` does in build/."""
+    for folder, below, names in os.walk(ROOT):
+        below[:] = [name for name in below if name not in MADE and not name.startswith(".")]
+        yield from (
+            Path(folder, name) for name in names if name.endswith(".md") and name[0] != "." and name != "BOARD.md"
+        )
+
+
+DOCUMENTS = sorted(_documents())
 LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^(?P<fence>```).*?^(?P=fence)$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"(?:^|[`$ ]|bin/)kernelmark ((?:[a-z]+(?:-[a-z]+)* ?)+)", re.MULTILINE)
