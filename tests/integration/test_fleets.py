@@ -73,7 +73,9 @@ def project(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def left_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("*") if path.suffix != ".lock")
+    """Not by `Path.rglob`, which raises where a folder is removed meanwhile."""
+    found = [name for _, folders, files in os.walk(folder) for name in (*folders, *files)]
+    return sorted(name for name in found if not name.endswith(".lock"))
 
 
 def job(kind: str, number: int = 0, **options: Any) -> Job:
