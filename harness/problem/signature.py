@@ -111,7 +111,9 @@ def lacks_weights(problem: ProblemFile) -> bool:
 
 def prototypes(problem: ProblemSpec, suffix: str) -> dict[str, str]:
     """The declarations that a .cu or .cpp file defines, by symbol: `extern "C" void softmax(const float* x, …)`."""
-    types, stream = TYPES[suffix], ["cudaStream_t stream"] if suffix == "cu" else []
+    named = {*problem.parameters, *(t.name for t in problem.tensors), *(s.name for s in problem.scalars)}
+    last = f"cudaStream_t stream{'_' * ('stream' in named)}"
+    types, stream = TYPES[suffix], [last] if suffix == "cu" else []
     declared = {}
     for name, chosen in symbols(problem, suffix).items():
         typed = {**types, **{parameter: types[dtype] for parameter, dtype in chosen.items()}}

@@ -8,6 +8,7 @@ import pytest
 
 from harness.errors import ProblemError
 from harness.problem import Problem
+from harness.problem.signature import prototypes
 from harness.shared import call as calls
 from harness.shared.call import Forms
 from tests.grading import written
@@ -136,3 +137,11 @@ def test_a_foreign_file_is_not_called_as_the_submission(tmp_path: Path) -> None:
     foreign = '[foreign]\nform = "gpu-mode"\n[[foreign.files]]\nname = "submission.py"\npath = "x"\nsha256 = "'
     with pytest.raises(ProblemError, match=r"submission\.py is the name of the submission's own file"):
         made(tmp_path, toml=f'{TOML}{foreign}{64 * "0"}"\n')
+
+
+def test_the_stream_has_a_name_that_no_argument_has(tmp_path: Path) -> None:
+    [usual] = prototypes(made(tmp_path / "usual"), "cu").values()
+    [other] = prototypes(made(tmp_path / "other", toml=TOML.replace('"state"', '"stream"')), "cu").values()
+    assert usual.endswith(", double alpha, int64_t rows, int64_t cols, cudaStream_t stream)")
+    assert "float* stream, " in other
+    assert other.endswith(", cudaStream_t stream_)")
