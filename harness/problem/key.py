@@ -104,16 +104,17 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: ty
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     loc, value = _existing(data, errors[0])
     key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")
-    no_table = errors[0]["type"] == "model_type" and _is_extra(loc[-1], _model(loc[:-1], whole))
+    parent = _model(loc[:-1], whole)
+    no_table = errors[0]["type"] == "model_type" and bool(parent.model_fields) and _is_extra(loc[-1], parent)
     if errors[0]["type"] == "extra_forbidden" or no_table:
-        remedy = nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
+        remedy = nearest(str(loc[-1]), parent.model_fields)
         if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end belongs to the last table
             remedy = f"`{loc[-1]}` belongs above the first table: move the line there"
             if isinstance(value, Mapping):
                 remedy = f"`{loc[-1]}` is a table of its own: write it below a line [{loc[-1]}]"
         return ProblemError(str(path), f"key `{key}` is unknown", remedy)
     if errors[0]["type"] == "missing":
-        field = _model(loc[:-1], whole).model_fields.get(str(loc[-1]))
+        field = parent.model_fields.get(str(loc[-1]))
         return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
     # A key that may have several types gives an error for each type.
     messages = [_KINDS.get(e["type"]) or _message(e["msg"]) for e in errors if _existing(data, e)[0] == loc]

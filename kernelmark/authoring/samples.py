@@ -9,11 +9,12 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import ProblemError
 from harness.files import outside
 from harness.kinds import DeviceKind
+from harness.problem.key import validated
 from harness.shared.document import DocumentError, parse_toml
 from harness.submission import Submission
 from harness.verdict import Outcome
@@ -26,11 +27,18 @@ class ProblemSample(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    file: Annotated[str, Field(pattern=r"^\w[\w.-]*\.(py|cu|cpp)$", description="in the same folder")]
+    file: Annotated[str, Field(pattern=r"^\w[\w.-]*\.(py|cu|cpp)$", description="a file in the same folder")]
     replace: dict[str, str] = Field(default={}, description="texts that occur once in it, and what replaces each")
-    outcome: Outcome
+    outcome: Outcome = Field(description="what its grading must say, such as `wrong_answer`")
     devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = ("cpu", "cuda")
     message: str = Field(default="", description="a regular expression, to be found in the verdict's message")
+
+
+class _Samples(BaseModel):
+    """A whole `expected.toml`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, ProblemSample] = Field(init=False)
 
 
 def read_samples(directory: Path) -> dict[str, ProblemSample]:
@@ -43,17 +51,12 @@ def read_samples(directory: Path) -> dict[str, ProblemSample]:
     if not path.is_file():
         return {}
     try:
-        samples = TypeAdapter(dict[str, ProblemSample]).validate_python(
-            parse_toml(outside.read(path, outside.TEXT_BYTES))
-        )
+        tables = parse_toml(outside.read(path, outside.TEXT_BYTES))
     except OSError as error:
         raise ProblemError(str(path), f"cannot be read ({error.strerror})") from None
     except DocumentError as error:
         raise ProblemError(str(path), f"cannot be read (it {error})") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ProblemError(str(path), f"key `{key}`: {first['msg'].lower()}") from None
+    samples = validated(_Samples, tables, path).__pydantic_extra__
     for name, sample in samples.items():
         try:
             re.compile(sample.message)

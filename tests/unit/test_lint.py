@@ -192,6 +192,7 @@ _UNSOUND: list[tuple[str, list[Change]]] = [
     (f"{REFUSED}.*raised TypeError", [compare("len(None)")]),
     (f"{REFUSED}.*raised KeyError: 'z is no output'", [usual("usual('z') is None")]),
     ("`y` holds one value, whatever the inputs are", [("x + b", "torch.full_like(x, 3)")]),
+    ("gives another `y` when it gets the same inputs again", [("x + b", "x + b + torch.rand(1, device=x.device)")]),
     ("changes its input `x` in place", [("x + b", "x.add_(b)")]),
     ("the reference changes its input `x`", [("return x + b", "x.data.add_(b)\n    return x * 1")]),
     ("`cost.bytes` is 131,072, where all tensors have 98,304", [("3 * n * sizeof", "4 * n * sizeof")]),
@@ -274,15 +275,18 @@ _MADE = '[a]\nfile = "right.py"\noutcome = "accepted"\nreplace = '
 _EXPECTED: list[tuple[str, str]] = [
     ('[a]\nfile = "gone.py"\noutcome = "accepted"', "sample `a` names gone.py, which is not there"),
     ('[a]\nfile = "../right.py"\noutcome = "accepted"', "key `a.file`: string should match"),
-    ('[a]\nfile = "right.py"\noutcome = "fine"', "key `a.outcome`: input should be"),
-    ('[a]\nfile = "right.py"\noutcome = "accepted"\nmassage = "x"', "key `a.massage`: extra inputs"),
+    ('[a]\nfile = "right.py"\noutcome = "fine"', "key `a.outcome`: should be 'accepted', "),
+    (
+        '[a]\nfile = "right.py"\noutcome = "accepted"\nmassage = "x"',
+        "key `a.massage` is unknown; did you mean `message`?",
+    ),
     ('[a]\nfile = "right.py"\noutcome = "accepted"\nmessage = "("', "sample `a`: `message` is not a regular expres"),
     (f'{_MADE}{{ "x - b" = "x" }}', "sample `a` replaces 'x - b', which occurs 0 times in right.py; give a text"),
     (f'{_MADE}{{ "x" = "b" }}', "sample `a` replaces 'x', which occurs 2 times in right.py; give a text"),
-    (f'{_MADE}{{ "x + b" = 3 }}', "key `a.replace.x + b`: input should be a valid string"),
-    (f'{_MADE}["x + b", "x"]', "key `a.replace`: input should be a valid dictionary"),
+    (f'{_MADE}{{ "x + b" = 3 }}', "key `a.replace.x + b`: should be a valid string; it is 3"),
+    (f'{_MADE}["x + b", "x"]', "key `a.replace`: should be a table"),
     ("[a", "cannot be read (it is not TOML: Expected ']'"),
-    ("a = 3", "key `a`: input should be a valid dictionary"),
+    ("a = 3", "key `a`: should be a table; it is 3"),
 ]
 
 
