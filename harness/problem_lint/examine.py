@@ -46,6 +46,8 @@ class Examined:
         copies = {name: t.clone() for name, t in self.inputs.items()}
         answers = [truth.of_call({n: widened(t) for n, t in inputs.items()}) for inputs in self.draws]
         self.exact = answers[0]
+        again = truth.of_call({n: widened(t) for n, t in self.inputs.items()})
+        self.random = next((n for n, t in again.items() if not _nearly_same(t, self.exact[n])), None)
         self.honest = truth.of_call(self.inputs)
         self.changed = next((n for n, t in self.inputs.items() if not same_bits(t, copies[n])), None)
         own = {t.name: getattr(torch, t.dtype) for t in case.tensors}
@@ -309,6 +311,10 @@ def _soundness(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
     if examined.changed:
         yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
         return
+    if examined.random and not scene.truth.reference.compares:  # `compare` may judge a sample
+        what = f"the reference gives another `{examined.random}` when it gets the same inputs again"
+        yield LintFinding("error", name, "", what, "let `generate` draw what is random, as an input")
+        return
     unbounded = any(not bool(_finite(t).all()) for t in scene.inputs.values())
     for output, right in scene.right.items():
         if examined.exact[output].dtype is not wide(right.dtype):
@@ -337,6 +343,14 @@ def _soundness(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
             yield LintFinding("error", name, "", what, remedy)
         else:  # a useful edge case; another check ensures that other tests refuse a constant
             yield LintFinding("note", name, "", f"{what}: this case alone would accept a constant")
+
+
+def _nearly_same(one: Tensor, other: Tensor) -> bool:
+    """Whether two results of one call differ by no more than sums in another order do in float64."""
+    if not (one.dtype.is_floating_point or one.dtype.is_complex):
+        return same_bits(one, other)
+    largest = float(one.abs().nan_to_num(0, 0, 0).max()) if one.numel() else 0.0
+    return torch.allclose(one, other, rtol=1e-9, atol=1e-9 * largest, equal_nan=True)
 
 
 def _constant(scene: Scene, name: str) -> bool:
