@@ -14,7 +14,7 @@ from harness.files.outside import real
 from harness.languages import LANGUAGES
 from kernelmark.commands import complete
 from kernelmark.commands.left_out import left_out, say_left_out
-from kernelmark.commands.options import device_option, form_option, load_settings, sandbox_option
+from kernelmark.commands.options import device_option, form_option, load_settings, sandbox_option, with_option
 from kernelmark.project.documents import print_as
 
 if TYPE_CHECKING:
@@ -33,14 +33,7 @@ _RUN = re.compile("[0-9a-f]{1,16}")
     shell_complete=complete.problems,
     help="Which problem. [default: that of a run, or of a file in submissions/ or reference/]",
 )
-@click.option(
-    "--with",
-    "beside",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="OTHER",
-    help="Another file, as for `submit`: of the FILE in whose folder it is, or else of both; repeatable.",
-)
+@with_option("Another file, as for `submit`: of the FILE in whose folder it is, or else of both; repeatable.")
 @click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer.")
 @click.option("--quick", "effort", flag_value="quick", help="Measure for less time.")
 @sandbox_option("How to isolate them.")

@@ -48,13 +48,14 @@ def jobs_option(default: str) -> Callable[[F], F]:
     return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=text)
 
 
-beside_option = click.option(
-    "--with",
-    "beside",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="OTHER",
-    help="Another file of the submission, a header that FILE includes or a module that it imports; repeatable.",
+def with_option(text: str) -> Callable[[F], F]:
+    """The option `--with`, with this help text."""
+    path = click.Path(path_type=Path)
+    return click.option("--with", "beside", multiple=True, type=path, metavar="OTHER", help=text)
+
+
+beside_option = with_option(
+    "Another file of the submission, a header that FILE includes or a module that it imports; repeatable."
 )
 from_option = click.option("--from", "server", metavar="SERVER", help="Ask this server, by its name or address.")
 form_option = click.option(
