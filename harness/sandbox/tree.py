@@ -16,7 +16,7 @@ _PROC = Path("/proc")
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _PAUSE_S, _MAX_PAUSE_S = 0.002, 0.2
-_BEGINS_S = 1.0  # longer than the kernel takes in `exec`, on a busy machine, too
+_LOOKS, _EMPTY = 500, 2  # at a process in `exec`; at one that has no environment
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,22 @@ def marked(mark: str, session: int) -> set[int]:
 
 
 def _environment(name: str) -> bytes:
-    """The initial environment of a process. For a moment after `exec` the kernel shows neither that nor the arguments;
-    then the process is asked again, so that none escapes by beginning a program whenever it is looked at.
+    """The initial environment of a process.
+
+    While a process is in `exec` the kernel shows none, and 0 for its place in memory; for less than a microsecond the
+    place has no length. Such a process is asked again, so that none escapes by beginning programs all the time.
     """
-    deadline, begun = time.monotonic() + _BEGINS_S, False
-    while True:
-        environment = (_PROC / name / "environ").read_bytes()
-        # A thread of the kernel, or a process that ends, has no memory.
-        if environment or begun or _read(f"{name}/statm").startswith("0 "):
+    empty = 0
+    for _ in range(_LOOKS):  # not for a time: this process, too, may have to wait for a processor
+        if environment := (_PROC / name / "environ").read_bytes():
             return environment
-        begun = bool((_PROC / name / "cmdline").read_bytes()) or time.monotonic() > deadline
-        time.sleep(0 if begun else _PAUSE_S)
+        begins, ends = _read(f"{name}/stat").rpartition(")")[2].split()[47:49]
+        empty += begins == ends != "0"
+        # A thread of the kernel, or a process that ends, has no memory.
+        if empty == _EMPTY or _read(f"{name}/statm").startswith("0 "):
+            break
+        time.sleep(_PAUSE_S)
+    return b""
 
 
 def kill(pids: set[int]) -> None:
