@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 _NAMED = 10  # known words that a remedy lists
@@ -84,6 +84,13 @@ class LedgerError(HarnessError):
 def said(subject: str, what: str) -> str:
     """Make one sentence: "x.py is empty" if `what` begins with a verb, otherwise "x.py: no such problem"."""
     return f"{subject} {what}" if _VERB.match(what) else f"{subject}: {what}"
+
+
+def misplaced(key: str, value: object) -> str:
+    """The remedy for a key of a whole TOML file that is in one of its tables: a line at the end belongs to the last."""
+    if isinstance(value, Mapping):
+        return f"`{key}` is a table of its own: write it below a line [{key}]"
+    return f"`{key}` belongs above the first table: move the line there"
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:

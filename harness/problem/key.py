@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.errors import ProblemError, nearest, said
+from harness.errors import ProblemError, misplaced, nearest, said
 from harness.problem.expression import ExpressionError, evaluate, parse
 from harness.problem.spec import Case, ProblemSpec
 
@@ -108,10 +108,8 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError, whole: ty
     no_table = errors[0]["type"] == "model_type" and bool(parent.model_fields) and _is_extra(loc[-1], parent)
     if errors[0]["type"] == "extra_forbidden" or no_table:
         remedy = nearest(str(loc[-1]), parent.model_fields)
-        if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end belongs to the last table
-            remedy = f"`{loc[-1]}` belongs above the first table: move the line there"
-            if isinstance(value, Mapping):
-                remedy = f"`{loc[-1]}` is a table of its own: write it below a line [{loc[-1]}]"
+        if len(loc) > 1 and loc[-1] in whole.model_fields:
+            remedy = misplaced(str(loc[-1]), value)
         return ProblemError(str(path), f"key `{key}` is unknown", remedy)
     if errors[0]["type"] == "missing":
         field = parent.model_fields.get(str(loc[-1]))

@@ -46,13 +46,17 @@ class Examined:
         copies = {name: t.clone() for name, t in self.inputs.items()}
         answers = [truth.of_call({n: widened(t) for n, t in inputs.items()}) for inputs in self.draws]
         self.exact = answers[0]
-        again = truth.of_call({n: widened(t) for n, t in self.inputs.items()})
-        self.random = next((n for n, t in again.items() if not _nearly_same(t, self.exact[n])), None)
+        self.random = None if reference.compares else self._random(truth)  # `compare` may judge a sample
         self.honest = truth.of_call(self.inputs)
         self.changed = next((n for n, t in self.inputs.items() if not same_bits(t, copies[n])), None)
         own = {t.name: getattr(torch, t.dtype) for t in case.tensors}
         right, *others = ({n: rounded(t, own[n]) for n, t in answer.items()} for answer in answers)
         self.scene = Scene(truth, self.inputs, _before(case, self.inputs), right, tuple(others))
+
+    def _random(self, truth: Truth) -> str | None:
+        """The output that the reference gives anew when it gets the same inputs again."""
+        again = truth.of_call({n: widened(t) for n, t in self.inputs.items()})
+        return next((n for n, t in again.items() if not _nearly_same(t, self.exact[n])), None)
 
     def refuses(self, outputs: Tensors) -> str | None:
         """Why outputs are wrong, or None if they are right.
@@ -311,7 +315,7 @@ def _soundness(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
     if examined.changed:
         yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
         return
-    if examined.random and not scene.truth.reference.compares:  # `compare` may judge a sample
+    if examined.random:
         what = f"the reference gives another `{examined.random}` when it gets the same inputs again"
         yield LintFinding("error", name, "", what, "let `generate` draw what is random, as an input")
         return

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from harness.errors import SettingsError, nearest
+from harness.errors import SettingsError, misplaced, nearest
 from harness.files import outside
 from harness.files.outside import real
 from harness.kinds import DeviceKind, Effort, SandboxChoice
@@ -302,9 +302,8 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
         where = variable if os.environ.get(variable) else f"{file}: key `{'.'.join((key, *inner))}`"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        remedy = nearest(inner[-1], _TABLES[key, len(inner)].model_fields)
-        if inner[-1] in KEYS:  # in TOML, a line at the end belongs to the last table
-            remedy = f"`{inner[-1]}` belongs above the first table: move the line there"
+        own = _TABLES[key, len(inner)].model_fields
+        remedy = misplaced(inner[-1], first["input"]) if inner[-1] in KEYS else nearest(inner[-1], own)
         return SettingsError(where, "unknown key", remedy)
     value = _SHOWN.repr(first["input"])
     if first["type"] in _SHAPES:
