@@ -9,8 +9,8 @@ import torch
 import triton
 import triton.language as tl
 
-WIDEST = 16384  # elements of a row that one program keeps
-PARTS = 256  # partial peaks of the tensor
+LONG = 8192  # more elements of a row than these are not kept in registers
+PARTS = 512  # partial peaks of the tensor
 
 
 @triton.jit
@@ -23,16 +23,28 @@ def steps(value, peak):
 
 @triton.jit
 def row_kernel(x, q, scale, k, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    peak = tl.max(tl.abs(tl.load(x + row * k + tl.arange(0, BLOCK), mask=tl.arange(0, BLOCK) < k, other=0.0)), 0)
-    for start in range(BLOCK, k, BLOCK):
-        along = start + tl.arange(0, BLOCK)
-        peak = tl.maximum(peak, tl.max(tl.abs(tl.load(x + row * k + along, mask=along < k, other=0.0)), 0))
-    peak = peak.to(tl.float32)
+    """A row of one block: it is read once."""
+    row, along = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    value = tl.load(x + row * k + along, mask=along < k, other=0.0)
+    peak = tl.max(tl.abs(value), 0).to(tl.float32)
     tl.store(scale + row, peak / 127.0)
-    for start in range(0, k, BLOCK):  # one block of a row that fits: its values are still there
+    tl.store(q + row * k + along, steps(value.to(tl.float32), tl.broadcast_to(peak, (BLOCK,))), mask=along < k)
+
+
+@triton.jit
+def long_row_kernel(x, q, scale, k, BLOCK: tl.constexpr):
+    """A row of several blocks: it is read twice, the second time from a cache."""
+    row = tl.program_id(0).to(tl.int64)
+    largest = tl.zeros((BLOCK,), tl.float16)
+    for start in range(0, k, BLOCK):
         along = start + tl.arange(0, BLOCK)
-        value = tl.load(x + row * k + along, mask=along < k, other=0.0).to(tl.float32)
+        value = tl.load(x + row * k + along, mask=along < k, other=0.0, eviction_policy="evict_last")
+        largest = tl.maximum(largest, tl.abs(value))
+    peak = tl.max(largest, 0).to(tl.float32)
+    tl.store(scale + row, peak / 127.0)
+    for start in range(0, k, BLOCK):
+        along = start + tl.arange(0, BLOCK)
+        value = tl.load(x + row * k + along, mask=along < k, other=0.0, eviction_policy="evict_first").to(tl.float32)
         tl.store(q + row * k + along, steps(value, tl.broadcast_to(peak, (BLOCK,))), mask=along < k)
 
 
@@ -48,7 +60,8 @@ def flat_peak_kernel(x, parts, n, BLOCK: tl.constexpr):
 @triton.jit
 def flat_kernel(x, q, scale, parts, n, PARTS: tl.constexpr, BLOCK: tl.constexpr):
     peak = tl.max(tl.load(parts + tl.arange(0, PARTS)), 0)
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    block = tl.num_programs(0) - 1 - tl.program_id(0)  # from the end, which is in L2
+    at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < n, other=0.0).to(tl.float32)
     tl.store(q + at, steps(value, tl.broadcast_to(peak, (BLOCK,))), mask=at < n)
     if tl.program_id(0) == 0:
@@ -72,7 +85,8 @@ def column_kernel(x, q, scale, parts, m, k, PARTS: tl.constexpr, ROWS: tl.conste
     column = tl.program_id(0) * COLS + tl.arange(0, COLS)
     part = parts + tl.arange(0, PARTS)[:, None] * k + column[None, :]
     peak = tl.max(tl.load(part, mask=(column < k)[None, :], other=0.0), 0)
-    row = (tl.program_id(1) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    block = tl.num_programs(1) - 1 - tl.program_id(1)
+    row = (block * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     inside = (row < m)[:, None] & (column < k)[None, :]
     at = row[:, None] * k + column[None, :]
     value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
@@ -84,15 +98,16 @@ def column_kernel(x, q, scale, parts, m, k, PARTS: tl.constexpr, ROWS: tl.conste
 def quantize_scales(x: torch.Tensor, q: torch.Tensor, scale: torch.Tensor, by: int) -> None:
     """[m, k] float16 to [m, k] int8 and [1 or m, 1 or k] float32."""
     (m, k), n = x.shape, x.numel()
-    if by == 1:
-        block = min(triton.next_power_of_2(k), WIDEST)
-        row_kernel[(m,)](x, q, scale, k, BLOCK=block, num_warps=max(1, min(16, block // 512)))
+    if by == 1 and k <= LONG:
+        block = triton.next_power_of_2(k)
+        row_kernel[(m,)](x, q, scale, k, BLOCK=block, num_warps=max(1, block // 512))
+    elif by == 1:
+        long_row_kernel[(m,)](x, q, scale, k, BLOCK=2048, num_warps=16)
     elif by == 0:
         parts = torch.empty(PARTS, dtype=torch.float32, device=x.device)
-        flat_peak_kernel[(PARTS,)](x, parts, n, BLOCK=4096, num_warps=8)
-        flat_kernel[(triton.cdiv(n, 4096),)](x, q, scale, parts, n, PARTS=PARTS, BLOCK=4096, num_warps=8)
+        flat_peak_kernel[(PARTS,)](x, parts, n, BLOCK=8192, num_warps=16)
+        flat_kernel[(triton.cdiv(n, 4096),)](x, q, scale, parts, n, PARTS=PARTS, BLOCK=4096, num_warps=4)
     else:
-        parts = torch.empty(16, k, dtype=torch.float32, device=x.device)
-        strips = triton.cdiv(k, 128)
-        column_peak_kernel[(strips, 16)](x, parts, m, k, ROWS=32, COLS=128, num_warps=8)
-        column_kernel[(strips, triton.cdiv(m, 64))](x, q, scale, parts, m, k, PARTS=16, ROWS=64, COLS=128, num_warps=8)
+        parts, strips = torch.empty(16, k, dtype=torch.float32, device=x.device), triton.cdiv(k, 128)
+        column_peak_kernel[(strips, 16)](x, parts, m, k, ROWS=16, COLS=128, num_warps=4)
+        column_kernel[(strips, triton.cdiv(m, 32))](x, q, scale, parts, m, k, PARTS=16, ROWS=32, COLS=128, num_warps=4)
