@@ -14,11 +14,19 @@ PARTS = 512  # partial peaks of the tensor
 
 
 @triton.jit
-def steps(value, peak):
-    """127 · value / peak to the nearest integer, ties to even; peak is broadcast already."""
-    quotient = tl.div_rn(127.0 * value, tl.where(peak > 0.0, peak, 1.0))  # rounded, as `/` need not be
+def per_unit(peak):
+    """127 / peak, of which a step is a product: a division for each element takes longer than the memory.
+
+    An error of a few units in float32's last place moves no quotient of float16 numbers across a half.
+    """
+    return tl.where(peak > 0.0, 127.0 / peak, 0.0)
+
+
+@triton.jit
+def steps(value, factor):
+    """value · factor to the nearest integer, ties to even."""
     # Beside 1.5 · 2²³ a float32 has no room for fractions.
-    return ((quotient + 12582912.0) - 12582912.0).to(tl.int8)
+    return ((value * factor + 12582912.0) - 12582912.0).to(tl.int8)
 
 
 @triton.jit
@@ -28,7 +36,7 @@ def row_kernel(x, q, scale, k, BLOCK: tl.constexpr):
     value = tl.load(x + row * k + along, mask=along < k, other=0.0)
     peak = tl.max(tl.abs(value), 0).to(tl.float32)
     tl.store(scale + row, peak / 127.0)
-    tl.store(q + row * k + along, steps(value.to(tl.float32), tl.broadcast_to(peak, (BLOCK,))), mask=along < k)
+    tl.store(q + row * k + along, steps(value.to(tl.float32), per_unit(peak)), mask=along < k)
 
 
 @triton.jit
@@ -45,7 +53,7 @@ def long_row_kernel(x, q, scale, k, BLOCK: tl.constexpr):
     for start in range(0, k, BLOCK):
         along = start + tl.arange(0, BLOCK)
         value = tl.load(x + row * k + along, mask=along < k, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        tl.store(q + row * k + along, steps(value, tl.broadcast_to(peak, (BLOCK,))), mask=along < k)
+        tl.store(q + row * k + along, steps(value, per_unit(peak)), mask=along < k)
 
 
 @triton.jit
@@ -63,7 +71,7 @@ def flat_kernel(x, q, scale, parts, n, PARTS: tl.constexpr, BLOCK: tl.constexpr)
     block = tl.num_programs(0) - 1 - tl.program_id(0)  # from the end, which is in L2
     at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < n, other=0.0).to(tl.float32)
-    tl.store(q + at, steps(value, tl.broadcast_to(peak, (BLOCK,))), mask=at < n)
+    tl.store(q + at, steps(value, per_unit(peak)), mask=at < n)
     if tl.program_id(0) == 0:
         tl.store(scale, peak / 127.0)
 
@@ -90,7 +98,7 @@ def column_kernel(x, q, scale, parts, m, k, PARTS: tl.constexpr, ROWS: tl.conste
     inside = (row < m)[:, None] & (column < k)[None, :]
     at = row[:, None] * k + column[None, :]
     value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
-    tl.store(q + at, steps(value, tl.broadcast_to(peak[None, :], (ROWS, COLS))), mask=inside)
+    tl.store(q + at, steps(value, per_unit(peak)[None, :]), mask=inside)
     if tl.program_id(1) == 0:
         tl.store(scale + column, peak / 127.0, mask=column < k)
 
@@ -102,12 +110,13 @@ def quantize_scales(x: torch.Tensor, q: torch.Tensor, scale: torch.Tensor, by: i
         block = triton.next_power_of_2(k)
         row_kernel[(m,)](x, q, scale, k, BLOCK=block, num_warps=max(1, block // 512))
     elif by == 1:
-        long_row_kernel[(m,)](x, q, scale, k, BLOCK=2048, num_warps=16)
+        long_row_kernel[(m,)](x, q, scale, k, BLOCK=2048, num_warps=8)
     elif by == 0:
         parts = torch.empty(PARTS, dtype=torch.float32, device=x.device)
         flat_peak_kernel[(PARTS,)](x, parts, n, BLOCK=8192, num_warps=16)
         flat_kernel[(triton.cdiv(n, 4096),)](x, q, scale, parts, n, PARTS=PARTS, BLOCK=4096, num_warps=4)
     else:
-        parts, strips = torch.empty(16, k, dtype=torch.float32, device=x.device), triton.cdiv(k, 128)
-        column_peak_kernel[(strips, 16)](x, parts, m, k, ROWS=16, COLS=128, num_warps=4)
-        column_kernel[(strips, triton.cdiv(m, 32))](x, q, scale, parts, m, k, PARTS=16, ROWS=32, COLS=128, num_warps=4)
+        parts = torch.empty(8, k, dtype=torch.float32, device=x.device)
+        column_peak_kernel[(triton.cdiv(k, 64), 8)](x, parts, m, k, ROWS=64, COLS=64, num_warps=8)
+        grid = triton.cdiv(k, 256), triton.cdiv(m, 16)
+        column_kernel[grid](x, q, scale, parts, m, k, PARTS=8, ROWS=16, COLS=256, num_warps=4)
