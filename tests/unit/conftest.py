@@ -77,9 +77,9 @@ def invoke(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
 
 @pytest.fixture
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's settings in the environment are not the tests'."""
+    """A developer's settings in the environment are not the tests'; `KERNELMARK_RESIDENT` is (tests/conftest.py)."""
     for name in list(os.environ):
-        if name.startswith("KERNELMARK_"):
+        if name.startswith("KERNELMARK_") and name != "KERNELMARK_RESIDENT":
             monkeypatch.delenv(name)
 
 
