@@ -35,9 +35,15 @@ def project(tmp_path: Path) -> SiteProject:
     return filled(tmp_path)
 
 
-def test_every_link_is_relative_and_leads_somewhere(project: SiteProject) -> None:
-    assert len(pages(project)) > 15
-    for page in pages(project):
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> SiteProject:
+    """The same, for tests that only look at its site."""
+    return filled(tmp_path_factory.mktemp("built"))
+
+
+def test_every_link_is_relative_and_leads_somewhere(built: SiteProject) -> None:
+    assert len(pages(built)) > 15
+    for page in pages(built):
         links = Links(page.read_text())
         assert links.handlers == [], page
         for link in links.found:
@@ -45,30 +51,30 @@ def test_every_link_is_relative_and_leads_somewhere(project: SiteProject) -> Non
             assert not re.match(r"[a-z]+:|/", link), f"{page}: {link}"
             target = (page.parent / file).resolve() if file else page
             assert target.is_file(), f"{page}: {link}"
-            assert project.out in target.parents
+            assert built.out in target.parents
             assert not anchor or anchor in Links(target.read_text()).ids, f"{page}: {link}"
 
 
-def test_every_page_can_be_reached_from_the_front(project: SiteProject) -> None:
-    seen, todo = set[Path](), [project.out / "index.html"]
+def test_every_page_can_be_reached_from_the_front(built: SiteProject) -> None:
+    seen, todo = set[Path](), [built.out / "index.html"]
     while todo:
         page = todo.pop()
         if page not in seen:
             seen.add(page)
             links = (unquote(link).partition("#")[0] for link in Links(page.read_text()).found)
             todo += [(page.parent / link).resolve() for link in links if link.endswith(".html")]
-    assert sorted(seen) == pages(project)
+    assert sorted(seen) == pages(built)
 
 
-def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject) -> None:
-    html = project.html("problems/softmax.html")
+def test_a_board_has_speedups_roofline_baselines_and_dates(built: SiteProject) -> None:
+    html = built.html("problems/softmax.html")
     page_text = text(html)
     assert "× eager" in page_text
     assert "50.0 µs" in page_text
     assert "[49.8, 50.2]" in page_text
     assert "50 %" in page_text
     assert "2026-01-02" in page_text
-    board = project.json("problems/softmax.json")["boards"][0]
+    board = built.json("problems/softmax.json")["boards"][0]
     (baseline,) = board["baselines"]
     assert (baseline["submission"], baseline["score"]["median_ns"], baseline["run"]) == ("eager", 75_000, "b" * 16)
     assert "rank" not in baseline
@@ -343,8 +349,8 @@ def test_plots_leave_a_page_small(site: SiteProject, runs: int, devices: int, ca
     assert page.read_text().count("<figure data-case=") == drawn
 
 
-def test_the_labels_of_an_axis_differ(project: SiteProject) -> None:
-    for path in pages(project):
+def test_the_labels_of_an_axis_differ(built: SiteProject) -> None:
+    for path in pages(built):
         for svg in re.findall(r'<svg[^>]* class="plot".*?</svg>', path.read_text(), re.DOTALL):
             axes = re.findall(r'<g class="axis [xy]">(.*?)</g>', svg)
             assert len(axes) == 2
@@ -371,17 +377,17 @@ def test_rounds_are_labelled_by_how_their_cases_differ() -> None:
     assert all(label.startswith("bfloat") for label in labels)
 
 
-def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SiteProject) -> None:
-    document = project.json(f"compare/{'b' * 16}-{'d' * 16}.json")
+def test_a_comparison_has_the_difference_and_says_who_is_faster(built: SiteProject) -> None:
+    document = built.json(f"compare/{'b' * 16}-{'d' * 16}.json")
     assert "-    y.copy_(x.softmax(1))  # 'bob'" in document["diff"]
     assert "+    y.copy_(x.softmax(1))  # 'ada'" in document["diff"]
     assert document["cases"][0]["faster"]["median"] == pytest.approx(1.1)
-    close = project.json(f"compare/{'b' * 16}-{'c' * 16}.json")["cases"][0]
+    close = built.json(f"compare/{'b' * 16}-{'c' * 16}.json")["cases"][0]
     assert close["faster"]["low"] < 1 < close["faster"]["high"]
     assert close["paired"]["median"] == pytest.approx(1.5 / 1.4)
     assert close["baseline"] == "eager"
-    assert "no difference shown" not in project.text(f"compare/{'b' * 16}-{'c' * 16}.html"), "the pairs tell them apart"
-    made = {path.stem for path in (project.out / "compare").glob("*.html")}
+    assert "no difference shown" not in built.text(f"compare/{'b' * 16}-{'c' * 16}.html"), "the pairs tell them apart"
+    made = {path.stem for path in (built.out / "compare").glob("*.html")}
     assert made == {f"{a * 16}-{b * 16}" for a, b in ("bc", "cd", "bd")}
 
 
@@ -422,8 +428,8 @@ def test_a_comparison_shows_the_faster_one_and_kernels(site: SiteProject) -> Non
     assert "Not calibrated" not in site.html(f"runs/{'c' * 16}.html"), "its problem states no cost"
 
 
-def test_devices_have_their_peaks_and_the_first_of_each_board(project: SiteProject) -> None:
-    document, page_text = project.json("devices.json"), project.text("devices.html")
+def test_devices_have_their_peaks_and_the_first_of_each_board(built: SiteProject) -> None:
+    document, page_text = built.json("devices.json"), built.text("devices.html")
     firsts = {(first["leader"]["key"]["device_name"], first["problem"]): first for first in document["firsts"]}
     assert firsts["NVIDIA H200", "softmax"]["leader"]["row"]["run"] == "b" * 16
     assert firsts["NVIDIA H200", "softmax"]["rows"] == 3
@@ -431,7 +437,7 @@ def test_devices_have_their_peaks_and_the_first_of_each_board(project: SiteProje
     h200, l4 = page_text.split("NVIDIA L4", 2)[1], page_text.rsplit("NVIDIA L4", 2)[1]
     assert "Not calibrated" not in h200.partition("NVIDIA L4")[0]
     assert "Not calibrated" in l4
-    assert "of the roofline 50 % memory" in project.text(f"runs/{'b' * 16}.html")
+    assert "of the roofline 50 % memory" in built.text(f"runs/{'b' * 16}.html")
 
 
 @pytest.mark.parametrize("url", ["", "https://example.org/board/"])
@@ -449,12 +455,12 @@ def test_previews_of_links_have_a_picture_where_the_address_is_known(project: Si
     assert (project.out / "static/social.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_failed_runs_stand_with_their_report_on_their_authors_page(project: SiteProject) -> None:
-    page_text = project.text("authors/eve.html")
+def test_failed_runs_stand_with_their_report_on_their_authors_page(built: SiteProject) -> None:
+    page_text = built.text("authors/eve.html")
     for expected in ("wrong answer", "2 of 9 wrong", "2 of 9 elements wrong (22.2 %)", "Hint: never written", "0.25"):
         assert expected in page_text
-    assert not (project.out / "runs" / f"{'f' * 16}.html").exists()
-    assert b"SECRET" not in b"".join(path.read_bytes() for path in project.out.rglob("*") if path.is_file())
+    assert not (built.out / "runs" / f"{'f' * 16}.html").exists()
+    assert b"SECRET" not in b"".join(path.read_bytes() for path in built.out.rglob("*") if path.is_file())
 
 
 def test_a_disqualified_run_has_no_rank_but_a_reason(project: SiteProject) -> None:
@@ -556,10 +562,10 @@ def test_a_changed_source_is_not_shown(project: SiteProject) -> None:
     assert "The archive does not have this source." in project.html(f"runs/{'b' * 16}.html")
 
 
-def test_every_json_fits_its_published_schema(project: SiteProject) -> None:
-    found = {path for path in project.out.rglob("*.json") if path.parent.name != "schema"}
-    assert {path.relative_to(project.out).with_suffix(".html") for path in found} == {
-        path.relative_to(project.out) for path in pages(project)
+def test_every_json_fits_its_published_schema(built: SiteProject) -> None:
+    found = {path for path in built.out.rglob("*.json") if path.parent.name != "schema"}
+    assert {path.relative_to(built.out).with_suffix(".html") for path in found} == {
+        path.relative_to(built.out) for path in pages(built)
     }
     kinds = set()
     for path in found:
@@ -571,8 +577,8 @@ def test_every_json_fits_its_published_schema(project: SiteProject) -> None:
     assert kinds == {"front", "problem", "run", "comparison", "author", "authors", "devices", "method"}
 
 
-def test_the_feed_is_atom_with_the_records(project: SiteProject) -> None:
-    feed = ElementTree.fromstring(project.html("feed.xml"))
+def test_the_feed_is_atom_with_the_records(built: SiteProject) -> None:
+    feed = ElementTree.fromstring(built.html("feed.xml"))
     assert feed.tag == f"{ATOM}feed"
     for name in ("id", "title", "updated"):
         assert feed.findtext(ATOM + name)
@@ -653,8 +659,8 @@ def test_one_of_a_noun_is_not_plural(number: int, phrase: str) -> None:
     assert counted(number, "week") == phrase
 
 
-def test_a_board_marks_the_first_row_and_draws_times_from_zero(project: SiteProject) -> None:
-    table = project.html("problems/softmax.html").split('id="t-board-1"')[1].split("</table>")[0]
+def test_a_board_marks_the_first_row_and_draws_times_from_zero(built: SiteProject) -> None:
+    table = built.html("problems/softmax.html").split('id="t-board-1"')[1].split("</table>")[0]
     rows = table.split("<tr")[2:]
     assert ['class="first"' in row for row in rows] == [True, True, False, False], "two share the first rank"
     widths = [re.findall(r"M0 0H([\d.]+)V", row) for row in rows]
@@ -663,8 +669,8 @@ def test_a_board_marks_the_first_row_and_draws_times_from_zero(project: SiteProj
     assert table.split("</thead>")[0].count("interval") == 1
 
 
-def test_a_problem_has_the_numbers_of_every_case_and_how_to_submit(project: SiteProject) -> None:
-    html = project.html("problems/softmax.html")
+def test_a_problem_has_the_numbers_of_every_case_and_how_to_submit(built: SiteProject) -> None:
+    html = built.html("problems/softmax.html")
     table = html.split('aria-label="Times by case')[1].split("</table>")[0]
     rows = [text(row).split(">", 1)[1].split() for row in table.split("<tr")[2:]]
     assert rows[0] == ["bob", *["50.0", "µs", "[49.8,", "50.2]"] * 4]
@@ -673,8 +679,8 @@ def test_a_problem_has_the_numbers_of_every_case_and_how_to_submit(project: Site
     assert "submit softmax my_kernel.py" in html
 
 
-def test_the_record_is_drawn_over_whole_days(project: SiteProject) -> None:
-    plot = re.search(r"<svg[^>]*><title>Record over time.*?</svg>", project.html("problems/softmax.html"), re.DOTALL)
+def test_the_record_is_drawn_over_whole_days(built: SiteProject) -> None:
+    plot = re.search(r"<svg[^>]*><title>Record over time.*?</svg>", built.html("problems/softmax.html"), re.DOTALL)
     labels = re.findall(r"2026-\d\d-\d\d|\d\d:\d\d", plot.group())
     assert labels[0] == f"{EPOCH:%Y-%m-%d}"
     assert all(len(label) == 10 for label in labels), "dates, no times of day"

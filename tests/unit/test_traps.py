@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -196,7 +197,7 @@ def test_a_trap_in_a_checkout_of_gpu_mode_concerns_its_problem_alone(trap: str, 
     assert others
     (spoilt.file.parent / file).unlink()
     TRAPS[trap](spoilt.file.parent / file)
-    with ends(), deep(checkout):
+    with ends():
         found = gpu_mode.candidates(checkout)
         assert all(other in found and _reads(checkout, other) for other in others)
         assert not _reads(checkout, spoilt)
@@ -217,13 +218,22 @@ def test_a_trap_in_a_checkout_of_kernelbench_concerns_its_problem_alone(trap: st
     (level / "1_whole.py").write_text("class Model: ...\n")
     (level / "3_\udcff.py").write_text("no text can hold its name")
     TRAPS[trap](level / "2_trap.py")
-    with ends(), deep(tmp_path):
+    with ends():
         found = kernelbench.candidates(tmp_path)
         assert kernelbench.read(tmp_path, found[0]).files[0].content == b"class Model: ...\n"
         for each in found[1:]:
             assert each.slug == "kernelbench_1_2_trap"
             with pytest.raises(NotImportedError, match=r"its file '2_trap\.py' (is|does)"):
                 kernelbench.read(tmp_path, each)
+
+
+@pytest.mark.parametrize("candidates", [gpu_mode.candidates, kernelbench.candidates])
+def test_deep_folders_of_a_checkout_are_passed_over(candidates: Callable[[Path], object], tmp_path: Path) -> None:
+    checkout = shutil.copytree(SETS.parent, tmp_path / "checkout")
+    found = candidates(checkout)
+    assert found
+    with ends(), deep(checkout):
+        assert candidates(checkout) == found
 
 
 def test_a_folder_with_more_than_any_checkout_has_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
