@@ -14,6 +14,9 @@ pytest := $(bin)/python -m pytest -rs --durations=20
 # Some tests wait, for a time limit or for a process to end: one more at a time than there are processors.
 beside := -n $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4))) --dist worksteal
 grading := tests/integration tests/selftest tests/fuzz
+# Files with tests of one mark: each worker would take six seconds to collect the others in vain.
+full_unit = $(shell grep -rl --include='test_*.py' 'mark\.full' tests/unit)
+alone = $(shell grep -rl --include='test_*.py' 'mark\.alone' $(grading))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -56,23 +59,23 @@ unit: $(ready)
 
 integration: $(ready)
 	$(pytest) $(grading) -m 'not full and not gpu and not alone' $(beside) $(ARGS)
-	$(pytest) $(grading) -m 'not full and not gpu and alone' $(ARGS)
+	$(pytest) $(alone) -m 'not full and not gpu and alone' $(ARGS)
 
 test: unit integration ## every test but the long ones and those that need a GPU
 
 full: full-unit full-gradings
 
 full-unit: $(ready)
-	$(pytest) tests/unit tests/browser -m 'full and not gpu' $(beside) --dist loadfile $(ARGS)
+	$(pytest) $(full_unit) tests/browser -m 'full and not gpu' $(beside) --dist loadfile $(ARGS)
 
 full-gradings: $(ready)
 	$(pytest) $(grading) -m 'full and not gpu and not alone' $(beside) $(ARGS)
-	$(pytest) $(grading) -m 'full and not gpu and alone' $(ARGS)
+	$(pytest) $(alone) -m 'full and not gpu and alone' $(ARGS)
 
 rest: $(ready) ## all tests but those of `unit`, as in .ci/run: most in one run, so that they are collected once
-	$(pytest) tests/unit $(grading) -m '(full or not unit) and not gpu and not alone' $(beside) $(ARGS)
+	$(pytest) $(full_unit) $(grading) -m '(full or not unit) and not gpu and not alone' $(beside) $(ARGS)
 	$(pytest) tests/browser -m 'full and not gpu' $(beside) $(ARGS)
-	$(pytest) $(grading) -m 'not gpu and alone' $(ARGS)
+	$(pytest) $(alone) -m 'not gpu and alone' $(ARGS)
 
 test-full: test full ## the long ones too
 

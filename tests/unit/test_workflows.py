@@ -274,7 +274,8 @@ def test_ci_runs_what_the_readme_says() -> None:
     run = re.findall(r"^(?:run|beside lint make) (\S+)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     assert run == ["lint", "unit", "rest"]
     recipes = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)+)", makefile, re.MULTILINE))
-    folders = {part: set(re.findall(r"tests/\w+|\$\(grading\)", recipe)) for part, recipe in recipes.items()}
+    chosen = r"tests/\w+|\$\((?:grading|full_unit|alone)\)"
+    folders = {part: set(re.findall(chosen, recipe)) for part, recipe in recipes.items()}
     assert folders["rest"] == folders["full-unit"] | folders["integration"] | folders["full-gradings"]
     marked = {part: re.findall(r"-m '(.*?)'", recipe) for part, recipe in recipes.items()}
     assert marked["unit"] == ["not full and not gpu"]
