@@ -20,6 +20,10 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("no_settings")
 
 
+def test_commands_in_tests_leave_no_resident_worker() -> None:
+    assert os.environ["KERNELMARK_RESIDENT"] == "false"
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "deep" / "er").mkdir(parents=True)
