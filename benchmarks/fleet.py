@@ -17,6 +17,7 @@ import argparse
 import dataclasses
 import itertools
 import json
+import os
 import random
 import sys
 import tempfile
@@ -97,10 +98,10 @@ def mixes(count: int) -> list[kernelmark.Job]:
     return made
 
 
-def with_inline(seed: int, folder: Path) -> list[kernelmark.Job]:
+def with_inline(folder: Path) -> list[kernelmark.Job]:
     """Half of the mix and as many by `load_inline`; the folder is for copies of their problems."""
-    made = mix(seed)[:30] + inline.jobs(folder)
-    random.Random(seed).shuffle(made)
+    made = mix(0)[:30] + inline.jobs(folder)
+    random.Random(0).shuffle(made)
     return made
 
 
@@ -127,8 +128,11 @@ def _job(problem: str, source: str, kind: str, language: str = "py") -> kernelma
 
 def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) -> dict[str, Any]:
     """The results of one mix."""
-    begun = time.perf_counter()
-    results = list(fleet.grade_many(jobs, effort=effort))
+    begun, busy = time.perf_counter(), processor_seconds()
+    results, at = list[kernelmark.JobResult](), list[float]()
+    for result in fleet.grade_many(jobs, effort=effort):
+        results.append(result)
+        at.append(round(time.perf_counter() - begun, 1))
     seconds = time.perf_counter() - begun
     outcomes = Counter(
         str(result.verdict.outcome if result.verdict else type(result.error).__name__) for result in results
@@ -143,9 +147,12 @@ def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) 
         "jobs": len(jobs),
         "seconds": round(seconds, 1),
         "verdicts_a_minute": round(60 * len(results) / seconds, 1),
+        "after_the_first_ten_a_minute": round(60 * (len(at) - 10) / (at[-1] - at[9]), 1) if len(at) > 20 else None,
+        "processors_busy": round((processor_seconds() - busy) / seconds, 1),
         "longest_wait_s": round(max(result.seconds for result in results), 1),
         "median_wait_s": round(stats.median([result.seconds for result in results]), 1),
         "outcomes": dict(outcomes),
+        "results_at_s": at,
         "not_as_expected": wrong,
         "not_replayed": sum(
             result.verdict is not None and result.verdict.timing != "replayed" for result in filter(_accepted, results)
@@ -156,6 +163,19 @@ def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) 
             if result.verdict and _accepted(result)
         ],
     }
+
+
+def summary(mix: dict[str, Any]) -> str:
+    """What is printed of a mix, in one line."""
+    return json.dumps({key: value for key, value in mix.items() if key not in ("scores", "results_at_s")})
+
+
+def processor_seconds() -> float:
+    """Seconds that all processors of the machine together were busy since it started."""
+    user, nice, system, _idle, _waiting, *interrupts = map(
+        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8]
+    )
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 def _is_right(job: kernelmark.Job) -> bool:
@@ -209,11 +229,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--efforts", default="screen,quick", help="of the mix, one after the other")
     parser.add_argument("--alone", default="", choices=("", *get_args(Effort)), help="an effort of the mix")
-    parser.add_argument("--jobs", type=int, help="of the mix; by default all")
+    parser.add_argument("--jobs", type=int, help="how many, of several mixes in a row; by default one mix")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--inline", action="store_true")
     parser.add_argument("--slots", type=int)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     document: dict[str, Any] = {
@@ -223,20 +242,19 @@ def main() -> None:
     }
     begun = time.perf_counter()
     with kernelmark.Fleet(slots=arguments.slots) as fleet, tempfile.TemporaryDirectory() as folder:
-        jobs = with_inline(arguments.seed, Path(folder)) if arguments.inline else mix(arguments.seed)
+        count = arguments.jobs or 60
+        jobs = with_inline(Path(folder)) if arguments.inline else mixes(-(-count // 60))[:count]
         fleet.start()
         document["start_s"] = round(time.perf_counter() - begun, 1)
         document["environment"] = environment(fleet)
         document["mixes"] = []
         for effort in filter(None, arguments.efforts.split(",")):
-            document["mixes"].append(graded(fleet, jobs[: arguments.jobs], effort))
-            print(
-                json.dumps({key: value for key, value in document["mixes"][-1].items() if key != "scores"}), flush=True
-            )
+            document["mixes"].append(graded(fleet, jobs, effort))
+            print(summary(document["mixes"][-1]), flush=True)
         mixed = [each for each in document["mixes"] if each["effort"] == arguments.alone]
         if arguments.hostile:
             document["hostile"] = graded(fleet, beside_hostile(), arguments.alone or "screen")
-            print(json.dumps({key: value for key, value in document["hostile"].items() if key != "scores"}), flush=True)
+            print(summary(document["hostile"]), flush=True)
             mixed.append(document["hostile"])
         if arguments.alone:
             document["alone"] = alone(fleet, arguments.alone)
