@@ -16,7 +16,7 @@ from pathlib import Path
 from typing_extensions import TypedDict
 
 from harness import sandbox
-from harness.errors import ProblemError, UsageError
+from harness.errors import HarnessError, ProblemError, UsageError
 from harness.files import outside
 from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
@@ -48,11 +48,12 @@ _GRADINGS = 5  # the first one included
 
 @dataclass(frozen=True)
 class LintReport:
-    """The findings about one problem; `samples` is the number of samples graded."""
+    """The findings about one problem; `samples` is the number of samples graded, `failure` is ours, if we failed."""
 
     problem: str
     findings: tuple[LintFinding, ...]
     samples: int = 0
+    failure: HarnessError | None = None
 
     @property
     def wrong(self) -> bool:
@@ -66,6 +67,8 @@ class LintDocument(TypedDict):
     findings: tuple[LintFinding, ...]
     samples: int
     wrong: bool
+    failure: str
+    """Why not everything was tested; empty if it was."""
 
 
 def lint(
@@ -80,7 +83,7 @@ def lint(
 
     Raises:
         UsageError: there are samples, and there is no sandbox for them.
-        HarnessError: a sample could not be graded, twice.
+        HarnessError: no sample can be graded.
     """
     device = choose_device(settings.device, "py")
     linted = [_Linted(directory, settings, with_samples=with_samples) for directory in directories]
@@ -111,7 +114,7 @@ def lines(reports: Sequence[LintReport]) -> Iterator[str]:
     """For people: one line per problem, followed by one per finding."""
     for report in reports:
         totals = [sum(f.level == level for f in report.findings) for level in ("error", "warning")]
-        result = "passed" if not report.wrong else "FAILED"
+        result = "FAILED" if report.wrong else "not finished" if report.failure else "passed"
         counts = [counted(n, word) for n, word in zip(totals, ("error", "warning"), strict=True) if n]
         counts.append(f"{counted(report.samples, 'sample') if report.samples else 'no samples'} graded")
         yield f"{visible(report.problem)}: {result} ({', '.join(counts)})"
@@ -121,7 +124,16 @@ def lines(reports: Sequence[LintReport]) -> Iterator[str]:
 
 def document(reports: Sequence[LintReport]) -> list[LintDocument]:
     """The same for programs."""
-    return [{"problem": r.problem, "findings": r.findings, "samples": r.samples, "wrong": r.wrong} for r in reports]
+    return [
+        {
+            "problem": report.problem,
+            "findings": report.findings,
+            "samples": report.samples,
+            "wrong": report.wrong,
+            "failure": str(report.failure or ""),
+        }
+        for report in reports
+    ]
 
 
 def _line(finding: LintFinding) -> str:
@@ -160,6 +172,7 @@ class _Linted:
         self._results: dict[str, list[JobResult]] = defaultdict(list)
         self.samples: dict[str, ProblemSample] = {}
         self.problem: Problem | None = None
+        self._failure: HarnessError | None = None
         try:
             self.problem = read_problem(settings, directory, final=True)
             self._findings += contradictions(self.problem)
@@ -182,7 +195,7 @@ class _Linted:
             self._findings[:0] = _null_kernels(problem, settings, device)
             if not any(device in case.devices for case in problem.tests):
                 return
-            self.samples = {name: sample for name, sample in samples.items() if device in sample.devices}
+            self.samples = {name: sample for name, sample in samples.items() if sample.runs_on(device)}
             if self.samples:
                 _isolating(settings)  # or refused, before any is graded
             for name, sample in self.samples.items():
@@ -190,14 +203,18 @@ class _Linted:
                 yield Job(problem=problem, submission=submission, key=(self, name))
         except ProblemError as error:
             self._wrong(error)
+        except HarnessError as error:
+            self._failure = error
 
     def take(self, name: str, result: JobResult) -> None:
         """Keep the result of a sample.
 
         Raises:
-            UsageError, HarnessError: it could not be graded.
+            UsageError: it could not be graded.
         """
-        if result.error is not None and not isinstance(result.error, ProblemError):
+        if isinstance(result.error, HarnessError):
+            self._failure = self._failure or result.error
+        elif result.error is not None and not isinstance(result.error, ProblemError):
             raise result.error
         self._results[name].append(result)
 
@@ -223,7 +240,7 @@ class _Linted:
             for result in results:
                 if isinstance(result.error, ProblemError):
                     self._wrong(result.error)
-        return LintReport(self.name, tuple(self._findings), checks)
+        return LintReport(self.name, tuple(self._findings), checks, self._failure)
 
     def _wrong(self, error: ProblemError) -> None:
         # The null kernels may have reported it, in another case.

@@ -11,9 +11,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.errors import ProblemError
+from harness.errors import ProblemError, SubmissionError
 from harness.files import outside
 from harness.kinds import DeviceKind
+from harness.languages import LANGUAGES
 from harness.problem.key import validated
 from harness.shared.document import DocumentError, parse_toml
 from harness.submission import Submission
@@ -32,6 +33,10 @@ class ProblemSample(BaseModel):
     outcome: Outcome = Field(description="what its grading must say, such as `wrong_answer`")
     devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = ("cpu", "cuda")
     message: str = Field(default="", description="a regular expression, to be found in the verdict's message")
+
+    def runs_on(self, device: DeviceKind) -> bool:
+        """Whether it is graded where this device is: not a `.cu` without a GPU. A GPU's machine has a CPU, too."""
+        return device in self.devices and (device == "cuda" or device in LANGUAGES[Path(self.file).suffix[1:]].devices)
 
 
 class _Samples(BaseModel):
@@ -74,11 +79,13 @@ def as_submission(directory: Path, name: str, sample: ProblemSample) -> Submissi
     """A sample of a problem's directory as a submission: its file, with the replacements made one after the other.
 
     Raises:
-        ProblemError: a text to be replaced is not in the file, or several times.
-        SubmissionError: the file cannot be submitted.
+        ProblemError: the file cannot be submitted, or a text to be replaced is not in it, or several times.
     """
     path = directory / EXPECTED
-    read = Submission.read(path.parent / sample.file, "organizer")
+    try:
+        read = Submission.read(path.parent / sample.file, "organizer")
+    except SubmissionError as error:
+        raise ProblemError(str(path), f"sample `{name}`: {error}") from None
     source = read.source.decode()
     for old, new in sample.replace.items():
         if (count := source.count(old)) != 1:

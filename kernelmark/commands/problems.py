@@ -132,7 +132,7 @@ def problems_lint(
 ) -> int:
     """Test PROBLEM (default: all): no kernel that skips the work or uses too low a precision may pass.
 
-    Exit status: 0 if nothing is wrong with the problems, 2 if something is.
+    Exit status: 0 if nothing is wrong with the problems, 2 if something is, 7 if one could not be tested.
     """
     from kernelmark.authoring import lint
     from kernelmark.project.problems import find_directory, problem_directories
@@ -143,7 +143,11 @@ def problems_lint(
     with BatchReporter() as reporter:
         reports = lint.lint(settings, directories, with_samples=not no_samples, reporter=reporter, jobs=jobs)
     print_as(form, "lint", lint.document(reports), map(portable_here, lint.lines(reports)))
-    return UsageError.exit_code if any(report.wrong for report in reports) else 0
+    status = UsageError.exit_code if any(report.wrong for report in reports) else 0
+    for report in reports:
+        if report.failure is not None:
+            status = fail(f"{report.problem}: {report.failure}", report.failure.exit_code)
+    return status
 
 
 @problems.command("schema")

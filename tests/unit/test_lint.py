@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
 
-from harness.errors import ProblemError, UsageError
+from harness.errors import ProblemError, SandboxError, UsageError
 from harness.problem import load
 from harness.problem_lint.examine import examine
 from harness.problem_lint.finding import LintFinding, folded
@@ -20,6 +21,7 @@ from harness.problem_lint.null_kernels import LOWER, kernels, to_tf32
 from harness.sandbox import provider
 from kernelmark.authoring import lint
 from kernelmark.authoring.samples import as_submission, read_samples
+from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.settings import Settings
 from kernelmark.text.progress import BatchReporter
 from tests.documents import items
@@ -285,6 +287,7 @@ _EXPECTED: list[tuple[str, str]] = [
     (f'{_MADE}{{ "x" = "b" }}', "sample `a` replaces 'x', which occurs 2 times in right.py; give a text"),
     (f'{_MADE}{{ "x + b" = 3 }}', "key `a.replace.x + b`: should be a valid string; it is 3"),
     (f'{_MADE}["x + b", "x"]', "key `a.replace`: should be a table"),
+    ('[a]\nfile = "empty.py"\noutcome = "accepted"\nreplace = { "x" = "b" }', "sample `a`: "),
     ("[a", "cannot be read (it is not TOML: Expected ']'"),
     ("a = 3", "key `a`: should be a table; it is 3"),
 ]
@@ -310,6 +313,7 @@ def expect(project: Path, text: str) -> Path:
 @pytest.mark.parametrize(("text", "says"), _EXPECTED)
 def test_a_wrong_table_of_samples_is_an_error_that_names_it(project: Path, text: str, says: str) -> None:
     path = expect(project, text)
+    (path.parent / "empty.py").touch()
     with pytest.raises(ProblemError, match=re.escape(says)) as error:
         read_samples(project / "problems" / "p")
     assert str(error.value).startswith(str(path))
@@ -326,6 +330,7 @@ def test_a_sample_is_made_from_a_file_by_replacements(project: Path) -> None:
 def test_samples_must_end_as_expected(project: Path, invoke: Command) -> None:
     samples = project / "problems" / "p" / "samples"
     (samples / "stray.py").write_text("")
+    (samples / "kernel.cu").write_text("int x;\n")
     (samples / "half.py").write_text("def solve(x, b, y): y.copy_(x.half() + b.half())\n")
     half = 'file = "half.py"\noutcome = '
     expect(
@@ -334,7 +339,8 @@ def test_samples_must_end_as_expected(project: Path, invoke: Command) -> None:
         '[made]\nfile = "right.py"\nreplace = { "x + b" = "x - b" }\noutcome = "wrong_answer"\n'
         f'[caught]\n{half}"wrong_answer"\nmessage = "transposed"\n'
         f'[surprise]\n{half}"accepted"\n'
-        f'[elsewhere]\n{half}"accepted"\ndevices = ["cuda"]\n',
+        f'[elsewhere]\n{half}"accepted"\ndevices = ["cuda"]\n'
+        '[cuda]\nfile = "kernel.cu"\noutcome = "accepted"\n',
     )
     status, out, err = invoke("problems", "lint", "--format", "json", "p")
     [report] = items(out)
@@ -390,6 +396,18 @@ def test_the_exit_status_is_2_where_any_problem_is_wrong(project: Path, invoke: 
     assert invoke(*no_samples, "p").code == 0
     status, _, err = invoke("problems", "lint", "q")
     assert (status, "no such problem" in err) == (2, True)
+
+
+def test_our_own_failure_hides_no_finding(project: Path, invoke: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    expect(project, '[a]\nfile = "right.py"\noutcome = "accepted"\n')
+    made(project / "problems" / "z", [ZERO_B])
+    monkeypatch.setattr(PreparedJob, "check", Mock(side_effect=SandboxError("no room", "free some")))
+    status, out, err = invoke("problems", "lint", "--format", "json")
+    assert (status, err.count("kernelmark: error: p: no room; free some")) == (7, 1)
+    assert [(report["problem"], report["wrong"], report["failure"]) for report in items(out)] == [
+        ("p", False, "no room; free some"), ("z", True, ""),
+    ]  # fmt: skip
+    assert "p: not finished (1 warning, " in invoke("problems", "lint", "p").out
 
 
 def test_samples_run_without_isolation_only_on_request(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
