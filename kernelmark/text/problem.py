@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.problem.fill_spec import Fill
     from harness.problem.schedule import Schedule
     from harness.problem.spec import TensorSpec
+    from harness.problem.tolerance import Tolerance
 
 WIDTH = 80
 _VALUES = 8  # how many values of a choice are shown
@@ -168,29 +169,32 @@ def _tolerance(spec: Problem) -> str:
         case "reference":
             return "the imported reference checks answers itself"
         case "compare":
-            return "`compare` in reference.py decides"
+            return f"`compare` in reference.py decides{_of_outputs(spec)}"
         case "allclose":
             return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element{_of_outputs(spec)}"
     equal = f"{', '.join(f'`{name}`' for name in spec.exact_outputs)} must be equal" if spec.exact_outputs else ""
     if len(spec.exact_outputs) == sum(tensor.role != "input" for tensor in spec.tensors):
         return equal
-    also = (f"; {equal}" if equal else "") + _of_outputs(spec)
+    also = (f"; {equal}" if equal else "") + _of_outputs(spec, spec.exact_outputs)
+    if allowed.off_by:
+        return f"each output {_off_by(allowed)}{also}"
     own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
     grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
     floor = f"{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
     return f"{own}{floor} for the largest error, a quarter for the RMS{also}"
 
 
-def _of_outputs(spec: Problem) -> str:
-    """The tolerances of outputs that have their own, unless they must be equal."""
-    lines = []
-    for name, own in spec.tolerance.outputs.items():
-        most = "" if own.share == 1 else f" in at most {100 * own.share:g} % of the elements"
-        if own.off_by is None:
-            lines.append(f"; `{name}` with the factor {own.factor:g}")
-        elif own.off_by:
-            lines.append(f"; `{name}` may be off by {own.off_by}{most}")
-    return "".join(lines)
+def _of_outputs(spec: Problem, named: Sequence[str] = ()) -> str:
+    """The tolerances of outputs that have their own, without those that were named."""
+    own = {name: spec.tolerance.of_output(name) for name in spec.tolerance.outputs if name not in named}
+    return "".join(f"; `{name}` {_off_by(tolerance)}" for name, tolerance in own.items())
+
+
+def _off_by(tolerance: Tolerance) -> str:
+    if tolerance.off_by is None:
+        return f"with the factor {tolerance.factor:g}"
+    most = "" if tolerance.share == 1 else f" in at most {100 * tolerance.share:g} % of the elements"
+    return f"may be off by {tolerance.off_by}{most}" if tolerance.off_by else "must be equal"
 
 
 class ProblemNotes(TypedDict):

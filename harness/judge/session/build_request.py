@@ -66,7 +66,7 @@ def _called_as(problem: Problem) -> str:
     if problem.call.style != "writes":
         return problem.signature
     written = [spec.name for spec in problem.tensors if spec.role != "input"]
-    return f"{problem.signature}: write into {' and '.join(written)}"
+    return f"{problem.signature}: write into {' and '.join(', '.join(written).rsplit(', ', 1))}"
 
 
 def _shown(problem: Problem) -> dict[str, bytes]:
