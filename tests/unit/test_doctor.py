@@ -215,6 +215,16 @@ def test_broken_problems_and_ledgers_are_found_and_do_not_block(tmp_path: Path) 
     assert doctor.can_grade(findings)
 
 
+def test_an_announcement_about_no_problem_is_found(tmp_path: Path) -> None:
+    (tmp_path / "problems/double").mkdir(parents=True)
+    (tmp_path / "problems/double/problem.toml").touch()
+    made = [{"at": "2026-11-20T09:00:00+01:00", "text": "New.", "problem": slug} for slug in ("double", "dubble", None)]
+    findings = project.problems(Settings(root=tmp_path, announcements=made))  # type: ignore[arg-type]
+    [found] = [finding for finding in findings if finding.check == "announcements"]
+    assert (found.status, found.text) == ("warn", "one is about dubble: no such problem")
+    assert found.remedy == "did you mean `double`?"
+
+
 @pytest.mark.parametrize(("torch", "code"), [({"version": "2.13.0"}, 0), (ABSENT, 7)])
 def test_the_exit_status_says_whether_a_grading_could_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, invoke: Command, torch: dict[str, str], code: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.errors import KernelmarkError
+from harness.errors import KernelmarkError, nearest
 from harness.problem.load import private_files
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
 from kernelmark.project.problems import find_problem, is_project, private_folder, problem_directories
@@ -16,7 +16,7 @@ NO_PROJECT = "no project was found here"
 
 
 def problems(settings: Settings) -> Iterator[Diagnostic]:
-    """Whether each problem of the project loads, with its private cases."""
+    """Whether each problem of the project loads, with its private cases, and each announcement is about one."""
     directories = problem_directories(settings)
     if settings.private_cases is not None:
         yield private_cases(settings, {directory.name for directory in directories})
@@ -37,6 +37,9 @@ def problems(settings: Settings) -> Iterator[Diagnostic]:
             final = f", {private.final} of them final" if private and private.final else ""
             text = f"loads, with {counted(private.cases, 'private case')}{final}" if private else "loads"
             yield Diagnostic("ok", check, text, part_of="problems")
+    known = [directory.name for directory in directories]
+    for slug in sorted({notice.problem for notice in settings.announcements if notice.problem} - {*known}):
+        yield Diagnostic("warn", "announcements", f"one is about {slug}: no such problem", nearest(slug, known))
 
 
 def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
