@@ -71,7 +71,7 @@ class Grading:
         self._runs_here = setup.device in LANGUAGES[setup.submission.language].devices
         if not self._device.on_host and not self._runs_here:
             what = f"a .{setup.submission.language} kernel does not run on a GPU"
-            raise SubmissionError(setup.submission.name, what, "use --device cpu, or submit a .cu")
+            raise SubmissionError(setup.submission.name, what, "use the device cpu, or submit a .cu")
         self._reference = load_reference(setup.problem, setup.provider, setup.device)
         graded = partial(GradedCase, self._problem, self._reference, setup.device)
         tested, timed = (
@@ -146,7 +146,7 @@ class Grading:
         drawn = [self._problem.resolve(case.drawn(rng)) for case in cases]
         if not drawn:
             what = f"key `{kind}` has no case for the device {self._setup.device}"
-            raise ProblemError(str(self._problem.directory / "problem.toml"), what, "use another --device")
+            raise ProblemError(str(self._problem.directory / "problem.toml"), what, "use another device")
         return drawn
 
     def _fits_device(self, case: Case) -> bool:

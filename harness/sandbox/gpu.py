@@ -69,7 +69,7 @@ def index_in_use() -> int:
     if len(cards or _nodes()) > 1:
         raise SandboxError(
             "cannot tell which of this machine's GPUs is in use: the driver lists none at its PCI address",
-            "leave one GPU to this container or virtual machine, or use --device cpu",
+            "leave one GPU to this container or virtual machine, or use the device cpu",
         )
     return 0
 
@@ -101,7 +101,7 @@ def driver_libraries() -> tuple[Path, ...]:
             libraries[path.parent.resolve() / path.name] = None
     if not any(path.name.startswith("libcuda.so") for path in libraries):
         raise SandboxError(
-            "the NVIDIA driver's libcuda is not installed here", "install the driver, or use --device cpu"
+            "the NVIDIA driver's libcuda is not installed here", "install the driver, or use the device cpu"
         )
     return tuple(libraries)
 
@@ -130,7 +130,7 @@ def _minor(gpu_index: int) -> int:
     minors = [minor for _, minor in _cards()] or _nodes()
     if gpu_index >= len(minors):
         raise SandboxError(
-            f"there is no GPU {gpu_index}: {len(minors)} found", "check `nvidia-smi -L`, or use --device cpu"
+            f"there is no GPU {gpu_index}: {len(minors)} found", "check `nvidia-smi -L`, or use the device cpu"
         )
     return minors[gpu_index]
 

@@ -120,7 +120,7 @@ def left_today(job: PreparedJob) -> str:
 
 def _refuse_another_problem(job: PreparedJob) -> None:
     own, used = job.settings.locate("problems") / job.problem.slug, job.problem.directory
-    remedy = "name the problem by its slug, or grade without recording (--no-record)"
+    remedy = "name the problem by its slug, or grade without recording"
     if (own / "problem.toml").is_file() and real(own) != real(used):
         raise UsageError(str(used), f"is not the project's problem of this name, {own}", remedy)
     if identity(job.settings, used, job.moment) != job.problem.sha256:

@@ -89,7 +89,7 @@ class PreparedJob:
         """
         device = choose_device(self.settings.device, self.submission.language)
         if not any(device in case.devices for case in self.problem.tests):
-            raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
+            raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "use another device")
         return device
 
     @property

@@ -30,15 +30,15 @@ def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
     refuse_without_torch()
     if "cuda" not in LANGUAGES[language].devices:
         if choice == "cuda":
-            raise UsageError("--device cuda", f"a .{language} file runs on a CPU", "leave --device out")
+            raise UsageError("device cuda", f"a .{language} file runs on a CPU", "leave the device out")
         return "cpu"
     if choice == "cpu":
         return "cpu"
     if not cuda_is_here():
         if choice == "auto":
             return "cpu"
-        remedy = "`kernelmark doctor` says why; --device cpu grades a .py file without one"
-        raise UsageError("--device cuda", "needs a GPU, and torch finds none here", remedy)
+        remedy = "`kernelmark doctor` says why; the device cpu grades a .py file without one"
+        raise UsageError("device cuda", "needs a GPU, and torch finds none here", remedy)
     return "cuda"
 
 

@@ -95,7 +95,7 @@ def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) 
     tests = {case.name: case for case in visible_tests(problem, device)}
     if not tests:
         what = f"has no test for the device {device} that is not hidden"
-        raise UsageError(problem.slug, what, "use another --device")
+        raise UsageError(problem.slug, what, "use another device")
     if name is not None and name not in tests:
         what = f"is not one of {problem.slug}"
         if any(case.name == name and not case.hidden for case in problem.tests):
@@ -112,7 +112,7 @@ def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Probl
     """
     cases = {case.name: case for case in problem.benchmarks if device in case.devices}
     if not cases:
-        raise SubmissionError(problem.slug, f"has no benchmark for the device {device}", "use another --device")
+        raise SubmissionError(problem.slug, f"has no benchmark for the device {device}", "use another device")
     if name is not None and name not in cases:
         what = f"is not a benchmark of {problem.slug}"
         if any(case.name == name for case in problem.benchmarks):

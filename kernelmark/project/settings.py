@@ -297,7 +297,7 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
     key, *inner = map(str, first["loc"])
     variable = PREFIX + key.upper()
     if key in flags:
-        where = f"--{key.replace('_', '-')}"
+        where = key  # of a command's option, or of an argument in Python
     else:
         where = variable if os.environ.get(variable) else f"{file}: key `{'.'.join((key, *inner))}`"
     message = first["msg"].removeprefix("Value error, ")

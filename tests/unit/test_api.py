@@ -149,9 +149,21 @@ def test_what_is_no_project_is_refused(project: Path, folder: str, says: str) ->
         Project(folder)
 
 
-def test_a_wrong_setting_is_refused_when_it_is_given(project: Path) -> None:
-    with pytest.raises(kernelmark.SettingsError, match="--effort: 'fast' is not valid"):
-        kernelmark.grade("double", "x\n", effort="fast", project=Project("."))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"effort": "fast"}, "effort: 'fast' is not valid"),
+        ({"device": "cuda"}, "device cuda needs a GPU"),
+        ({"device": "cuda", "language": "cpp"}, r"device cuda: a \.cpp file runs on a CPU"),
+    ],
+)
+def test_errors_name_arguments_and_not_options_of_commands(
+    project: Path, given: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: False)
+    with pytest.raises(kernelmark.UsageError, match=f"^{says}") as raised:
+        kernelmark.grade("double", "x\n", project=Project("."), **given)
+    assert "--" not in str(raised.value)
 
 
 def test_the_first_baseline_of_the_project_is_the_one_to_be_faster_than(project: Path, other: Path) -> None:

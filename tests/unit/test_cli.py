@@ -72,7 +72,7 @@ def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
         (("double", "kernelmark.toml"), "unknown language '.toml'"),
         (("double", "kernel.py", "--author", "a/b\x1b[0m"), r"author: 'a/b\x1b[0m' is not a valid name"),
         (("double", "kernel.py", "--device", "tpu"), "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
-        (("double", "kernel.cpp", "--device", "cuda"), "--device cuda: a .cpp file runs on a CPU"),
+        (("double", "kernel.cpp", "--device", "cuda"), "device cuda: a .cpp file runs on a CPU"),
         (("double", "kernel.py", "--devcie", "cpu"), "No such option"),
         (("closed", "kernel.py"), "problem closed takes no more submissions, closed since 2020-01-01"),
     ],

@@ -152,7 +152,7 @@ def test_the_address_of_the_site_is_a_folder(project: Path, given: str) -> None:
 
 def test_a_bad_flag_is_blamed_on_the_flag_although_the_file_is_bad_too(project: Path) -> None:
     write(project, "device = 'tpu'")
-    with pytest.raises(SettingsError, match=r"^--device: 'gpu' is not valid"):
+    with pytest.raises(SettingsError, match=r"^device: 'gpu' is not valid"):
         Settings.load(project, device="gpu")
 
 
