@@ -119,10 +119,12 @@ def head(path: Path, file: BinaryIO) -> Head | None:
 
 
 def begins_with(file: BinaryIO, head: Head) -> bool:
-    """Whether a file still has the last line of this head where it was."""
-    if os.fstat(file.fileno()).st_size < head.bytes:
-        return False
-    line, whole = _tail(file.fileno(), head.bytes)
+    """Whether a file still has the last line of this head where it was; as the end, it may lack its newline."""
+    descriptor = file.fileno()
+    size = os.fstat(descriptor).st_size
+    line, whole = _tail(descriptor, min(size, head.bytes))
+    if size == head.bytes - 1:  # the next append adds it
+        line, whole = os.pread(descriptor, size - whole, whole) + b"\n", head.bytes
     try:
         entry = decode(line)
     except ValueError:

@@ -263,7 +263,7 @@ def test_a_ledger_says_what_is_there_under_the_lock_of_the_append(stored: Stored
     ledger.refuse_another(head)
     ledger.path.write_bytes(ledger.path.read_bytes()[:-1])
     ledger.refuse_another(head)  # the unfinished line is after it
-    for content in (b"", ledger.path.read_bytes()[: head.bytes - 1]):
+    for content in (b"", ledger.path.read_bytes()[: head.bytes - 2]):
         ledger.path.write_bytes(content)
         with pytest.raises(LedgerError, match="was changed: line 1 no longer ends at byte"):
             ledger.append(later, unless_run=True, head=head)
