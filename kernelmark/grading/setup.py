@@ -89,7 +89,8 @@ class PreparedJob:
         """
         device = choose_device(self.settings.device, self.submission.language)
         if not any(device in case.devices for case in self.problem.tests):
-            raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "use another device")
+            remedy = "it needs a GPU" if device == "cpu" else "use the device cpu"
+            raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", remedy)
         return device
 
     @property

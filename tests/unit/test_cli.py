@@ -169,10 +169,13 @@ def test_a_problem_needs_cases_for_the_device(run: Command, judge: Answering, mo
     fake = judge(accepted())
     for command in ("check", "bench", "submit"):
         refused = run(command, "double", "kernel.py", "--device", "cuda")
-        assert (refused.code, "problem double has no case for cuda" in refused.err) == (2, True)
+        assert (refused.code, "problem double has no case for cuda; use the device cpu" in refused.err) == (2, True)
     monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: False)
     refused = run("check", "double", "kernel.py", "--device", "cuda")
     assert (refused.code, "`kernelmark doctor` says why" in refused.err) == (2, True)
+    toml = Path("problems/double/problem.toml")
+    toml.write_text(toml.read_text().replace("cpu", "cuda"))
+    assert "problem double has no case for cpu; it needs a GPU" in run("check", "double", "kernel.py").err
     assert not fake.asked
 
 
