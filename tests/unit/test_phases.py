@@ -140,6 +140,7 @@ def test_invalid_phases_get_an_error(text: str, error: str, competition: Path) -
 
 def test_announcements_appear_from_their_time_on(competition: Path, command: Command) -> None:
     lines = [("everyone: <b>new</b> rules", -2 * HOUR, ""), ("even n only", -HOUR, "double"), ("not yet", HOUR, "")]
+    lines.append(("odd n, too", -3 * HOUR, "dubble"))
     text = "".join(
         f'[[announcements]]\nat = {(NOW + at).isoformat()}\ntext = "{said}"\n'
         + (f'problem = "{slug}"\n' if slug else "")
@@ -160,5 +161,7 @@ def test_announcements_appear_from_their_time_on(competition: Path, command: Com
     ] == [
         "even n only",
         "everyone: <b>new</b> rules",
+        "odd n, too",
     ]
+    assert "dubble: odd n, too" in front, "without a link: it has no page"
     assert all("not yet" not in said for said in (listed, front, shown))
