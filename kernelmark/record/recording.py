@@ -20,7 +20,7 @@ from kernelmark.service.submissions import SelectedRuns
 from kernelmark.text.terminal import warn
 from leaderboard.record.archive import archive
 from leaderboard.record.chain import Head
-from leaderboard.record.moderation import Moderation
+from leaderboard.record.moderation import Events, Moderation
 from leaderboard.record.selection import Selection
 
 
@@ -79,9 +79,15 @@ def select(
     selection = Selection(author=author, runs=selected, sha256s=sha256s, created_at=now)
     for warning in ledger.select(selection, heads.get(slug)).warnings:
         warn(warning)
-    nowhere = tuple(
-        f"run {verdict.run} is not accepted ({verdict.outcome.value.replace('_', ' ')}), and ranks nowhere"
-        for verdict in verdicts
-        if verdict.score is None
-    )
+    events = ledger.facts().moderation()
+    reasons = {verdict.run: _unranked(verdict, events) for verdict in verdicts}
+    nowhere = tuple(f"run {run} is {reason}, and ranks nowhere" for run, reason in reasons.items() if reason)
     return SelectedRuns(author=author, runs=selected, sources=len(sha256s), warnings=nowhere)
+
+
+def _unranked(verdict: Verdict, events: Events) -> str:
+    """Why a verdict has no place, whatever is selected; empty if it may have one."""
+    if verdict.score is None:
+        return f"not accepted ({verdict.outcome.value.replace('_', ' ')})"
+    state = events.state(verdict.run, verdict.submission.sha256, verdict.submission.author)
+    return state if state == "disqualified" else ""

@@ -73,7 +73,7 @@ def test_a_selection_counts_once_the_problem_is_closed(open_problem: Path, comma
     assert command("verify").code == 0
 
 
-def test_selecting_a_failure_warns(open_problem: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
+def test_selecting_in_vain_warns(open_problem: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
     kernel, run = Submission.of("# wrong\n", "py", author="ada", name="kernel.py"), "4" * 16
     sha256 = load(open_problem / "problems/double").sha256
     fields = {"run": run, "created_at": NOW - DAY, "submission": kernel, "problem_sha256": sha256}
@@ -81,6 +81,10 @@ def test_selecting_a_failure_warns(open_problem: Path, command: Command, caplog:
     result = command("select", run, FAST, "--author", "ada")
     assert (result.code, result.out.split()) == (0, [run, FAST])
     assert f"run {run} is not accepted (wrong answer)" in caplog.text
+    caplog.clear()
+    assert command("moderate", "disqualify", SLOW, "--actor", "grace", "--reason", "reads old memory").code == 0
+    assert command("select", SLOW, "--author", "ada").code == 0
+    assert f"run {SLOW} is disqualified, and ranks nowhere" in caplog.text
     caplog.clear()
     assert command("select", FAST, "--author", "ada").code == 0
     assert caplog.text == ""
