@@ -67,6 +67,6 @@ def remark_on(
         return Remark("annotate", annotator(), f"graded after the deadline, but handed in on time, {when}")
     if late is None and schedule.closed(handed_in):
         what = f"takes no more submissions, {schedule.schedule_at(handed_in)}"
-        remedy = "grade without recording, or an organizer records it as late (`submit --late NAME`)"
+        remedy = "record it as late (--late NAME), or grade without recording (--no-record)"
         raise UsageError(f"problem {slug}", what, remedy)
     return Remark("late", POLICY if late is None else late, f"{delay}: handed in {when}, deadline {deadline}")
