@@ -30,6 +30,7 @@ from typing import Any, get_args
 import kernelmark
 from benchmarks import inline
 from harness import stats
+from harness.judge.timing.neighbours import busy
 from harness.kinds import Effort
 from kernelmark.diagnostics.selftest import HERE
 from kernelmark.diagnostics.selftest import PROBLEMS as ONE_LINERS
@@ -128,7 +129,7 @@ def _job(problem: str, source: str, kind: str, language: str = "py") -> kernelma
 
 def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) -> dict[str, Any]:
     """The results of one mix."""
-    begun, busy = time.perf_counter(), processor_seconds()
+    begun, used = time.perf_counter(), processor_seconds()
     results, at = list[kernelmark.JobResult](), list[float]()
     for result in fleet.grade_many(jobs, effort=effort):
         results.append(result)
@@ -148,7 +149,7 @@ def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) 
         "seconds": round(seconds, 1),
         "verdicts_a_minute": round(60 * len(results) / seconds, 1),
         "after_the_first_ten_a_minute": round(60 * (len(at) - 10) / (at[-1] - at[9]), 1) if len(at) > 20 else None,
-        "processors_busy": round((processor_seconds() - busy) / seconds, 1),
+        "processors_busy": round((processor_seconds() - used) / seconds, 1),
         "longest_wait_s": round(max(result.seconds for result in results), 1),
         "median_wait_s": round(stats.median([result.seconds for result in results]), 1),
         "outcomes": dict(outcomes),
@@ -171,11 +172,8 @@ def summary(mix: dict[str, Any]) -> str:
 
 
 def processor_seconds() -> float:
-    """Seconds that all processors of the machine together were busy since it started."""
-    user, nice, system, _idle, _waiting, *interrupts = map(
-        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8]
-    )
-    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+    """Seconds that the processors which this process may use were busy, together."""
+    return busy(Path("/proc/stat").read_text(), os.sched_getaffinity(0)) / 1e9
 
 
 def _is_right(job: kernelmark.Job) -> bool:
@@ -243,7 +241,7 @@ def main() -> None:
     begun = time.perf_counter()
     with kernelmark.Fleet(slots=arguments.slots) as fleet, tempfile.TemporaryDirectory() as folder:
         count = arguments.jobs or 60
-        jobs = with_inline(Path(folder)) if arguments.inline else mixes(-(-count // 60))[:count]
+        jobs = (with_inline(Path(folder)) if arguments.inline else mixes(-(-count // 60)))[:count]
         fleet.start()
         document["start_s"] = round(time.perf_counter() - begun, 1)
         document["environment"] = environment(fleet)
