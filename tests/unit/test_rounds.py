@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.device import DEVICES, BatchSizes
+from harness.errors import HarnessError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.timing.dealt_values import DealtValues
@@ -198,9 +199,9 @@ def test_a_submission_that_was_slow_only_at_first_is_measured_again(monkeypatch:
     assert len(result.rounds) == 6
 
 
-def test_a_time_of_nothing_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = measured(Steady(call_ns=0), monkeypatch)
-    assert (result.score.median_ns, result.stop_reason) == (0, "unstable")
+def test_a_time_of_nothing_is_no_time_of_the_submission(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HarnessError, match=r"took no longer than the overhead of a round, 600,000 ns; .* grade again"):
+        measured(Steady(call_ns=0), monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ class PairedRounds:
 
         `error`: the error of each time, as a share of it, that follows from the error of the overhead.
         """
-        if len(self._played) != len(times_ns):
+        if len(self._played) != len(times_ns) or not stats.median(self._times_ns):
             return None
-        # A round may be no longer than its overhead, and then its time is 0.
+        # A single round may be no longer than its overhead, and then its time is 0.
         pairs = zip(self._times_ns, times_ns, strict=True)
         ratios = [max(1.0, baseline_ns) / max(1.0, submission_ns) for baseline_ns, submission_ns in pairs]
         return stats.paired_ratio(ratios, resolution=RESOLUTION + error + self._error)

@@ -18,8 +18,10 @@ _MAX_HOST_BYTES = 1 << 30
 _CACHE_ROUND_NS = 5 * _ROUND_NS  # small inputs of a long kernel matter little to the cache
 
 
-def prepare_rounds(rounds: Rounds, case: GradedCase, overhead: Overhead) -> None:
+def prepare_rounds(rounds: Rounds, case: GradedCase, overhead: Overhead) -> int:
     """Prepare rounds of about 20 ms, with inputs of at least twice the L2 cache if memory allows that.
+
+    Returns how long the last warm-up round took, in ns.
 
     Raises:
         SubmissionFault: as for `Rounds`.
@@ -30,7 +32,7 @@ def prepare_rounds(rounds: Rounds, case: GradedCase, overhead: Overhead) -> None
         wall_ns = rounds.play("warm-up round", checked=False).wall_ns
         more = more_calls(case, rounds.calls, wall_ns - overhead.usual_ns)
         if more is None:
-            return
+            return wall_ns
         rounds.prepare(more)
 
 

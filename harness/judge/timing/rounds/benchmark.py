@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from harness import stats
 from harness.device import DEVICES
+from harness.errors import HarnessError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.doubts import doubts_of_series
@@ -46,6 +47,7 @@ class RoundsMeasurement:
 
         Raises:
             SubmissionFault: an output was wrong, the device cannot be as fast, or the runner failed.
+            HarnessError: most rounds were no longer than their overhead.
         """
         while True:
             converged = self._measure()
@@ -130,6 +132,12 @@ class RoundsMeasurement:
 
     def _result(self, *, converged: bool) -> RoundsBenchmark:
         estimate, times = self._estimate, self._times_ns
+        if not estimate.median:
+            raise HarnessError(
+                f"{self._case.name}: rounds of {self._rounds.calls} calls took no longer than the overhead of a round, "
+                f"{self._overhead.usual_ns:,} ns",
+                "other programs may have delayed its measurement: grade again when this machine is less busy",
+            )
         share = self._roof.share(self._case.resolved, self._rounds.calls, estimate.median) if self._roof else None
         return RoundsBenchmark(
             name=self._case.name,

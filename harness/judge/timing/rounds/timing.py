@@ -65,6 +65,7 @@ class RoundsTiming:
         self.timed: list[BenchmarkResult] = []
         self._dealt = DealtValues()
         self._measured: Overhead | None = None
+        self._measured_again = False
 
     def measure_before_build(self, session: Session, benchmarks: Benchmarks) -> None:
         """Measure the overhead while only our own code is in the sandbox; later, if another grading is being timed."""
@@ -99,7 +100,7 @@ class RoundsTiming:
         for i, case in enumerate(benchmarks.cases):
             benchmarks.enter(Stage.TIME, i, case.name)
             with benchmarks.of(case):
-                self.timed.append(self._time(session, case, sensors, roof))
+                self.timed.append(self._time(session, case, sensors, roof, benchmarks))
 
     def time_without_runner(self, benchmarks: Benchmarks) -> int:
         """Do nothing: everything has been timed."""
@@ -112,11 +113,18 @@ class RoundsTiming:
         text = f"the calls could not be replayed ({self._why}): host work is included, and there is no rank"
         return (Doubt(code=DoubtCode.NOT_REPLAYED, text=text),)
 
-    def _time(self, session: Session, case: GradedCase, sensors: Sensors, roof: Roof | None) -> RoundsBenchmark:
+    def _time(
+        self, session: Session, case: GradedCase, sensors: Sensors, roof: Roof | None, benchmarks: Benchmarks
+    ) -> RoundsBenchmark:
         neighbours = Neighbours(case.device, [session.cpu_ns, *(baseline.cpu_ns for baseline in self.baselines)])
         before = neighbours.read()
         paired = [ready for baseline in self.baselines if (ready := baseline.pair(case, self._overhead, sensors))]
         rounds = Rounds(session, case, sensors, case.time_limit())
-        prepare_rounds(rounds, case, self._overhead)
+        wall_ns = prepare_rounds(rounds, case, self._overhead)
+        if wall_ns < 2 * self._overhead.usual_ns and not self._measured_again:
+            # Other programs may have delayed every round from which the overhead follows: the smaller one counts.
+            self._measured_again = True
+            self._overhead = min(self._overhead, self._measured_elsewhere(benchmarks), key=lambda o: o.usual_ns)
+            return self._time(session, case, sensors, roof, benchmarks)
         timed = RoundsMeasurement(rounds, case, self._plan, self._overhead, self._dealt, paired, roof).run()
         return timed.model_copy(update={"doubts": (*timed.doubts, *busy_machine(neighbours.since(before)))})
