@@ -57,19 +57,21 @@ def compare(
     from harness.verdict import DoubtCode
     from kernelmark.grading.recorder import usual_s
     from kernelmark.grading.setup import PreparedJob
+    from kernelmark.project.problems import find_directory
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
     settings = load_settings(problem, **flags)
     files = _files([*map(_path, (one, other))], beside)
     named = [_kernel(settings, *given, problem) for given in zip((one, other), files, strict=True)]
-    problems = {slug for _, slug in named if slug is not None}
+    problems = {find_directory(settings, slug) for _, slug in named if slug is not None}
     if len(problems) != 1:
-        what = f"are of the problems {' and '.join(sorted(problems))}" if problems else "are in no problem's folder"
+        slugs = " and ".join(sorted(folder.name for folder in problems))
+        what = f"are of the problems {slugs}" if problems else "are in no problem's folder"
         raise UsageError(f"{one} and {other}", what, "name the problem with --problem")
     (first, _), (second, _) = named
-    slug = problems.pop()
-    job, other_job = (PreparedJob.prepare(settings, slug, kernel, author=kernel.author) for kernel in (first, second))
+    folder = problems.pop()
+    job, other_job = (PreparedJob.prepare(settings, folder, kernel, author=kernel.author) for kernel in (first, second))
     for prepared in (job, other_job):
         _refuse_interpreted(prepared)
     with Reporter(usual_s=lambda: usual_s(job)) as reporter:

@@ -284,12 +284,13 @@ def marks(problem: str, marks: Path | None, feedback: Path | None, **flags: Any)
     from kernelmark.course.platforms import PlatformForms
     from kernelmark.course.points import Marking
     from kernelmark.course.recorded import RecordedVerdicts
+    from kernelmark.record.records import slug_of
 
     settings = load_settings(problem)
     say_frozen(settings, problem)  # and refuses a problem that is unknown
     marking = Marking.of_record(settings, problem)
     forms = PlatformForms.read(marking, *(flags[name] for name in _FORMS))
-    found = RecordedVerdicts(settings).marks(Path(problem).name, marking)
+    found = RecordedVerdicts(settings).marks(slug_of(settings, problem), marking)
     if not any((marks, feedback, *forms)):
         print_text(writer.table(found).rstrip())
     reports = Reports(marks=marks, feedback=feedback, forms=forms)

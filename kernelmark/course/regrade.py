@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import TypedDict
@@ -25,7 +24,7 @@ from kernelmark.grading.setup import PreparedJob
 from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
 from kernelmark.record.lateness import Remark
-from kernelmark.record.records import current, find_run, ledgers
+from kernelmark.record.records import current, find_run, ledgers, slug_of
 from leaderboard.record.archive import stored
 from leaderboard.record.pooling import NO_RANK
 from leaderboard.record.selection import selected
@@ -147,7 +146,7 @@ def _remark(row: Row | RecordedGrading) -> Remark | None:
 
 def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
     ledger, entry = find_run(settings, prefix)
-    if problem is not None and ledger.path.stem != Path(problem).name:
+    if problem is not None and ledger.path.stem != slug_of(settings, problem):
         raise UsageError(f"run {prefix}", f"is of the problem {ledger.path.stem}", "leave PROBLEM out")
     run = next(grading for grading in gradings(ledger.facts(), current(settings)) if grading.seq == entry.seq)
     if run.state == "disqualified":

@@ -19,7 +19,7 @@ from harness.submission import Submission
 from harness.wire.protocol import PROTOCOL
 from kernelmark.project.competition import State, state
 from kernelmark.project.problems import (
-    find_problem,
+    find_directory,
     identity,
     private_folder,
     problem_directories,
@@ -86,12 +86,22 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
     """
     slugs = sorted(path.stem for path in settings.locate("results").glob("*.jsonl"))
     if problem is not None:
-        slugs = [slug for slug in slugs if slug == Path(problem).name]
-        if not slugs:
-            find_problem(settings, problem)
+        wanted = slug_of(settings, problem)
+        slugs = [slug for slug in slugs if slug == wanted]
     elif not slugs:
         refuse_without_project(settings)
     return [ledger(settings, slug) for slug in slugs]
+
+
+def slug_of(settings: Settings, problem: str) -> str:
+    """The slug of a problem, which may be named by any path to its directory, such as `.`.
+
+    Raises:
+        UsageError: the problem does not exist and has no ledger.
+    """
+    name = Path(problem).name
+    is_recorded = (settings.locate("results") / f"{name}.jsonl").exists()
+    return name if is_recorded else find_directory(settings, problem).name
 
 
 def ledger(settings: Settings, slug: str) -> JsonlLedger:

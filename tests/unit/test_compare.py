@@ -48,6 +48,8 @@ def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command
     assert run("submit", "double", "kernel.py").code == 0
     (project / "kernel.py").write_text("def twice(x, y): y.add_(x)\n")
     asked = judge(beside(1.1, 1.2, 1.3))
+    assert run("compare", "kernel.py", "abc", "--problem", "problems/double").code == 0, "a path names it, too"
+    asked = judge(beside(1.1, 1.2, 1.3))
     assert run("compare", "kernel.py", "abc", "--format", "json").code == 0, "the run says which problem"
     [baseline] = asked.setup.baselines
     assert baseline.source == source

@@ -55,6 +55,15 @@ def test_runs_that_a_board_leaves_out_are_listed_too(recorded: list[str], invoke
     assert "90.0 µs [89.5, 90.5]" in oldest
 
 
+def test_the_record_of_a_problem_is_found_from_its_own_directory(
+    project: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    JsonlLedger(project / "leaderboard/results/double.jsonl").append(accepted(author="eve", problem="double"))
+    monkeypatch.chdir(project / "problems" / "double")
+    for command in ("board", "runs", "marks"):
+        assert "eve" in run(command, ".").out
+
+
 def test_ranks_of_interpreted_kernels_say_so(recorded: list[str], invoke: Command) -> None:
     JsonlLedger(Path("leaderboard/results/softmax.jsonl")).append(accepted(author="eve", interpreted=True))
     _, rows = listed(invoke("runs", "softmax", "--author", "eve").out)
