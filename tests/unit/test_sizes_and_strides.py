@@ -226,6 +226,20 @@ def test_a_wrong_call_is_found_among_others(made: tuple[Problem, Batch]) -> None
     assert wrong.output.startswith(name)
 
 
+def test_compare_decides_where_the_first_result_has_no_elements(tmp_path: Path) -> None:
+    folder = write(tmp_path, shape='["rows", "cols - 5"]')
+    with (folder / "reference.py").open("a") as file:
+        file.write("def compare(got, inputs, truth, usual):\n    return usual('z')\n")
+    problem = load(folder)
+    batch = Batch(layout_of(problem), "cpu", SETS)
+    answer(batch)
+    batch._shared(slot_of(batch, "z"), 2).add_(2)
+    batch.snapshot()
+    truth = Truth(Reference.load(problem), problem.resolve(problem.benchmarks[0]))
+    assert [check.correct for check in check_batch(batch, truth, range(SETS))] == [True, True, False, True, True]
+    batch.close_arenas()
+
+
 def test_a_changed_input_is_found(made: tuple[Problem, Batch]) -> None:
     _, batch = made
     batch._shared(slot_of(batch, "one"), 4).add_(1)
