@@ -48,20 +48,20 @@ def strict_json(raw: bytes) -> Any:
         raise WireError(str(error)) from None
 
 
-def text(limit: int) -> FieldCheck:
-    """A string of at most `limit` characters, made printable and cut to `limit` again, since escapes are longer."""
+def text(limit: int, least: int = 0) -> FieldCheck:
+    """A string of `least` to `limit` characters, made printable and cut to `limit` again, since escapes are longer."""
 
     def check(value: Any) -> str:
-        if not isinstance(value, str) or len(value) > limit:
-            raise WireError(f"expected a text of at most {limit} characters")
+        if not isinstance(value, str) or not least <= len(value) <= limit:
+            raise WireError(f"expected a text of {least} to {limit} characters")
         return printable(value)[:limit]
 
     return check
 
 
-def line(limit: int) -> FieldCheck:
+def line(limit: int, least: int = 0) -> FieldCheck:
     """Like `text`, but on one line: line breaks and tabs become escapes."""
-    check_text = text(limit)
+    check_text = text(limit, least)
 
     def check(value: Any) -> str:
         return str(check_text(value)).replace("\n", "\\n").replace("\t", "\\t")[:limit]

@@ -7,6 +7,7 @@ from harness.wire.checks import integer, line, text
 PROTOCOL = 5
 NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader represents exactly
 SHORT, LONG = line(500), text(8_000)
+REASON = line(500, least=1)  # a verdict without a reason is refused
 SIZE = integer(0, 1 << 50)
 ARTEFACTS = (
     "trace 0", "trace 1", "trace 2", "trace 3", "operators", "shapes", "by stack", "autograd table", "cpu stacks",

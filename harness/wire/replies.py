@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from harness.shared.layouts import MAX_RESULTS, OTHER_LAYOUTS, ROW_MAJOR
 from harness.wire.checks import boolean, checked, choice, integer, kinds, many, record, text
-from harness.wire.protocol import ARTEFACTS, LONG, NANOSECONDS, SHORT, SIZE
+from harness.wire.protocol import ARTEFACTS, LONG, NANOSECONDS, REASON, SHORT, SIZE
 
 MAX_FUNCTIONS = 512  # that one recording launches
 MAX_ARTEFACTS = 16  # of a profile
@@ -40,7 +40,7 @@ class Failed:
     """The submission raised, did not compile, or cannot run on a CPU. Unless `fatal`, the runner can go on."""
 
     outcome: str = checked(choice("compile_error", "runtime_error", "memory_limit", "unsupported"))
-    message: str = checked(SHORT)
+    message: str = checked(REASON)
     traceback: str = checked(LONG)
     fatal: bool = checked(boolean)  # the device's context is lost
 

@@ -172,7 +172,8 @@ HOSTILE: dict[str, tuple[Act, set[Outcome], str]] = {
     "honest": (doubling(), {Outcome.ACCEPTED}, "^$"),
     "silent": (silence, {Outcome.TIMEOUT}, "gave no answer"),
     "endless": (flood, {Outcome.REJECTED}, "answers no question"),
-    "forged outcome": (failing("accepted", ""), {Outcome.REJECTED}, "bad Failed frame"),
+    "forged outcome": (failing("accepted", "no"), {Outcome.REJECTED}, "bad Failed frame"),
+    "no reason": (failing("runtime_error", ""), {Outcome.REJECTED}, "bad Failed frame"),
     "escapes": (failing("runtime_error", "\x1b[2J\ud800"), {Outcome.RUNTIME_ERROR}, r"\\x1b\[2J\\ud800"),
     "says done and does nothing": (answering("Done"), {Outcome.WRONG_ANSWER}, "y: never written"),
 }  # fmt: skip
