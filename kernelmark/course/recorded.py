@@ -100,11 +100,14 @@ def _chosen(recorded: _GradedProblem, gradings: Sequence[RecordedGrading]) -> Re
 
 
 def _delay(grading: RecordedGrading, gradings: Sequence[RecordedGrading]) -> Delay:
-    """How late it was, by its remark. Without a remark it was on time, at the first grading of its source."""
-    for event in reversed(grading.moderation):
+    """How late it was, by its remark, or by that of an earlier grading of its source that may rank: `regrade` repeats no
+    such remark. Without any it was on time, at the first grading of its source.
+    """
+    same = [earlier for earlier in gradings if earlier.sha256 == grading.sha256]
+    before = [earlier for earlier in same[: same.index(grading)] if earlier.state == "ranks"]
+    for event in (event for graded in (grading, *reversed(before)) for event in reversed(graded.moderation)):
         if found := _HANDED_IN.fullmatch(event.reason):
             moment = datetime.fromisoformat(found["moment"] + (found["offset"] or "+00:00"))
             factor = float(found["factor"]) if found["factor"] else None if found["days"] else 1.0
             return Delay(moment, int(found["days"] or 0), factor)
-    first = next(earlier for earlier in gradings if earlier.sha256 == grading.sha256)
-    return Delay(first.verdict.created_at, 0, 1.0)
+    return Delay(same[0].verdict.created_at, 0, 1.0)

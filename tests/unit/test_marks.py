@@ -152,6 +152,29 @@ def test_the_recorded_remark_says_how_late_a_submission_was(
     assert (row["handed_in"], row["late_days"], row["factor"]) == expected
 
 
+@pytest.mark.parametrize(
+    ("actions", "reason", "expected"),
+    [
+        (["late", "reinstate"], "2 days late, factor 0.8: handed in 2026-12-02 01:30 UTC",
+         ("2026-12-02T01:30:00+00:00", "2", "0.8")),
+        (["annotate"], "graded after the deadline, but handed in on time, 2026-11-30 20:00 UTC",
+         ("2026-11-30T20:00:00+00:00", "0", "1")),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_is_graded_again_keeps_its_moment(
+    competition: Path, command: Command, actions: list[str], reason: str, expected: tuple[str, ...]
+) -> None:
+    at = datetime(2026, 12, 5, 10, tzinfo=UTC)
+    run = recorded("ada", created_at=at)
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    for action in actions:
+        why = "ill" if action == "reinstate" else reason
+        ledger.moderate(Moderation(run=run, action=action, actor="grace", reason=why, created_at=at))
+    again = recorded("ada", created_at=at + timedelta(days=1))
+    row = marks(command)["ada"]
+    assert (row["run"], row["handed_in"], row["late_days"], row["factor"]) == (again, *expected)
+
+
 RULE = """
 [marks]
 tests = 10
