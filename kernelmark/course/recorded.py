@@ -100,8 +100,8 @@ def _chosen(recorded: _GradedProblem, gradings: Sequence[RecordedGrading]) -> Re
 
 
 def _delay(grading: RecordedGrading, gradings: Sequence[RecordedGrading]) -> Delay:
-    """How late it was, by its remark, or by that of an earlier grading of its source that may rank: `regrade` repeats no
-    such remark. Without any it was on time, at the first grading of its source.
+    """How late it was, by its remark, or that of an earlier grading of its source that may rank: `regrade` does not
+    repeat them. Without a remark it was on time, at the first grading of its source.
     """
     same = [earlier for earlier in gradings if earlier.sha256 == grading.sha256]
     before = [earlier for earlier in same[: same.index(grading)] if earlier.state == "ranks"]
