@@ -37,14 +37,17 @@ def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
         return f"none: it is {aside.state}, and does not rank{_because(aside)}"
     submission = result.submission
     own = [row for row in table.rows if row.belongs_to(submission.author)]  # the best one, then one too wide
+    if not own:  # the problem is closed
+        return "none: other sources were selected to count"
     if result.no_rank is not None:
         better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].state in COMPARABLE else ""
         return f"none: {NO_RANK[result.no_rank]}{better}"
     row = next((row for row in own if (row.author, row.sha256) == (submission.author, submission.sha256)), None)
     if row is None:
         best = own[0]
+        faster = result.score is not None and best.score.median_ns <= result.score.median_ns  # else it was selected
         team = f" for {visible(best.team.name)}" if best.team and best.author != submission.author else ""
-        better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)}){team}"
+        better = f"{visible(best.author)}'s {'better ' * faster}run {best.run} ({interval(best.score)}){team}"
         return f"{better} {_keeps(best, table)}"
     if row.rank is None:
         better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""

@@ -14,7 +14,8 @@ from harness.wire.protocol import PROTOCOL
 from kernelmark.course import regrade
 from kernelmark.project.settings import Settings
 from kernelmark.record.recording import record
-from kernelmark.record.records import current, ledger
+from kernelmark.record.records import current, ledger, tables
+from kernelmark.text.standings import standing
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.merge import merge
 from leaderboard.record.selection import Selection, selected
@@ -100,6 +101,17 @@ def test_the_final_grading_takes_what_was_selected(open_problem: Path, command: 
     due = {row.run: reason.partition("; ")[0] for kind, row, reason in candidates if kind == "due"}
     assert {run for run, reason in due.items() if reason == "selected"} == {SLOW, MIDDLE}
     assert {FAST, EVE, BOB} <= due.keys()
+
+
+def test_a_source_that_was_not_selected_is_said_to_have_no_place(open_problem: Path, command: Command) -> None:
+    command("select", SLOW, "--author", "ada")
+    closes(open_problem, datetime.now(UTC))
+    fast = ledger(Settings.load(), "double").find(FAST)
+    assert fast is not None
+    (table,) = tables(Settings.load(), "double")
+    assert standing(fast, table).startswith(f"ada's run {SLOW} (30.0 µs [29.9, 30.1]) keeps rank 3 of 3"), "not better"
+    without = table.model_copy(update={"rows": tuple(row for row in table.rows if row.author != "ada")})
+    assert standing(fast, without) == "none: other sources were selected to count", "those are not graded yet"
 
 
 @pytest.mark.parametrize(
