@@ -87,6 +87,7 @@ class Steady:
         self.call_ns, self.late_ns, self.slower_ns = call_ns, late_ns or {}, slower_ns
         self.calls = 200
         self.played = self.now_ns = 0
+        self.left_ns = 60 * 10**9
         self.sizes: list[int] = []
         self.tried: list[tuple[int, list[str]]] = []  # after how many rounds, and which values
         self.sensed: dict[str, Any] = {}
@@ -97,12 +98,14 @@ class Steady:
 
     def play_with_values(self, values: Sequence[ResolvedCase]) -> None:
         self.now_ns += BLOCK_NS // 2
+        self.left_ns -= BLOCK_NS // 2
         self.tried.append((self.played, [value.name for value in values]))
 
     def play(self, where: str, *, checked: bool = True) -> TimedRound:
         assert checked == (where != "warm-up round"), "every round that counts is checked"
         self.played += checked
         self.now_ns += BLOCK_NS // 2
+        self.left_ns -= BLOCK_NS // 2
         took_ns = self.calls * self.call_ns + self.played * self.slower_ns + self.late_ns.get(self.played, 0)
         telemetry = Telemetry(sm_mhz=1980, **self.sensed)
         return TimedRound(calls=self.calls, seed=1, wall_ns=OVERHEAD_NS + took_ns, telemetry=telemetry)
@@ -158,6 +161,13 @@ def test_other_values_without_a_call_in_a_round_come_later(monkeypatch: pytest.M
     measured(rounds, monkeypatch)
     assert [len(values) for _, values in rounds.tried] == [1, 1]
     assert rounds.tried[0][1] != rounds.tried[1][1]
+
+
+def test_no_more_values_are_tried_than_the_time_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Steady(call_ns=60_000_000)
+    rounds.calls, rounds.left_ns = 1, 8 * BLOCK_NS // 2
+    measured(rounds, monkeypatch)
+    assert (len(rounds.tried), rounds.left_ns) == (1, BLOCK_NS // 2)
 
 
 def test_a_quiet_case_gets_six_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,8 +83,11 @@ class RoundsMeasurement:
             converged = self._narrow()
             if converged or ended:
                 break
-        allowed_ns = (time.perf_counter_ns() - started) // 4
-        while not self._plan.values_once and tried_ns < allowed_ns and (took_ns := self._try_values(deal)):
+        allowed_ns, took_ns = (time.perf_counter_ns() - started) // 4, tried_ns
+        # The time includes the rounds of baselines. What they took must not end a submission that has been measured.
+        while not self._plan.values_once and tried_ns < allowed_ns and 2 * took_ns < self._rounds.left_ns:
+            if not (took_ns := self._try_values(deal)):
+                break
             tried_ns += took_ns
         return converged
 

@@ -98,6 +98,11 @@ class Rounds:
             batch.close_arenas()
 
     @property
+    def left_ns(self) -> int:
+        """How much longer the runner may take to answer."""
+        return round(self._limit.left_s * 1e9)
+
+    @property
     def _doing(self) -> str:
         return f"timing {self._case.name}"
 
