@@ -27,6 +27,7 @@ from harness.kinds import DeviceKind, Effort, SandboxChoice
 from harness.marks import MarksRule, SpeedupPoints
 from harness.shared.document import DocumentError, parse_json, parse_toml
 from harness.shared.foreign import FORMS, ForeignForm
+from harness.submission import AUTHOR
 from kernelmark.project.phases import Announcement, DailyLimits, Phase, open_at, refuse_disorder
 from kernelmark.project.serving import ServerSettings
 from leaderboard.record.teams import NO_TEAMS, Teams
@@ -167,7 +168,7 @@ class Settings(BaseModel):
         """The author of a file: by its folder in `submissions/<problem>/<author>/`, else that of the settings."""
         folder, path = real(self.locate("submissions")), real(file)
         parts = path.relative_to(folder).parts if path.is_relative_to(folder) else ()
-        return parts[1] if len(parts) > 2 and name_from(parts[1]) == parts[1] else self.author_or_default()
+        return parts[1] if len(parts) > 2 and AUTHOR.fullmatch(parts[1]) else self.author_or_default()
 
     def author_or_default(self) -> str:
         """The author in the settings, else a name from git's `user.name`, else from the login name."""

@@ -184,6 +184,14 @@ def test_a_default_author_fits_into_a_path(monkeypatch: pytest.MonkeyPatch, git:
     assert default_author(ROOT) == author
 
 
+@pytest.mark.parametrize(
+    ("folder", "author"), [("ada", "ada"), ("ada-", "ada-"), ("a.b_", "a.b_"), ("-ada", "root"), ("a b", "root")]
+)
+def test_a_folder_of_submissions_names_the_author(tmp_path: Path, folder: str, author: str) -> None:
+    settings = Settings(root=tmp_path, author="root")
+    assert settings.author_of(tmp_path / "submissions/softmax" / folder / "kernel.py") == author
+
+
 def test_the_shipped_file_documents_every_key_with_its_default(tmp_path: Path) -> None:
     text = (ROOT / "kernelmark.toml").read_text(encoding="utf-8")
     assert tomllib.loads(text) == {}, "`kernelmark init` copies it"
