@@ -317,10 +317,10 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
 def _git_user(folder: Path) -> str:
     command = ["git", "config", "user.name"]
     try:
-        answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=5, check=False)
+        answer = subprocess.run(command, cwd=folder, capture_output=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return answer.stdout.strip()
+    return answer.stdout.decode(errors="replace").strip()
 
 
 def _login() -> str:

@@ -13,6 +13,7 @@ import pytest
 from harness.errors import SettingsError
 from kernelmark.project import settings as module
 from kernelmark.project.settings import KEYS, Settings, default_author
+from tests.repository import init
 
 ROOT = Path(__file__).parents[2]
 
@@ -182,6 +183,13 @@ def test_a_default_author_fits_into_a_path(monkeypatch: pytest.MonkeyPatch, git:
     monkeypatch.setattr(module, "_git_user", lambda _: git)
     monkeypatch.setattr(module, "_login", lambda: login)
     assert default_author(ROOT) == author
+
+
+def test_a_name_in_git_that_is_not_utf_8_is_still_a_name(tmp_path: Path) -> None:
+    init(tmp_path)
+    with (tmp_path / ".git/config").open("ab") as config:
+        config.write(b"[user]\n\tname = J\xf6rg\n")
+    assert default_author(tmp_path) == "Jrg"
 
 
 @pytest.mark.parametrize(
