@@ -339,6 +339,8 @@ def _check_fill(fill: Fill, dtype: str, tensor: str, key: ProblemKey) -> None:
     low, high = fill.extent
     if low < max(info.low, -limit) or high > min(info.high, limit) or (dtype == "int64" and high >= 2**63 - 1):
         key.refuse(f"goes beyond what {dtype} can hold (tensor `{tensor}`)", "use smaller values")
+    if fill.kind == "uniform" and info.size_bytes > 1 and high - low > info.high:  # torch draws bytes in float32
+        key.refuse(f"spans more than the largest {dtype}, and cannot be drawn (tensor `{tensor}`)", "use closer bounds")
     if info.family == "packed" and any(abs(value) not in FLOAT4_MAGNITUDES for value in choice):
         remedy = f"use {', '.join(f'{value:g}' for value in FLOAT4_MAGNITUDES)} and their negatives"
         key.refuse(f"has values that {dtype} rounds (tensor `{tensor}`)", remedy)

@@ -428,6 +428,7 @@ BAD: list[tuple[str, str, str]] = [
             ("float4_e2m1fn_x2", '{ kind = "choice", values = [5] }', "`tensors[1].fill` goes beyond what float4_"),
             ("float4_e2m1fn_x2", '{ kind = "choice", values = [2.5] }', "`tensors[1].fill` has values that float4"),
             ("float64", '{ kind = "powers", high = 5000 }', "`tensors[1].fill` goes beyond what float64 can hold"),
+            ("complex64", '{ kind = "uniform", low = -2e38, high = 2e38 }', "`tensors[1].fill` spans more than the"),
             ("float64", '{ kind = "powers", high = "ids" }', "`tensors[1].fill.high` has no value: "),
         )
     ),
@@ -443,6 +444,7 @@ BAD: list[tuple[str, str, str]] = [
     ('"float32" }', '"float32" }\noptions = { cols = 3 }',
      "`tests[0].options.cols` has the name of a parameter that `generate` gets anyway; choose another name"),
     ('"normal", neg_inf = 0.1', '"normal", scale = 1e4', "`tests[1].fill.x` goes beyond what float16 can hold"),
+    ('"normal", neg_inf = 0.1', '"uniform", low = -4e4, high = 4e4', "`tests[1].fill.x` spans more than the largest"),
     ('"float32" }', '"float32" }\ndraw = { rows = [1, 3] }', "`tests[0].draw.rows`: should be a table"),
     ('"float32" }', '"float32" }\nmemory_gib = 8',
      '`tests[0].memory_gib` is given; only a test with devices = ["cuda"]'),
