@@ -76,7 +76,7 @@ def serve(out: Path, port: int) -> None:
 
 
 def _build(settings: Settings, out: Path) -> datetime | None:
-    """Build once, and say in one line what was written. Returns when the next board is frozen or problem closes."""
+    """Build once, and say in one line what was written. Returns when the site changes next by itself."""
     from kernelmark.record.site import material, own_file_in
     from leaderboard.publishing.site.build import build as build_site
 
@@ -92,6 +92,7 @@ def _build(settings: Settings, out: Path) -> datetime | None:
     say(f"{out}: {counts} in {took:.2f} s; open {out / 'index.html'}")
     rules = [statement.rule for statement in made_from.statements]
     changes = [moment for rule in rules for moment in (rule.closes, rule.freezes)]
+    changes += [notice.at for notice in settings.announcements]
     return min((moment for moment in changes if moment is not None and moment >= made_from.now), default=None)
 
 

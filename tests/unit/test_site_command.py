@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelmark.commands import site
 from kernelmark.commands.cli import main
+from kernelmark.project.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import KERNELMARK, kernelmark
 from tests.grading import written
@@ -94,6 +96,12 @@ def test_another_folder_can_be_named(project: Path) -> None:
     assert built("--out", "public/board") == 0
     assert (project / "public" / "board" / "index.html").is_file()
     assert (project / "public" / "board.cache").is_dir()
+
+
+def test_a_served_site_is_built_again_for_an_announcement(project: Path) -> None:
+    at = datetime.now(UTC) + timedelta(days=1)
+    (project / "kernelmark.toml").write_text(f'[[announcements]]\nat = {at.isoformat()}\ntext = "now"\n')
+    assert site._build(Settings.load(), Path("site")) == at
 
 
 @pytest.fixture
