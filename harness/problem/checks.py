@@ -100,10 +100,10 @@ def _check_schedule(problem: ProblemSpec, file: ProblemKey) -> None:
                 file.at(key).refuse("is given, but there is no `deadline`", "add one, with its time zone")
         return
     try:
-        on_time_until, closes, _ = problem.on_time_until, problem.closes, problem.freezes
+        late_in_grace, _ = problem.is_late_in_grace, problem.freezes
     except OverflowError:
         file.at("deadline").refuse("has no end of the time after it on the calendar", "set an earlier one")
-    if problem.late is not None and on_time_until is not None and closes is not None and on_time_until >= closes:
+    if late_in_grace:
         file.at("grace").refuse("is not shorter than the time of `late`", "shorten it, or leave `late` out")
 
 

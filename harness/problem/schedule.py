@@ -85,6 +85,14 @@ class Schedule(Spec):
             return self.on_time_until
         return self.deadline + self.late.days * _DAY
 
+    @property
+    def is_late_in_grace(self) -> bool:
+        """Whether the late period ends no later than the grace period, which makes no sense. Raises OverflowError if
+        either ends after the calendar does.
+        """
+        end, closes = self.on_time_until, self.closes
+        return self.late is not None and end is not None and closes is not None and end >= closes
+
     def closed(self, now: datetime) -> bool:
         """Whether nothing is accepted any more at the moment `now`."""
         return (closes := self.closes) is not None and now > closes

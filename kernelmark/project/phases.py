@@ -53,8 +53,14 @@ class Announcement(BaseModel):
 
 
 def refuse_disorder(phases: Sequence[Phase]) -> None:
-    """Raise a ValueError if two phases have the same name, or one ends before the previous one closes."""
+    """Raise a ValueError if two phases have the same name, one ends before the previous one closes, or one could not be
+    the schedule of a problem.
+    """
     try:
+        for phase in phases:
+            _ = phase.freezes  # it may be before the calendar
+            if phase.is_late_in_grace:
+                raise ValueError(f"the `grace` of {phase.name} is not shorter than the time of `late`; shorten it")
         for before, after in pairwise(phases):
             if before.closes is None or before.closes >= after.deadline:
                 raise ValueError(f"the phase {after.name} ends before {before.name} closes; give them in order")

@@ -128,6 +128,12 @@ def test_the_freeze_of_a_phase_is_that_of_its_problems(competition: Path, comman
             "deadline = 2027-01-01T00:00:00Z\n",
             "give them in order",
         ),
+        ('[[phases]]\nname = "a"\ndeadline = 9999-12-31T23:59:59Z\ngrace = "1d"\n', "no end on the calendar"),
+        (
+            '[[phases]]\nname = "a"\ndeadline = 2027-01-01T00:00:00Z\ngrace = "1d"\n'
+            "late = { days = 1, penalty_per_day = 0.1 }\n",
+            "the `grace` of a is not shorter than the time of `late`",
+        ),
         ('[[announcements]]\ntext = "when?"\n', "announcements.0.at"),
     ],
 )
