@@ -175,7 +175,9 @@ class Field:
             truth, value = truth / self._unit, value / self._unit
         difference = (value - truth).abs_().masked_fill_(~both, 0.0)
         squares = difference.square().sum(-1)
-        error = self._normalised(difference, value, truth, block).masked_fill_(~both, 0.0)
+        # One part of a complex number may be NaN or infinite, and then it is no scale for the other.
+        finite = torch.where(truth.isfinite(), truth, 0.0)
+        error = self._normalised(difference, value, finite, block).masked_fill_(~both, 0.0)
         return Deviation(error, misplaced, squares)
 
     def _magnitude(self, truth: Tensor) -> Tensor:

@@ -134,6 +134,16 @@ def test_the_error_of_a_part_is_measured_by_the_whole_number() -> None:
     assert not check(got, truth).correct
 
 
+@pytest.mark.parametrize("special", [float("nan"), float("inf")])
+def test_a_part_beside_one_that_is_not_finite_is_measured_by_itself(special: float) -> None:
+    truth = torch.full((100, 100), 1 + 1j, dtype=torch.complex128)
+    truth.real[3, 4] = special
+    got = truth.to(torch.complex64)
+    assert check(got, truth).correct
+    got.imag[3, 4] = 1.01
+    assert check(got, truth).max_error.error == pytest.approx(0.01, rel=0.01)
+
+
 def test_scales_are_compared_by_their_exponents_without_a_budget() -> None:
     truth = 2.0 ** torch.arange(-10, 10).double()
     got = truth.to(SCALE)
