@@ -173,6 +173,10 @@ def test_the_header_names_a_leaderboard_and_gpus_once(tmp_path: Path) -> None:
     exported = export(mix, kernel(own + KERNELS["popcorn"]), "popcorn", leaderboard="other", gpus=["A100"])
     assert [line for line in exported.text.splitlines() if "POPCORN" in line] == own.splitlines()
     assert exported.warnings == ()
+    cuda = kernel(f"{own.replace('#', '//')}void custom_kernel();", "cu")
+    exported = export(mix, cuda, "popcorn", case="large", leaderboard="other")
+    assert exported.text.splitlines()[:2] == ["#!POPCORN leaderboard mine", "#!POPCORN gpus H100"]
+    assert exported.warnings == ()
 
 
 @pytest.mark.parametrize(

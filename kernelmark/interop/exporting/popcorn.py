@@ -57,17 +57,18 @@ def _header(request: Request) -> str:
     for gpu in request.gpus:
         if not _WORD.fullmatch(gpu) or (gpus and gpu not in gpus):
             raise UsageError("--gpu", f"{gpu!r} is not a GPU of this leaderboard", nearest(gpu, gpus))
-    own = _directives(request.source)
-    values = {"leaderboard": request.leaderboard or name, "gpus": " ".join(request.gpus)}
-    return "".join(f"#!POPCORN {key} {value}\n" for key, value in values.items() if value and key not in own)
+    own = _directives(request.source)  # of C++ and CUDA, they would be inside of a text in Python
+    values = {"leaderboard": request.leaderboard or name, "gpus": " ".join(request.gpus)} | own
+    written = {key: value for key, value in values.items() if value and (request.compiled or key not in own)}
+    return "".join(f"#!POPCORN {key} {value}\n" for key, value in written.items())
 
 
-def _directives(text: str) -> set[str]:
-    """The keys of the directives, which kernelbot looks for in the first lines of comments."""
+def _directives(text: str) -> dict[str, str]:
+    """The directives, which kernelbot looks for in the first lines of comments."""
     comments = itertools.takewhile(lambda line: line.startswith(("#", "//")), text.splitlines())
     words = [line.split() for line in comments]
-    keys = {found[1].lower() for found in words if len(found) > 2 and found[0] in ("#!POPCORN", "//!POPCORN")}
-    return {"gpus" if key == "gpu" else key for key in keys}
+    found = [line[1:] for line in words if len(line) > 2 and line[0] in ("#!POPCORN", "//!POPCORN")]
+    return {"gpus" if key.lower() == "gpu" else key.lower(): " ".join(value) for key, *value in found}
 
 
 def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
