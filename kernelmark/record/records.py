@@ -84,7 +84,7 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
     Raises:
         UsageError: the problem does not exist and has no ledger, or there is no project here.
     """
-    slugs = sorted(path.stem for path in settings.locate("results").glob("*.jsonl"))
+    slugs = _recorded(settings)
     if problem is not None:
         wanted = slug_of(settings, problem)
         slugs = [slug for slug in slugs if slug == wanted]
@@ -100,8 +100,11 @@ def slug_of(settings: Settings, problem: str) -> str:
         UsageError: the problem does not exist and has no ledger.
     """
     name = Path(problem).name
-    is_recorded = (settings.locate("results") / f"{name}.jsonl").exists()
-    return name if is_recorded else find_directory(settings, problem).name
+    return name if name in _recorded(settings) else find_directory(settings, problem).name
+
+
+def _recorded(settings: Settings) -> list[str]:
+    return sorted(path.stem for path in settings.locate("results").glob("*.jsonl"))
 
 
 def ledger(settings: Settings, slug: str) -> JsonlLedger:

@@ -62,6 +62,7 @@ def test_the_record_of_a_problem_is_found_from_its_own_directory(
     monkeypatch.chdir(project / "problems" / "double")
     for command in ("board", "runs", "marks"):
         assert "eve" in run(command, ".").out
+        assert run(command, "x" * 5000).code == 2, "no file can have that name"
 
 
 def test_ranks_of_interpreted_kernels_say_so(recorded: list[str], invoke: Command) -> None:
