@@ -184,10 +184,12 @@ def import_ledger(project: Path, form: str) -> int:
 
     Exit status: 0, or 7 if a ledger could not be taken in; the others were.
     """
+    from kernelmark.project.problems import refuse_without_project
     from kernelmark.project.project import Project
     from kernelmark.record.importing import import_project
 
-    found = import_project(load_settings(), Project(project))
+    refuse_without_project(settings := load_settings())
+    found = import_project(settings, Project(project))
     lines = list[str]()
     for ledger in found:
         counts = f"{counted(ledger.entries, 'entry', 'entries')}, {counted(len(ledger.runs), 'run')}, appended"

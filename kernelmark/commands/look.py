@@ -38,11 +38,13 @@ def board(problem: str | None, write: bool, memory: bool, every: bool, server: s
             if one.frozen is not None and problem in (None, one.slug):
                 say(f"{visible(one.slug)}: {standings.frozen(one.frozen)}")
         return
+    from kernelmark.project.problems import refuse_without_project
     from kernelmark.record.publishing import publish_all
     from kernelmark.record.records import tables
 
     if write:
-        publish_all(load_settings())
+        refuse_without_project(own := load_settings())
+        publish_all(own)
     settings = load_settings(problem)
     found = tables(settings, problem)
     print_as(form, "board", found, standings.board(found, memory=memory, folded=not every))

@@ -77,10 +77,12 @@ def serve(out: Path, port: int) -> None:
 
 def _build(settings: Settings, out: Path) -> datetime | None:
     """Build once, and say in one line what was written. Returns when the site changes next by itself."""
+    from kernelmark.project.problems import refuse_without_project
     from kernelmark.record.site import material, own_file_in
     from leaderboard.publishing.site.build import build as build_site
 
     started = time.perf_counter()
+    refuse_without_project(settings)
     if own := own_file_in(settings, out):
         raise UsageError(str(out), f"holds files of the project itself ({own})", "name another --out")
     folder = real(out)

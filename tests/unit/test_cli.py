@@ -95,8 +95,11 @@ def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
 
 @pytest.mark.parametrize(
     "args",
-    [("board",), ("problems", "list"), ("show", "abc"), ("bench", "double", "../kernel.py"), ("select", "0123")],
-)
+    [
+        ("board",), ("board", "--write"), ("problems", "list"), ("show", "abc"), ("bench", "double", "../kernel.py"),
+        ("select", "0123"), ("site", "build"), ("import-ledger", ".."),
+    ],
+)  # fmt: skip
 def test_a_folder_that_is_in_no_project_is_named(
     run: Command, project: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
 ) -> None:
@@ -107,6 +110,7 @@ def test_a_folder_that_is_in_no_project_is_named(
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert "nowhere is not in a project: there is no kernelmark.toml here or in a folder above; change to" in ended.err
     assert "or name a server: --to SERVER, --from SERVER to read" in ended.err
+    assert [*Path().iterdir()] == []
 
 
 def test_paths_select_a_project(run: Command, judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
