@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 from harness.errors import DeviceError, ProblemError
-from harness.problem.elements import wide
+from harness.problem.elements import info, numbers, wide
 from harness.problem.fill import fill
 from harness.problem.load import identify
 from harness.problem.problem import Problem
@@ -190,8 +190,8 @@ class Reference:
             totals: dict[str, int] = {}
             lists = {tensor.name: tensor.list_name or tensor.name for tensor in case.tensors}
             for name, tensor in self.generate(case, generator).items():
-                if not tensor.is_floating_point():
-                    totals[lists[name]] = totals.get(lists[name], 0) + int(tensor.sum())
+                if info(tensor.dtype).family == "integer":
+                    totals[lists[name]] = totals.get(lists[name], 0) + int(numbers(tensor).sum())
             found.append(costs_of_data(self._problem, case, totals))
         least_bytes, least_flops = (min(of_draws) for of_draws in zip(*found, strict=True))
         return replace(case, minimum_bytes=max(least_bytes, 1), minimum_flops=least_flops)

@@ -321,9 +321,11 @@ def test_reference_and_compare_get_the_case_on_request(tmp_path: Path) -> None:
 
 def test_a_cost_is_the_least_over_drawn_inputs(tmp_path: Path) -> None:
     toml = TOML.replace('bytes = "n"', 'bytes = "4 * sum_of(sizes) + elements(x)"').replace("[[scalars]]", SIZES)
+    toml = toml.replace('"float16"', '"complex64"', 1)  # another generated input, which has no sum
     generate = """
 def generate(generator, n):
-    return {"sizes": torch.randint(1, 9, (n,), generator=generator)}
+    sizes = torch.randint(1, 9, (n,), generator=generator)
+    return {"sizes": sizes, "x": torch.randn(n, dtype=torch.complex64, generator=generator)}
 """
     problem = written(tmp_path / "mixed", toml, GOOD.replace("alpha):", "alpha, sizes):") + generate)
     case, seeds = problem.resolve(problem.tests[0]), range(3)
