@@ -58,9 +58,10 @@ def calibrate(form: str, device: str | None) -> None:
     from harness.judge.calibrate import measure
     from kernelmark.project.calibrations import store
     from kernelmark.project.choice import choose_device
+    from kernelmark.project.problems import refuse_without_project
     from kernelmark.text import show
 
-    settings = load_settings(device=device)
+    refuse_without_project(settings := load_settings(device=device))
     refuse_unwritable("the setting `devices`", settings.locate("devices"))
     calibration = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
     path = store(settings, calibration)

@@ -135,10 +135,12 @@ def problems_lint(
     Exit status: 0 if nothing is wrong with the problems, 2 if something is, 7 if one could not be tested.
     """
     from kernelmark.authoring import lint
-    from kernelmark.project.problems import find_directory, problem_directories
+    from kernelmark.project.problems import find_directory, problem_directories, refuse_without_project
     from kernelmark.text.progress import BatchReporter
 
     settings = load_settings(sandbox=sandbox, device=device)
+    if not problem:
+        refuse_without_project(settings)
     directories = [find_directory(settings, name) for name in problem] or problem_directories(settings)
     with BatchReporter() as reporter:
         reports = lint.lint(settings, directories, with_samples=not no_samples, reporter=reporter, jobs=jobs)

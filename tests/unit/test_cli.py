@@ -97,7 +97,7 @@ def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
     "args",
     [
         ("board",), ("board", "--write"), ("problems", "list"), ("show", "abc"), ("bench", "double", "../kernel.py"),
-        ("select", "0123"), ("site", "build"), ("import-ledger", ".."),
+        ("select", "0123"), ("site", "build"), ("import-ledger", ".."), ("problems", "lint"), ("calibrate",),
     ],
 )  # fmt: skip
 def test_a_folder_that_is_in_no_project_is_named(
