@@ -128,6 +128,7 @@ def test_a_team_has_a_page_and_each_member_too(site: SiteProject) -> None:
     assert ada["attempts"][0]["outcomes"] == {"accepted": 1, "wrong_answer": 1}
     assert "team of ada , bob , cyd" in site.text("authors/quickfix.html")
     assert "in the team quickfix" in site.text("authors/ada.html")
+    assert "None of these runs is on a board." in site.text("authors/ada.html"), "one was accepted"
     assert "quickfix team of ada, bob, cyd" in site.text("authors.html")
     site.teams = NO_TEAMS
     site.build()
