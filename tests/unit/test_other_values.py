@@ -124,3 +124,13 @@ def test_only_large_errors_count_given_a_good_reference(reference_error: float, 
     # The RMS of one element among 128 is below what the maximum allows.
     assert not checked.correct
     assert dealt_values._is_wrong(checked, truth) is wrong
+
+
+def test_an_infinity_in_another_place_is_wrong() -> None:
+    case = SOFTMAX.resolve(SOFTMAX.benchmarks[0])
+    truth: Any = SimpleNamespace(case=case, reference=SimpleNamespace(compares=False))
+    exact = torch.ones(8, 16, dtype=torch.float64)
+    given = exact.float()
+    exact[0, 0] = given[0, 1] = torch.inf
+    checked = check_output("y", given, exact, exact.float(), case.tolerance)
+    assert dealt_values._is_wrong(checked, truth)
