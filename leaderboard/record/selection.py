@@ -27,6 +27,7 @@ class Selection(FrozenModel):
 
 def selected(selections: Iterable[Selection], closed: datetime, teams: Teams) -> Mapping[str, frozenset[str]]:
     """The hashes of the sources that count, by author or team. Selections made after `closed` are ignored."""
-    in_time = (selection for selection in selections if selection.created_at <= closed)
+    in_time = [selection for selection in selections if selection.created_at <= closed]
+    in_time.sort(key=lambda selection: selection.created_at)  # one that was imported comes later in the ledger
     # A later selection replaces an earlier one of the same author or team.
     return {teams.name_of(selection.author): frozenset(selection.sha256s) for selection in in_time}
