@@ -221,6 +221,14 @@ def test_a_record_is_a_new_source_with_an_interval_below_the_last(
     assert [step["run"] for step in records] == ["a" * 16, *(["b" * 16] if is_one else [])]
 
 
+@pytest.mark.parametrize(("score_ns", "is_one"), [(49_000, False), (47_000, True)])
+def test_a_faster_card_alone_is_no_record(site: SiteProject, score_ns: int, is_one: bool) -> None:
+    site.add(run_of("ada", 50_000, "a"))
+    site.add(run_of("bob", score_ns, "b", created_at=EPOCH + timedelta(days=1), card="another"))
+    site.build()
+    assert len(site.json("index.json")["records"]) == is_one
+
+
 def test_a_lucky_grading_is_no_record_once_more_is_known(site: SiteProject) -> None:
     site.add(run_of("ada", 50_000, "a"), "ada's")
     site.add(run_of("bob", 45_000, "b", created_at=EPOCH + timedelta(days=1)), "bob's")

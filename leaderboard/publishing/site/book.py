@@ -17,14 +17,15 @@ from typing import NamedTuple
 
 from harness.errors import LedgerError
 from harness.files.identity import with_private_cases
-from harness.verdict import Interval, Outcome, Verdict
+from harness.verdict import Outcome, Verdict
 from leaderboard.publishing.site.document import Board, Step
 from leaderboard.publishing.site.folder import as_text
 from leaderboard.record.current import Current
 from leaderboard.record.fields import TableKey, VerdictFields
 from leaderboard.record.lines import Lines
+from leaderboard.record.pooling import PooledSource
 from leaderboard.record.teams import Teams
-from leaderboard.standings.ranking import Ranking, Row, Table, rankings
+from leaderboard.standings.ranking import CARD, Ranking, Row, Table, rankings
 from leaderboard.text.units import utc
 
 _FAILURES = 5  # newest failures shown per author and problem
@@ -183,15 +184,16 @@ def _history(ranking: Ranking, teams: Teams) -> tuple[tuple[Step, ...], Bests]:
     records: list[Step] = []
     bests: dict[str, list[tuple[datetime, int]]] = {}
     submitted_by: dict[str, str] = {}
-    record: Interval | None = None
+    record: PooledSource | None = None
     for source in sorted(ranking.sources, key=lambda source: source.first):
         author, score, first = source.verdict.author, source.score, source.first
         new = submitted_by.setdefault(source.verdict.sha256, author) == author
         if source.state != "ranks":
             continue
         at = utc(first.created_at)
-        if new and (record is None or score.high_ns < record.low_ns):
-            record = score
+        allowed = CARD if record is not None and record.card != source.card else 1.0  # as for ranks
+        if new and (record is None or allowed * score.high_ns < record.score.low_ns):
+            record = source
             step = Step(run=first.run, author=author, team=teams.of(author), at=at, score_ns=score.median_ns)
             records.append(step)
         own = bests.setdefault(author, [])

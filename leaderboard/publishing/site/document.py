@@ -24,7 +24,8 @@ from leaderboard.standings.staleness import Stale
 
 
 class Step(FrozenModel):
-    """A record: a new source whose interval is entirely below those of all earlier sources on its board.
+    """A record: a new source whose interval is entirely below that of the record before it on its board, if that is of
+    another card by more than what cards may differ by.
 
     `run` and `at` are those of its first grading; `score_ns` is pooled over all its gradings.
     """
