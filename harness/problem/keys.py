@@ -95,6 +95,7 @@ Title = Annotated[str, AfterValidator(_title)]
 Tag = Annotated[str, AfterValidator(_tag)]
 Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
 Real = Annotated[float, Field(strict=True)]
+Seconds = Annotated[Real, Field(gt=0, le=1e9)]  # a socket's timeout and a frame's milliseconds hold little more
 Flag = Annotated[bool, Field(strict=True)]
 SizeExpression = Annotated[Whole | str, AfterValidator(_expression)]
 DeviceKinds = Annotated[tuple[DeviceKind, ...], AfterValidator(_distinct)]

@@ -25,6 +25,7 @@ from harness.problem.keys import (
     Name,
     Option,
     Real,
+    Seconds,
     SizeExpression,
     Spec,
     Tag,
@@ -214,9 +215,9 @@ class Limits(Spec):
     """How much a submission may use; every limit is above zero."""
 
     # nvcc takes about a minute for torch's headers. KernelBench gives as much to a whole evaluation.
-    build_s: Real = Field(default=180.0, gt=0, description="compiling or importing the submission")
-    call_s: Real = Field(default=30.0, gt=0, description="one test case, all answers of the runner together")
-    time_s: Real = Field(default=60.0, gt=0, description="the whole timing of one benchmark case")
+    build_s: Seconds = Field(default=180.0, description="compiling or importing the submission")
+    call_s: Seconds = Field(default=30.0, description="one test case, all answers of the runner together")
+    time_s: Seconds = Field(default=60.0, description="the whole timing of one benchmark case")
     memory_bytes: Whole = Field(default=8 * _GIB, gt=256 * _MIB - 1, description="host memory")
     processes: Whole = Field(default=256, gt=0, description="processes and threads")
     disk_bytes: Whole = Field(default=512 * _MIB, gt=0, description="each of the sandbox's private file systems")

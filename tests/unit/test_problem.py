@@ -452,6 +452,7 @@ BAD: list[tuple[str, str, str]] = [
      "`submission.file`: string should match pattern"),
     ("memory_bytes = 300_000_000", "memory_bytes = 8192",
      "`limits.memory_bytes`: should be greater than 268435455; it is 8192"),
+    ("[limits]", "[limits]\ntime_s = 1e10", "`limits.time_s`: should be less than or equal to 1000000000"),
     # Tolerances of single outputs.
     ("factor = 2", "factr = 2", "`tolerance.factr` is unknown; did you mean `factor`?"),
     ("factor = 2", "[tolerance.y]\nfactor = 2", "`tolerance.y` names no output; known: `parts`, `out`"),
