@@ -249,7 +249,6 @@ def grade(
         raise UsageError("grade", f"{what}; {of_handins} go with HANDINS", remedy)
     if flags["allow_other"] and flags["only"] is None:
         raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
-    reports.refuse_unwritable()
     settings = load_settings(problem, **{name: flags[name] for name in ("effort", "sandbox", "device")})
     recorded = RecordedVerdicts(whole(settings)) if flags["resume"] else None
     options = batch.GradeOptions(settings, not (flags["no_record"] or flags["only_list"]), flags["late"], recorded)
@@ -267,6 +266,7 @@ def grade(
             return 0
         forms = PlatformForms.read(found.marking, *(flags[name] for name in _FORMS))
         reports = replace(reports, forms=forms)
+    reports.refuse_unwritable()
     return found.grade(options, reports, jobs, form)
 
 

@@ -82,8 +82,10 @@ class Reports:
         Raises:
             UsageError: one cannot be written.
         """
-        for path in filter(None, (self.summary, self.junit, self.marks, self.feedback)):
-            if folder := unwritable(path.absolute()):
+        sheet, folders = self.forms.gradebook, (self.feedback, self.forms.gradescope)
+        files = (self.summary, self.junit, self.marks, sheet.filled_path if sheet else None)
+        for path in (*files, *folders):
+            if path and (folder := unwritable((path / "file" if path in folders else path).absolute())):
                 raise UsageError(str(path), f"cannot be written in {folder}", "name another place")
 
     def keep(self, marks: Sequence[Mark], new: Sequence[Mark]) -> None:

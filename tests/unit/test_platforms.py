@@ -120,6 +120,17 @@ def test_gradescope_gets_results_with_every_part(handed_in: Path, command: Comma
     assert json.loads(Path("out/Kim-Lee/results.json").read_text())["score"] == 0
 
 
+@pytest.mark.usefixtures("handed_in")
+def test_marks_that_cannot_be_written_are_refused_before_grading(judge: Answering, command: Command) -> None:
+    fake = judge()
+    Path("file").touch()
+    for option in ("--gradescope", "--feedback"):
+        result = graded(command, option, "file/out")
+        why = f"file/out cannot be written in {Path.cwd()}/file; name another place"
+        assert (result.code, why in result.err) == (2, True)
+    assert not fake.asked
+
+
 def test_the_terminal_has_one_line_for_each_with_the_same_words(handed_in: Path, command: Command) -> None:
     result = graded(command, "--feedback", "feedback")
     ada, bob, kim, zed = result.out.splitlines()
