@@ -105,7 +105,7 @@ class Bind:
 
     symbol: str = checked(text(200))
     scalars: tuple[Scalar, ...] = checked(many(record(Scalar), 64))
-    sizes: tuple[int, ...] = checked(many(SIZE, 64))
+    sizes: tuple[int, ...] = checked(many(integer(-(1 << 63), (1 << 63) - 1), 64))  # int64_t in C
     sets: int = checked(integer(1, MAX_SETS))
     input_bytes: int = checked(SIZE)
     input_stride: int = checked(SIZE)

@@ -50,7 +50,7 @@ COMMANDS: list[commands.Command] = [
     commands.Bind(
         symbol="softmax",
         scalars=(commands.Scalar(dtype="float64", value=0.5),),
-        sizes=(2, 3),
+        sizes=(2, -1, -(2**63), 2**63 - 1),
         sets=4,
         input_bytes=4096,
         input_stride=512,
