@@ -98,10 +98,10 @@ class CourseFile:
         if not self.is_archive:
             return []
         try:
-            members = [member for member in self._opened().infolist() if not member.is_dir()]
+            members = [member for member in self._opened().infolist() if not _is_folder(member)]
         except (SubmissionError, OSError, *_DAMAGE):
             return []
-        found = [(self.path / member.filename.lstrip("/"), member) for member in members[:_ARCHIVE_FILES]]
+        found = [(self.path / _path(member), member) for member in members[:_ARCHIVE_FILES]]
         every = [
             CourseFile(path, partial(self._member, member.filename), is_link=_is_link(member), whose=self.whose)
             for path, member in found
@@ -149,13 +149,13 @@ def _files(place: Path) -> Iterator[CourseFile]:
     except (OSError, *_DAMAGE) as error:
         why = getattr(error, "strerror", None) or "is not a zip archive"
         raise UsageError(str(place), f"cannot be read ({why})", "name a folder, or a zip archive") from None
-    paths = [(member, PurePosixPath(member.filename)) for member in members]
+    paths = [(member, _path(member)) for member in members]
     paths = [(member, path) for member, path in paths if not _ignored(path) or path.name == ".git"]
     if len(paths) > _MOST_FILES:
         raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
     for member, path in paths:
         if path.parts:
-            is_folder, is_link = member.is_dir(), _is_link(member)
+            is_folder, is_link = _is_folder(member), _is_link(member)
             yield CourseFile(path, partial(_member, archive, member), is_folder=is_folder, is_link=is_link)
 
 
@@ -172,6 +172,15 @@ def _in_folder(folder: Path) -> Iterator[CourseFile]:
                 yield CourseFile(path, partial(_content, inner / name), is_link=is_link)
     except outside.TooLarge:
         raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files") from None
+
+
+def _path(member: zipfile.ZipInfo) -> PurePosixPath:
+    """The path of a member; some programs on Windows separate its parts by backslashes."""
+    return PurePosixPath(member.filename.replace("\\", "/").lstrip("/"))
+
+
+def _is_folder(member: zipfile.ZipInfo) -> bool:
+    return member.filename.endswith(("/", "\\"))
 
 
 def _is_link(member: zipfile.ZipInfo) -> bool:

@@ -80,7 +80,13 @@ def archive(tmp_path: Path, files: Mapping[str, str | bytes]) -> Path:
     return tmp_path / "handins.zip"
 
 
-@pytest.mark.parametrize("place", [folder, archive])
+def archive_of_windows(tmp_path: Path, files: Mapping[str, str | bytes]) -> Path:
+    """As some programs there make it, with folders of their own."""
+    folders = {name[: name.index("/") + 1]: "" for name in files if "/" in name}
+    return archive(tmp_path, {name.replace("/", "\\"): content for name, content in {**folders, **files}.items()})
+
+
+@pytest.mark.parametrize("place", [folder, archive, archive_of_windows])
 @pytest.mark.parametrize("inside", ["", "all of them/"])
 def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tmp_path: Path) -> None:
     found = submissions_in(place(tmp_path, {f"{inside}{name}": content for name, content in FILES.items()}))
@@ -156,7 +162,13 @@ def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp
     assert {each.submission().author for each in found} == {author for author, _, _ in names.values()}
 
 
-@pytest.mark.parametrize("place", [folder, archive])
+def archive_of_windows(tmp_path: Path, files: Mapping[str, str | bytes]) -> Path:
+    """As some programs there make it, with folders of their own."""
+    folders = {name[: name.index("/") + 1]: "" for name in files if "/" in name}
+    return archive(tmp_path, {name.replace("/", "\\"): content for name, content in {**folders, **files}.items()})
+
+
+@pytest.mark.parametrize("place", [folder, archive, archive_of_windows])
 @pytest.mark.parametrize("inside", ["", "all of them/"])
 def test_an_empty_folder_is_a_hand_in_without_a_kernel(place: Callable[..., Path], inside: str, tmp_path: Path) -> None:
     files = {f"{inside}{name}": KERNEL for name in ("ada/k.py", "cyd/k.py", "ada/.keep", "bob/.keep")}
@@ -553,6 +565,7 @@ ONE_OF_TWO = {"a.py": KERNEL, "b.py": KERNEL}
         ({"k.py": KERNEL, "old.py.TXT": KERNEL}, (), "k.py", [], ""),
         ({"k.py": KERNEL.encode("utf-16")}, (), "k.py", [], "k.py is UTF-16; save it as UTF-8"),
         ({"it.zip": zipped({"in/k.py": KERNEL, "__MACOSX/._k.py": "", "in/venv/x.py": KERNEL})}, (), "k.py", [], ""),
+        ({"it.zip": zipped({"in\\k.py": KERNEL, "in\\more\\": "", "__MACOSX\\._k.py": ""})}, (), "k.py", [], ""),
         ({"k.py": KERNEL, "it.zip": zipped({"k.py": KERNEL})}, (), "k.py", [], ""),
         ({"k.cpp": CPP, "tiles.h": '#include <inner.h>\n#include "no.h"', "inner.h": "", "unused.h": ""}, (), "k.cpp",
          ["inner.h", "tiles.h"], ""),
