@@ -150,6 +150,13 @@ TIMELINE = "us,bytes\n" + "".join(f"{at}.0,{(at % 50) << 20}\n" for at in range(
 
 
 @pytest.mark.parametrize(
+    ("nbytes", "shown"), [(1023, "1,023 B"), (1 << 28, "256 MiB"), (1_048_100_000, "1,000 MiB"), (-(1 << 30), "-1 GiB")]
+)
+def test_memory_is_shown_without_exponents(nbytes: int, shown: str) -> None:
+    assert memory.amount(nbytes) == shown
+
+
+@pytest.mark.parametrize(
     ("content", "title"),
     [
         (TIMELINE, "49 MiB at most"),

@@ -57,7 +57,7 @@ def steps(points: Sequence[tuple[float, int]]) -> tuple[Axis, Axis, list[Point]]
 def amount(nbytes: int) -> str:
     """A number of bytes with three significant digits: 268435456 → "256 MiB"."""
     size, unit = _scale(abs(nbytes))
-    return f"{nbytes / size:.3g} {unit}" if nbytes < 1000 * size else f"{nbytes / size:,.0f} {unit}"
+    return f"{nbytes / size:.3g} {unit}" if abs(nbytes) < 999.5 * size else f"{nbytes / size:,.0f} {unit}"
 
 
 def _scale(nbytes: int) -> tuple[int, str]:
