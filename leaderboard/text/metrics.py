@@ -79,7 +79,7 @@ def _rate_metric(
 
     def text(case: BenchmarkResult) -> str:
         rate = per_second(case)
-        return "" if rate is None else f"{rate / 1e9:.4g} {unit}"
+        return "" if rate is None else f"{rate / 1e9:{'.4g' if rate < 9.9995e12 else ',.0f'}} {unit}"
 
     def sentence(case: BenchmarkResult) -> str:
         return f"{least(case):,} {what} at least, {rate}" if (rate := text(case)) else ""

@@ -99,6 +99,12 @@ def test_a_metric_follows_from_the_case(name: str, values: list[float | str], ce
     assert metric.sentence(case())
 
 
+def test_a_high_rate_has_no_exponent() -> None:
+    fast = case()
+    fast = fast.model_copy(update={"minimum_flops": 654_321 * fast.score.median_ns})
+    assert of("work").cell(fast) == "654,321 GFLOP/s"
+
+
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_a_case_without_it_has_empty_cells(metric: CaseMetric) -> None:
     bare = case(roofline=None, minimum_bytes=None, minimum_flops=None)

@@ -235,6 +235,6 @@ def _dates(moments: Sequence[datetime]) -> Axis:
 
 def _rate(value: float, of: str = "FLOP") -> str:
     for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= size:
+        if value >= 0.9995 * size:  # what is less has at most 999 of the next smaller unit
             return f"{value / size:.3g} {unit}{of}/s"
     return f"{value:.3g} {of}/s"
