@@ -208,6 +208,14 @@ def test_what_breaks_before_the_submission_is_ours(packet: bytes, problem: Probl
         checked(problem, SUBMISSION, provider=provider)
 
 
+def test_an_archive_of_its_build_that_cannot_be_unpacked_is_the_submissions_fault(problem: Problem) -> None:
+    build = commands.Build(language="py", symbols=("scale",), architecture="")
+    with Session.start(Scripted(failing("runtime_error", "ReadError: no archive")), "cpu", problem.limits) as session:
+        session.handshake()
+        with pytest.raises(SubmissionFault, match="ReadError: no archive"):
+            session.build(BuildRequest(build, b"", {}, b"no archive"), PATIENT_S)
+
+
 @pytest.mark.parametrize(
     "slow",
     [

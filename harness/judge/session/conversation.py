@@ -298,7 +298,8 @@ class Session:
         token = secrets.randbits(63)
         self._socket.settimeout(left_s)
         frame.send(self._socket, token, command, descriptors)
-        self._has_submission |= isinstance(command, commands.Build | commands.Load)
+        # A build sandbox's archive is the submission's work, too.
+        self._has_submission |= isinstance(command, commands.Unpack | commands.Build | commands.Load)
         if isinstance(command, commands.Round) and not self._device.on_host:
             # Not on a CPU, where waiting would take a core from the calls.
             frame.await_readable(self._socket, min(left_s, _BATCH_S))
