@@ -75,4 +75,4 @@ def _faster(before: Verdict, after: Verdict) -> str:
     cards = {verdict.environment.device_uuid_sha256 for verdict in (before, after)}
     if overlap(before.score, after.score, same_card=len(cards) == 1):
         return f": no difference was measured, since two devices of this name can differ by {ACROSS_CARDS}"
-    return f": {before.score.median_ns / after.score.median_ns:.3f} times as fast"
+    return f": {before.score.median_ns / (after.score.median_ns or 1):.3f} times as fast"

@@ -91,7 +91,7 @@ def _too_wide(row: Row, result: Verdict, *, for_author: bool) -> str:
 
 
 def _width(score: Interval) -> float:
-    return score.high_ns / score.low_ns
+    return score.high_ns / (score.low_ns or 1)
 
 
 def board(tables: Sequence[Table], *, memory: bool = False, folded: bool = False) -> Iterator[str]:

@@ -53,6 +53,8 @@ def test_a_run_is_shown_next_to_its_authors_previous_best(run: Command, record: 
     interpreted = record(accepted(score_ns=9_000, interpreted=True), "without a GPU\n")
     slow = run("show", after, interpreted, "--diff").out.splitlines()[0]
     assert slow.endswith(": a time in Triton's interpreter says nothing about speed")
+    instant = record(accepted(score_ns=0), "faster than the clock\n")
+    assert run("show", instant, best, "--diff").out.splitlines()[0].endswith(": 10000.000 times as fast")
     beside_last = run("show", after, last, "--diff").out
     assert beside_last.startswith("5.00 µs [4.97, 5.03], before wrong answer\n")
     assert "-it is wrong\n" in beside_last

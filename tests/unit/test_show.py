@@ -142,6 +142,13 @@ def test_why_a_result_does_not_rank_is_said_with_the_remedy() -> None:
     assert standings.standing(known, table) == "rank 1 of 1 on NVIDIA H200, plain calls"
 
 
+def test_a_short_time_may_have_no_lower_bound() -> None:
+    short = [accepted(score_ns=100, low_ns=0, high_ns=400, source="short") for _ in range(2)]
+    [table] = tables(*short)
+    why = "none: interval too wide to rank (100 ns [12, 832] of 2 gradings, more than 1.5 × from low to high); grade"
+    assert standings.standing(short[0], table).startswith(why)
+
+
 def test_the_standing_of_a_source_is_that_of_all_its_gradings() -> None:
     first, again = accepted(score_ns=50_000), accepted(score_ns=52_000, created_at=EPOCH + timedelta(hours=1))
     rival = accepted(author="bob", score_ns=40_000)
