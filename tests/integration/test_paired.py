@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from harness.device import DEVICES
 from harness.device.cpu import cpu_name
-from harness.errors import HarnessError
-from harness.judge.timing.rounds import timing
+from harness.errors import DeviceError, HarnessError
+from harness.judge.timing.rounds import baseline, timing
 from harness.judge.timing.rounds.overhead import Overhead
 from harness.stats import median
 from harness.verdict import Outcome, Verdict
@@ -80,6 +81,19 @@ def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speed
     assert doubt.code == "no_baseline"
     assert "wrong" in doubt.text
     assert verdict.requested_baselines == ("eager", "wrong")
+
+
+def test_a_baseline_for_which_memory_is_short_costs_nothing_but_its_speedup(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(*_: object) -> NoReturn:
+        raise DeviceError("no arena of 1,024 bytes (out of memory)", "use a larger device")
+
+    monkeypatch.setattr(baseline, "prepare_rounds", lacking)
+    verdict = graded("eager")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    [doubt] = verdict.doubts
+    assert "no arena of 1,024 bytes" in doubt.text
 
 
 DENSE = """

@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
+
+from harness.errors import DeviceError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import BuildRequest, Builds, Session, SubmissionFault
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage, Timing
 from harness.wire import replies
+
+NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
+
+
+def described(error: Exception) -> str:
+    """The text of an error for a verdict. PyTorch's own text lists every process on the GPU."""
+    return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
 
 
 @dataclass(frozen=True)

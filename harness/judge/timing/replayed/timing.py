@@ -12,8 +12,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Self
 
-import torch
-
 from harness.arena import Arena, give_back, settle
 from harness.device import DEVICES, Sensors
 from harness.errors import DeviceError, SandboxError
@@ -21,7 +19,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.dealt_values import DealtValues
-from harness.judge.timing.interface import Benchmarks
+from harness.judge.timing.interface import NO_MEMORY, Benchmarks, described
 from harness.judge.timing.plan import replay_plan_for
 from harness.judge.timing.replayed.benchmark import PairedReplays, Player, ReplayMeasurement
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
@@ -33,20 +31,14 @@ from harness.verdict.roofline import Calibration
 
 RecordingTurn = Callable[[GradedCase], AbstractContextManager[object]]
 """Makes the context manager that is held while a case is recorded."""
-_NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
-_FAILURES = (SandboxError, *_NO_MEMORY)  # of the harness; in a baseline they only cost the speedup
-
-
-def _described(error: Exception) -> str:
-    """The text of an error for a verdict. PyTorch's own text lists every process on the GPU."""
-    return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
+_FAILURES = (SandboxError, *NO_MEMORY)  # of the harness; in a baseline they only cost the speedup
 
 
 def _is_short_of_memory(error: Exception) -> bool:
     """Whether a second attempt may succeed once others have freed memory."""
     if isinstance(error, SubmissionFault):
         return error.survives and error.outcome is Outcome.MEMORY_LIMIT
-    return isinstance(error, _NO_MEMORY)
+    return isinstance(error, NO_MEMORY)
 
 
 def _noted(fault: SubmissionFault, recorded: RecordedCall) -> SubmissionFault:
@@ -64,8 +56,8 @@ def _replayable(case: GradedCase) -> Iterator[None]:
         if not _is_short_of_memory(fault):
             raise
         raise NoMemoryToReplay(f"benchmark {case.name}: {fault.message}") from None
-    except _NO_MEMORY as error:
-        raise NoMemoryToReplay(f"benchmark {case.name}: {_described(error)}") from None
+    except NO_MEMORY as error:
+        raise NoMemoryToReplay(f"benchmark {case.name}: {described(error)}") from None
     except SandboxError as error:
         raise NotReplayed(f"benchmark {case.name}: {error}") from None
 
@@ -103,7 +95,7 @@ class ReplayedBaseline:
                     with turn(case):
                         self._recorded[case.name] = record(self._session, case.of_baseline(self.submission))
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
-            self.fault, self.lacks_memory = _described(why), _is_short_of_memory(why)
+            self.fault, self.lacks_memory = described(why), _is_short_of_memory(why)
         if not self.lacks_memory:
             self._session.close()
 
@@ -113,7 +105,7 @@ class ReplayedBaseline:
 
     def drop(self, case: GradedCase, fault: Exception) -> None:
         """Give the baseline up, because it failed in this case."""
-        self.fault = f"{case.name}: {_described(fault)}"
+        self.fault = f"{case.name}: {described(fault)}"
 
     def load(self, case: GradedCase, scratch: Arena | None) -> Player | None:
         """Load one case; None if the baseline has failed."""
@@ -200,7 +192,7 @@ class ReplayedTiming:
             with benchmarks.of(case), _replayable(case):
                 try:
                     self._record(session, case, benchmarks)
-                except (SubmissionFault, *_NO_MEMORY) as error:
+                except (SubmissionFault, *NO_MEMORY) as error:
                     if not _is_short_of_memory(error):
                         raise
                     wait(recording)  # try again while nothing else is recorded

@@ -13,7 +13,7 @@ from harness import stats
 from harness.device import Sensors
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.timing.interface import Benchmarks
+from harness.judge.timing.interface import NO_MEMORY, Benchmarks, described
 from harness.judge.timing.precision import RESOLUTION, ratio
 from harness.judge.timing.rounds.batch_size import prepare_rounds
 from harness.judge.timing.rounds.overhead import Overhead
@@ -53,8 +53,8 @@ class Baseline:
                     return None
                 rounds.play("warm-up round", checked=case.problem.has_reference)
                 return PairedRounds(self, rounds, overhead)
-            except SubmissionFault as fault:
-                self.fault = f"{case.name}: {fault.message}"
+            except (SubmissionFault, *NO_MEMORY) as fault:
+                self.fault = f"{case.name}: {described(fault)}"
         return None
 
 
@@ -74,8 +74,8 @@ class PairedRounds:
         if self._baseline.fault is None:
             try:
                 self._played.append(self._rounds.play(f"round {len(self._played) + 1}", checked=False))
-            except SubmissionFault as fault:
-                self._baseline.fault = fault.message
+            except (SubmissionFault, *NO_MEMORY) as fault:
+                self._baseline.fault = described(fault)
 
     def speedup(self, times_ns: Sequence[float], error: float) -> stats.Estimate | None:
         """The speedup of a submission with these times per call, paired by index with the baseline's rounds.
