@@ -63,6 +63,19 @@ def test_others_may_write_while_pages_are_made(project: SiteProject, monkeypatch
     assert f"runs/{'9' * 16}.html" not in project.files()
 
 
+def test_a_source_that_goes_is_on_no_page(project: SiteProject) -> None:
+    def contents() -> dict[str, Any]:
+        return {path: content for path, (_, content) in project.files().items()}
+
+    before, archive, elsewhere = contents(), project.root / "archive", project.root / "elsewhere"
+    archive.rename(elsewhere)
+    project.build()
+    assert not [path for path in project.out.rglob("*.html") if "Rows." in path.read_text()]
+    elsewhere.rename(archive)
+    project.build()
+    assert contents() == before
+
+
 def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProject) -> None:
     before = project.files()
     project.add(wrong(author="eve", run="7" * 16))

@@ -88,6 +88,7 @@ def _page(site: Site, book: Book, board: Board, ranked: tuple[Row, Row]) -> Page
 
     profiled = [site.profiles.get(row.run) for row in ranked]
     marks = [book.placed[row.run].mark for row in ranked] + [as_text(profiled) if any(profiled) else ""]
+    marks += [site.source_mark(book.problem, book.runs[row.run]) for row in ranked]
     return site.page(path, "comparison.html", [*marks, hidden, site.titles.get(book.problem, "")], make)
 
 
