@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The remarks of `recorder.admit` on submissions that were graded after the deadline.
 _HANDED_IN = re.compile(
-    r"(?:(?P<days>\d+) days? late(?:, factor (?P<factor>[\d.]+))?: handed in|.* handed in on time,)"
+    r"(?:(?P<days>\d+) days? late(?:, factor (?P<factor>[\d.e-]+))?: handed in|.* handed in on time,)"
     r" (?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d) UTC(?P<offset>[+-]\d\d:\d\d)?.*"
 )
 

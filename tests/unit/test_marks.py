@@ -132,6 +132,8 @@ def test_a_team_has_one_mark_for_all_its_members(competition: Path, command: Com
     [
         ("late", "2 days late, factor 0.8: handed in 2026-12-02 01:30 UTC+01:00, deadline 2026-11-30 23:59 UTC+01:00",
          ("2026-12-02T01:30:00+01:00", "2", "0.8")),
+        ("late", "3 days late, factor 1e-06: handed in 2026-12-03 01:30 UTC, deadline 2026-11-30 23:59 UTC",
+         ("2026-12-03T01:30:00+00:00", "3", "1e-06")),
         ("late", "4 days late: handed in 2026-12-04 01:30 UTC, deadline 2026-11-30 23:59 UTC",
          ("2026-12-04T01:30:00+00:00", "4", "")),
         ("annotate", "graded after the deadline, but handed in on time, 2026-11-30 20:00 UTC",
