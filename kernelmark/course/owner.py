@@ -71,9 +71,14 @@ class Owner:
         return name if usable else ""
 
     @property
+    def full_name(self) -> str:
+        """The name, in one form where Unicode has several."""
+        return unicodedata.normalize("NFC", self.name.strip())
+
+    @property
     def author(self) -> str:
         """The name reduced to a valid author's name; if nothing is left, the id or a part of a hash."""
-        name = unicodedata.normalize("NFC", self.name.strip())
+        name = self.full_name
         digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
         return name_from(name) or name_from(self.id) or (f"author-{digest[:8]}" if name else "anonymous")
 
@@ -124,5 +129,5 @@ def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Own
 
 def with_hash(owner: Owner, author: str) -> str:
     """A unique author's name, for an owner whose own one belongs to somebody else."""
-    digest = hashlib.sha256(f"{owner.name}_{owner.id}".encode(errors="surrogatepass")).hexdigest()
+    digest = hashlib.sha256(f"{owner.full_name}_{owner.id}".encode(errors="surrogatepass")).hexdigest()
     return f"{author[:50]}-{digest[:8]}"

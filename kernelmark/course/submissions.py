@@ -206,8 +206,12 @@ def _by_author(files: Iterable[CourseFile], teams: Teams, roster: Roster) -> dic
     people = _people({file.owner for file in owned}, roster)
     others = (file.owner for file in owned if file.owner not in people)
     authors = authors_of(others, [*_without_member(teams), *roster.authors])
+    # The names of several people may be reduced to one, as Jörg and Jorg are.
+    without_ids = {(owner.full_name, author) for owner, author in authors.items() if not owner.id}
+    count = Counter(author for _, author in without_ids)
     for owner, author in authors.items():
-        if author in roster.authors:
+        is_another = not owner.id and count[author] > 1 and owner.full_name != author
+        if author in roster.authors or is_another:
             authors[owner] = author = with_hash(owner, author)
         if author not in (owner.author, owner.author_with_id):
             say(f"kernelmark: note: {visible(owner.name)} is graded as {author}, since {owner.author} is somebody else")

@@ -99,6 +99,15 @@ def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tm
         two.submission()
 
 
+def test_people_whose_names_are_reduced_to_one_are_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("Jorg/k.py", "Jo\u0308rg/k.py", "J\xf6rg/rows.h", "Ann Lee.py", "Ann_Lee.py")
+    found = submissions_in(folder(tmp_path, dict.fromkeys(names, KERNEL)))
+    assert [(each.author, len(each.files)) for each in found] == [
+        ("Ann-Lee", 1), ("Ann_Lee", 1), ("Jorg", 1), ("Jorg-0550ff70", 2),
+    ]  # fmt: skip
+    assert "note: J\xf6rg is graded as Jorg-0550ff70, since Jorg is somebody else\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("is_archive", [False, True])
 def test_a_link_is_named_and_not_followed(is_archive: bool, tmp_path: Path) -> None:
     target = tmp_path / "elsewhere.py"
