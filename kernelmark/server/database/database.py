@@ -99,23 +99,29 @@ def after_commit(connection: Connection, call: Callable[[], None]) -> None:
 
 def _commit(connection: Connection, changes: list[_Change]) -> None:
     """Make changes in one transaction, each in a savepoint, and set their futures after the commit."""
+    changes = [change for change in changes if change.result.set_running_or_notify_cancel()]
     results: list[tuple[Future[Any], Any]] = []
     calls: list[Callable[[], None]] = []
     try:
         with connection.begin():
             for change in changes:
-                if not change.result.set_running_or_notify_cancel():
-                    continue
                 connection.info[_AFTER] = []
+                savepoint = connection.begin_nested()
                 try:
-                    with connection.begin_nested():
-                        results.append((change.result, change.make(connection)))
-                    calls += connection.info[_AFTER]
-                except Exception as error:  # noqa: BLE001 - it belongs to the caller of `write`
+                    value = change.make(connection)
+                    savepoint.commit()
+                except Exception as error:  # it belongs to the caller of `write`
+                    if not connection.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
+                        raise  # the disk is full, say: SQLite has undone the changes before it, too
+                    savepoint.rollback()
                     change.result.set_exception(error)
-    except Exception as error:  # noqa: BLE001 - the commit failed, so none of them was made
-        for result, _ in results:
-            result.set_exception(error)
+                else:
+                    results.append((change.result, value))
+                    calls += connection.info[_AFTER]
+    except Exception as error:  # noqa: BLE001 - none of them was made
+        for change in changes:
+            if not change.result.done():
+                change.result.set_exception(error)
         return
     for result, value in results:
         result.set_result(value)
