@@ -173,6 +173,7 @@ class Recorder:
             some = [row for row in rows if row.problem == slug]
             self._record_in(slug, some, known.get(slug), made, heads)
         self._mark(made, heads)
+        self._searched |= heads
 
     def _record_in(
         self, slug: str, rows: Sequence[Any], known: Head | None, made: list[LedgerRun], heads: dict[str, Head]
@@ -202,7 +203,7 @@ class Recorder:
                 self._set_aside(left[0].run, error)
             return
         if head is not None:
-            heads[slug] = self._searched[slug] = head
+            heads[slug] = head
 
     def _mark(self, made: Sequence[LedgerRun], heads: Mapping[str, Head] = MappingProxyType({})) -> None:
         now = self._service.clock.now_ns()

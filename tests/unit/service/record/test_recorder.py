@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +16,7 @@ from sqlalchemy import update
 from harness.errors import LedgerError
 from kernelmark.project.problems import identity
 from kernelmark.server.database.tables import differing_answers, gradings, heads, submissions
+from kernelmark.server.record import stores
 from kernelmark.server.record.recorder import RETRY_NS, Recorder
 from leaderboard.record.archive import stored as archived
 from leaderboard.record.current import Current
@@ -74,6 +77,24 @@ def test_what_a_crash_left_half_done_is_finished(stored: Stored, at: str, monkey
     monkeypatch.undo()
     assert stored.row(verdict.run).state == "graded"
     stored.record()
+    assert (stored.row(verdict.run).state, stored.recorded()) == ("recorded", [verdict.run])
+    whole(stored)
+
+
+def test_what_was_appended_but_not_marked_is_not_appended_again(
+    stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the database's disk is full for a while."""
+    verdict, recorder = stored.graded(), Recorder(stored.service)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stores, "mark", full)
+        with pytest.raises(OSError, match="No space left"):
+            recorder.record_due()
+    recorder.record_due()
     assert (stored.row(verdict.run).state, stored.recorded()) == ("recorded", [verdict.run])
     whole(stored)
 
