@@ -16,7 +16,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from harness.errors import UsageError
 from kernelmark.server.database.database import engine_of
@@ -34,7 +34,8 @@ def upgrade(path: Path) -> None:
     leaves the database as it was.
 
     Raises:
-        UsageError: the file is not a database of a server, or its schema is newer than this version of kernelmark.
+        UsageError: the file cannot be opened or is not a database of a server, or its schema is newer than this
+            version of kernelmark.
         OSError: it cannot be made or copied.
     """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -71,6 +72,9 @@ def _revision(engine: Engine, path: Path, scripts: ScriptDirectory) -> str | Non
         with engine.connect() as connection:
             tables = inspect(connection).get_table_names()
             present = MigrationContext.configure(connection).get_current_revision()
+    except OperationalError as error:  # it may well be one
+        remedy = "see that nothing else uses it, that you may read and write it and its folder, and that there is room"
+        raise UsageError(str(path), f"cannot be opened ({error.orig})", remedy) from error
     except DatabaseError as error:
         raise UsageError(str(path), "is not a database", "move it away; a new one is made") from error
     if present is None and tables:

@@ -82,6 +82,15 @@ def test_another_file_is_refused_and_kept(what: str, tmp_path: Path) -> None:
         assert _execute(path, "SELECT name FROM sqlite_master") == [("mine",)]
 
 
+def test_a_database_that_cannot_be_opened_now_is_not_to_be_moved_away(tmp_path: Path) -> None:
+    """With it went all accounts."""
+    migrations.upgrade(path := tmp_path / "server.db")
+    (log := tmp_path / "server.db-wal").unlink(missing_ok=True)
+    log.mkdir()
+    with pytest.raises(UsageError, match=r"cannot be opened \(.+\); see that nothing else uses it"):
+        migrations.upgrade(path)
+
+
 def _schema(engine: Engine) -> dict[str, object]:
     """Everything of each table but the order of its columns, which adding one changes."""
     looked = inspect(engine)
