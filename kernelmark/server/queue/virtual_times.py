@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select
 
-from kernelmark.server.database.tables import shares
+from kernelmark.server.database.tables import gradings, shares
 from kernelmark.server.queue.durations import LEAST_NS
 from kernelmark.server.queue.order import INVERSE_WEIGHT, FlowHead, VirtualTimes
 from kernelmark.service.submissions import JobClass
@@ -62,13 +62,22 @@ def settle(connection: Connection, grading: Row[Any], used_ns: int | None) -> No
 
 
 def forget_idle(connection: Connection) -> None:
-    """Delete the rows of owners whose next job starts at the present time anyway."""
+    """Delete the rows of owners whose next job starts at the present time anyway.
+
+    Not while a job of theirs is graded: what it takes beyond what was expected is added to the row when it ends.
+    """
     of_class = shares.alias()
     present = select(of_class.c.present_ns).where(
         of_class.c.pool == shares.c.pool, of_class.c.job_class == shares.c.job_class, of_class.c.owner == ""
     )
     idle = shares.c.virtual_ns <= present.scalar_subquery()
-    connection.execute(shares.delete().where(shares.c.owner != "", idle))
+    graded = select(gradings.c.run).where(
+        gradings.c.state == "leased",
+        gradings.c.pool == shares.c.pool,
+        gradings.c.job_class == shares.c.job_class,
+        gradings.c.share == shares.c.owner,
+    )
+    connection.execute(shares.delete().where(shares.c.owner != "", idle, ~graded.exists()))
 
 
 def _write(connection: Connection, pool: str, job_class: str, owner: str, virtual_ns: int, present_ns: int) -> None:

@@ -15,6 +15,7 @@ from kernelmark.server.queue import endings
 from kernelmark.server.queue import workers as queue_workers
 from kernelmark.server.queue.leases import restart_timers
 from kernelmark.server.queue.sweeper import Sweeper
+from kernelmark.server.queue.virtual_times import forget_idle
 from kernelmark.server.service import Service
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.work import LEASE_S, ProblemHashes
@@ -484,6 +485,24 @@ def test_owners_take_turns_even_if_their_jobs_take_no_time(service: Service, wor
         turns.append(lease.task.author)
         worker.accept(lease, seconds=None)
     assert [set(turns[at : at + 3]) for at in range(0, 12, 3)] == [{"ada", "bob", "eve"}] * 4
+
+
+def test_an_owner_pays_for_a_job_that_takes_far_longer_than_expected(
+    service: Service, worker: Worker, clock: FakeClock
+) -> None:
+    """Although the others' times pass the owner's while it is graded, and idle owners are forgotten."""
+    ada, bob, other = make_principal(service), make_principal(service, "bob"), Worker(service, "gpu2")
+    other.hello()
+    submit(service, ada)
+    (slow,) = worker.claim()
+    for _ in range(5):
+        submit(service, bob)
+        other.accept(other.claim()[0], 60)
+    change(service, forget_idle)
+    worker.accept(slow, 900)
+    first, *bobs = [submit(service, one) for one in (ada, bob, bob, bob)]
+    assert [status_of(service, run).before for run in bobs] == [0, 1, 2]
+    assert status_of(service, first).before == 3
 
 
 def test_old_sources_are_dropped_and_come_back_with_a_submission(
