@@ -96,7 +96,8 @@ def check_instance(connection: Connection, service: Service, worker: str, instan
         raise Refusal(409, "hello-first", f"worker {worker}", "is not known from this start", "say hello first")
     now = {"seen_ns": service.clock.now_ns(), "alive_ns": service.clock.monotonic_ns()}
     if row.alive_ns is None or now["alive_ns"] - row.alive_ns > ALIVE_NS / 10:
-        connection.execute(workers.update().where(workers.c.name == worker).values(**now))
+        noted = workers.update().where(workers.c.name == worker).values(**now)
+        row = connection.execute(noted.returning(workers)).one()
     return row
 
 

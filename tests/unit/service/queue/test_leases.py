@@ -228,6 +228,13 @@ def test_all_leases_begin_anew_when_the_server_starts(service: Service, worker: 
     assert worker.accept(lease) == run
 
 
+def test_after_a_restart_a_worker_may_first_claim_what_it_has_failed_to_grade(service: Service, worker: Worker) -> None:
+    run = submit(service, make_principal(service))
+    worker.error(worker.claim()[0])
+    change(service, lambda connection: restart_timers(connection, service))
+    assert [lease.task.run for lease in worker.claim()] == [run]
+
+
 def test_a_judge_that_ended_costs_a_try_and_the_next_is_alone(service: Service, worker: Worker) -> None:
     run = submit(service, make_principal(service))
     for tries in range(3):
