@@ -100,6 +100,15 @@ def text(path: Path, *, errors: str = "strict") -> str:
     return read(path, TEXT_BYTES, follow=True).decode("utf-8", errors).replace("\r\n", "\n")
 
 
+def stamp(path: Path) -> tuple[int, int, int] | None:
+    """The time, size and inode of a file, as editors may replace it; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 def walked(root: Path, *, most: int, deepest: int) -> Iterator[tuple[Path, list[str], list[str]]]:
     """Yield all folders from `root` to `deepest` levels below it, with the names of their folders and other entries.
 

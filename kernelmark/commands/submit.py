@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import KernelmarkError, UsageError
+from harness.files.outside import stamp
 from harness.languages import LANGUAGES
 from kernelmark import __version__
 from kernelmark.commands import complete, remote
@@ -308,7 +309,6 @@ def print_compilation(job: PreparedJob, result: Check) -> None:
 
 
 _EVERY_S = 0.5
-_Stamps = list[tuple[int, int, int] | None]
 
 
 def _repeated(files: Sequence[Path], once: Callable[[], int], form: str) -> int:
@@ -317,12 +317,14 @@ def _repeated(files: Sequence[Path], once: Callable[[], int], form: str) -> int:
     After the first time an error is printed and does not end the command: an editor may have written half of a file.
     """
     names = " or ".join(visible(file.name) for file in files)
-    seen = _stamps(files)
+    seen = [stamp(file) for file in files]
     status = once()
     try:
         while True:
             say(f"waiting until {names} is saved; Ctrl-C ends")
-            seen = _changed(files, seen)
+            while None in (now := [stamp(file) for file in files]) or now == seen:
+                time.sleep(_EVERY_S)
+            seen = now
             say(f"──── {time.strftime('%H:%M:%S')} " + "─" * 40)
             Printed.yet = False
             try:
@@ -332,23 +334,3 @@ def _repeated(files: Sequence[Path], once: Callable[[], int], form: str) -> int:
     except KeyboardInterrupt:
         say("")  # the terminal has written ^C
         return status
-
-
-def _changed(files: Sequence[Path], seen: _Stamps) -> _Stamps:
-    """Wait until all files exist and their stamps differ from those seen before; returns the new stamps."""
-    while None in (now := _stamps(files)) or now == seen:
-        time.sleep(_EVERY_S)
-    return now
-
-
-def _stamps(files: Sequence[Path]) -> _Stamps:
-    """The time, size and inode of each file, as editors may replace files; None for a missing file."""
-    found: _Stamps = []
-    for file in files:
-        try:
-            status = file.stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-    return found

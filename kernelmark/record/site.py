@@ -134,7 +134,7 @@ def _argument(tensor: ResolvedTensor | TensorSpec) -> StatedArgument:
     return StatedArgument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype, memory=tensor.memory)
 
 
-def state(settings: Settings) -> list[tuple[str, int, int]]:
+def state(settings: Settings) -> list[tuple[Path, tuple[int, int, int] | None]]:
     """A value that changes when one of the site's input files changes."""
     private = private_folder(settings)
     files = [
@@ -145,11 +145,4 @@ def state(settings: Settings) -> list[tuple[str, int, int]]:
         *settings.locate("reference").glob("*/*"),
         *settings.locate("devices").glob("*.json"),
     ]
-    state = []
-    for file in sorted(files):
-        try:
-            status = file.stat()
-        except FileNotFoundError:
-            continue
-        state.append((str(file), status.st_mtime_ns, status.st_size))
-    return state
+    return [(file, outside.stamp(file)) for file in sorted(files)]

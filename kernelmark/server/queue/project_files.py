@@ -6,7 +6,6 @@ The writer of the database must not wait for files. So the sweeper reads them, e
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from harness.errors import HarnessError, ProblemError, nearest
+from harness.files.outside import stamp
 from harness.problem import Problem
 from harness.problem.load import load
 from kernelmark.project.problems import problem_directories
@@ -105,8 +105,7 @@ class ProjectFiles:
 
     def _problem(self, directory: Path) -> Problem | str:
         """The problem in a folder, without private cases and with its own schedule; a text: why it cannot be graded."""
-        files = [directory / name for name in ("problem.toml", "reference.py")]
-        changed = [(stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in map(_stat, files) if stat is not None]
+        changed = [stamp(directory / name) for name in ("problem.toml", "reference.py")]
         before, found = self._read.get(directory.name, (None, ""))
         if before != changed:
             try:
@@ -130,10 +129,3 @@ class ProjectFiles:
                 some = [use.run for use in recorded[start : start + _TOGETHER]]
                 own.update(connection.scalars(select(gradings.c.run).where(gradings.c.run.in_(some))))
         return tuple(sorted((use for use in recorded if use.run not in own), key=lambda use: use.at))
-
-
-def _stat(file: Path) -> os.stat_result | None:
-    try:
-        return file.stat()
-    except OSError:
-        return None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Lock
 
 from sqlalchemy import select
 
 from harness.errors import UsageError
+from harness.files.outside import stamp
 from harness.problem import Problem
 from harness.problem.schedule import Schedule
 from kernelmark.authoring import start
@@ -190,15 +190,7 @@ def _state(settings: Settings, slug: str) -> tuple[object, ...]:
     folder = settings.locate("problems") / slug
     files = (settings.locate("results") / f"{slug}.jsonl", folder / "problem.toml", folder / "reference.py")
     found = state(settings, slug, datetime.now(UTC))
-    return (slug, found.frozen, found.closed, *map(_file_state, files))
-
-
-def _file_state(file: Path) -> tuple[int, ...]:
-    try:
-        stat = file.stat()
-    except OSError:
-        return ()
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+    return (slug, found.frozen, found.closed, *map(stamp, files))
 
 
 def _rule(problem: Problem | None, slug: str, schedule: Schedule) -> Rule:
