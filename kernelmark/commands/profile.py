@@ -43,11 +43,6 @@ _PARTS = {
 }
 
 
-_part_options = (
-    click.option(f"--{name}", "parts", flag_value=name, multiple=True, help=text) for name, text in _PARTS.items()
-)
-
-
 @click.command()
 @click.argument("problem", shell_complete=complete.problems)
 @click.argument("file", type=click.Path(path_type=Path))

@@ -60,7 +60,7 @@ def refuse_account(connection: Connection, name: str, taken: TakenNames, *, by_o
     Raises:
         Refusal: it is malformed, or somebody has it.
     """
-    _refuse_malformed("name", name)
+    refuse_malformed("name", name)
     same = folded(name)
     if connection.execute(select(accounts.c.id).where(accounts.c.folded == same)).first():
         raise _refusal_of_taken("name", name, "an account has it")
@@ -84,7 +84,7 @@ def refuse_team(connection: Connection, name: str, taken: TakenNames) -> None:
     Raises:
         Refusal: it is malformed, or an account, an author, a kernel or a team of another spelling has it.
     """
-    _refuse_malformed("team", name)
+    refuse_malformed("team", name)
     same = folded(name)
     if connection.execute(select(accounts.c.id).where(accounts.c.folded == same)).first():
         raise _refusal_of_taken("team", name, "an account has it")
@@ -98,7 +98,8 @@ def _teams(connection: Connection) -> frozenset[str]:
     return frozenset(named.scalars())
 
 
-def _refuse_malformed(where: str, name: str) -> None:
+def refuse_malformed(where: str, name: str) -> None:
+    """Refuse what cannot be a name at all; raises a `Refusal`."""
     if not AUTHOR.fullmatch(name):
         remedy = "use up to 64 letters, digits, '.', '_' and '-', starting with a letter or a digit"
         raise Refusal(422, "bad-name", where, f"{name[:80]!r} is not a valid name", remedy)

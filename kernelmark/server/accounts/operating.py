@@ -11,9 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select
 
-from harness.submission import AUTHOR
 from kernelmark.project.competition import schedule_of
-from kernelmark.server.accounts import accounts, audit, tokens
+from kernelmark.server.accounts import accounts, audit, names, tokens
 from kernelmark.server.accounts.principal import Principal
 from kernelmark.server.clock import moment
 from kernelmark.server.database import tables
@@ -35,9 +34,7 @@ def make_worker_token(connection: Connection, now_ns: int, by: Principal, name: 
     Raises:
         Refusal: the name is malformed.
     """
-    if not AUTHOR.fullmatch(name):
-        remedy = "use up to 64 letters, digits, '.', '_' and '-', starting with a letter or a digit"
-        raise Refusal(422, "bad-name", "name", f"{name[:80]!r} is not a valid name", remedy)
+    names.refuse_malformed("name", name)
     audit.note(connection, now_ns, by, "workers add", name, {"days": days})
     if connection.execute(select(tables.workers.c.name).where(tables.workers.c.name == name)).first() is None:
         connection.execute(tables.workers.insert().values(name=name))
@@ -180,7 +177,7 @@ def grade_again(connection: Connection, service: Service, by: Principal, run: st
     now_ns = service.clock.now_ns()
     problem = service.files.snapshot.problem(row.problem)
     closed = schedule_of(service.project.settings, problem, moment(now_ns)).closed(moment(now_ns))
-    endings.retry(connection, service, run, final=closed, problem_sha256=problem.sha256)
+    endings.retry(connection, service, row, final=closed, problem_sha256=problem.sha256)
     audit.note(connection, now_ns, by, "gradings again", run, {"old": row.error_class, "final": closed})
     return status.status(connection, service, run)
 

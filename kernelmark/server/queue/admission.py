@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select
 
-from harness.errors import HarnessError, SubmissionError, UsageError, nearest
+from harness.errors import HarnessError, UsageError, nearest
 from harness.kinds import Effort
 from harness.languages import LANGUAGES
 from harness.problem import Problem
@@ -96,6 +96,7 @@ def admit(
 
     Raises:
         Refusal: a rule is not met; nothing has changed then.
+        SubmissionError: it is not a submission: its files are not text, say. Nothing has changed.
     """
     account = _account(connection, principal, request)
     key = {"account": account.id, "key": idempotency_key}
@@ -109,7 +110,8 @@ def admit(
         what = f"submissions of {account.name} are paused: {account.paused}"
         raise Refusal(403, "paused", "account", what, "ask the organizers")
     problem = service.files.snapshot.problem(request.problem)
-    submission = _submission(request, account.name, name)
+    beside = {file.name: file.content for file in request.beside}
+    submission = Submission.of(request.source, request.language, author=account.name, name=name, beside=beside)
     row = _row(connection, service, principal, account, request, problem, submission)
     same = {**row, "since": row["received_ns"] - DAY_NS, "now": service.clock.now_ns()}
     if not request.again and (run := connection.scalar(_SAME, same)) is not None:
@@ -185,17 +187,6 @@ def _account(connection: Connection, principal: Principal, request: SubmissionRe
         what = "times one benchmark case, and so cannot rank"
         raise Refusal(422, "effort", "effort screen", what, "use the mode screen, or the effort quick")
     return connection.execute(_ACCOUNT, {"account": principal.account_id}).one()
-
-
-def _submission(request: SubmissionRequest, author: str, name: str) -> Submission:
-    beside = {file.name: file.content for file in request.beside}
-    if len(beside) < len(request.beside):
-        raise Refusal(422, "submission", "beside", "has two files of one name", "rename one")
-    try:
-        return Submission.of(request.source, request.language, author=author, name=name, beside=beside)
-    except SubmissionError as error:
-        remedy = error.remedy or "put it right, and submit again"
-        raise Refusal(422, "submission", error.where, error.what, remedy) from None
 
 
 def _pool(connection: Connection, service: Service, request: SubmissionRequest, problem: Problem) -> str:

@@ -229,18 +229,15 @@ def cancel_grading(connection: Connection, service: Service, grading: Row[Any]) 
     )
 
 
-def retry(connection: Connection, service: Service, run: str, *, final: bool, problem_sha256: str) -> None:
+def retry(connection: Connection, service: Service, grading: Row[Any], *, final: bool, problem_sha256: str) -> None:
     """Queue a failed grading again, as if it had never been leased.
 
     Raises:
-        Refusal: there is no such run, or it has not failed.
+        Refusal: it has not failed.
     """
-    grading = connection.execute(select(gradings).where(gradings.c.run == run)).one_or_none()
-    if grading is None:
-        raise Refusal(404, "no-such-run", f"run {run}", "does not exist", "give the id as the server shows it")
     if grading.state != "failed":
         what = f"is {grading.state}, and has not failed"
-        raise Refusal(409, "run-not-failed", f"run {run}", what, "only what has failed is graded again")
+        raise Refusal(409, "run-not-failed", f"run {grading.run}", what, "only what has failed is graded again")
     _update(
         connection, service, grading, "queue", "jobs",
         state="queued", **_UNLEASED, final=final, problem_sha256=problem_sha256,

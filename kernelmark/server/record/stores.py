@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from harness.verdict import Outcome
 from kernelmark.server.database.tables import differing_answers, gradings, heads
@@ -50,18 +50,18 @@ class LedgerRun:
 
 def unrecorded(connection: Connection) -> dict[str, dict[str, str | None]]:
     """The runs that are to be recorded and are not marked as recorded, with their answers, by problem."""
-    columns, found = gradings.c, dict[str, dict[str, str | None]]()
-    query = select(columns.problem, columns.run, columns.answer)
-    for slug, run, answer in connection.execute(query.where(columns.mode == "submit", columns.state != "recorded")):
-        found.setdefault(slug, {})[run] = answer
-    return found
+    return _by_problem(connection, gradings.c.mode == "submit", gradings.c.state != "recorded")
 
 
 def marked(connection: Connection) -> dict[str, dict[str, str | None]]:
     """The runs that are marked as recorded, oldest first, with their verdicts as far as they are kept, by problem."""
+    return _by_problem(connection, gradings.c.state == "recorded")
+
+
+def _by_problem(connection: Connection, *which: ColumnElement[bool]) -> dict[str, dict[str, str | None]]:
     columns, found = gradings.c, dict[str, dict[str, str | None]]()
-    query = select(columns.problem, columns.run, columns.answer).where(columns.state == "recorded")
-    for slug, run, answer in connection.execute(query.order_by(columns.cursor)):
+    query = select(columns.problem, columns.run, columns.answer).where(*which).order_by(columns.cursor)
+    for slug, run, answer in connection.execute(query):
         found.setdefault(slug, {})[run] = answer
     return found
 

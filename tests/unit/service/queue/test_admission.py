@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from harness.errors import SubmissionError
 from harness.submission import Submission
 from kernelmark.server.accounts import accounts as account_changes
 from kernelmark.server.database.tables import accounts, pauses, submissions
@@ -170,7 +171,7 @@ def test_a_problem_without_a_case_for_the_device_is_refused(making: Making) -> N
 @pytest.mark.parametrize("source", [b"\xff\xfe", b"a\0b"])
 def test_what_is_no_text_is_refused(source: bytes, making: Making) -> None:
     service = making("")
-    with refused("submission", 422):
+    with pytest.raises(SubmissionError):
         submit(service, make_principal(service), request(source))
     assert read(service, lambda c: c.execute(select(submissions)).all()) == []
 
