@@ -160,18 +160,22 @@ class BwrapSandbox:
         code = self._process.poll()
         if code is None:
             return None
-        out_of_memory = self._group is not None and not self._closed and self._group.kills() > 0
+        out_of_memory = self._group is not None and not self._closed and self._group.exceeded()
         return inside.exit_of_init(code, out_of_memory) if code >= 0 else Exit(None, -code, out_of_memory)
 
     def breach(self) -> Breach | None:
-        """Check the sockets; with a control group also whether the kernel killed a process, otherwise the usage."""
+        """Check the sockets; with a control group also whether the kernel killed a process, otherwise the usage.
+
+        Raises:
+            SandboxError: the kernel killed a process for lack of memory, and not of the sandbox's own.
+        """
         if self._closed:
             return None
         if breach := too_many_sockets(self._init_pid, self._init):
             return breach
         if self._group is not None:
-            kills = self._group.kills()
-            return Breach("memory", f"more than {self._limits.memory_bytes:,} bytes requested") if kills else None
+            what = f"more than {self._limits.memory_bytes:,} bytes requested"
+            return Breach("memory", what) if self._group.exceeded() else None
         return over(process_tree.usage(process_tree.tree({self._init_pid})), self._limits)
 
     def cpu_ns(self) -> int:

@@ -1,4 +1,4 @@
-"""Limits memory by a control group, and counts the processes that the kernel killed for exceeding it. Trusted.
+"""Limits memory by a control group, and tells whether the kernel killed a process for exceeding the limit. Trusted.
 
 `bwrap` creates a control group for each sandbox, if this process may; `docker` reads the one that its daemon created.
 Versions 1 and 2 differ only in the names of the files. If no group can be created (no permission, or version 2 without
@@ -13,10 +13,13 @@ import secrets
 import time
 from pathlib import Path
 
+from harness.errors import SandboxError
+
 _FILESYSTEM = Path("/sys/fs/cgroup")
 # The limit for buffers of TCP and UDP. Version 1 does not count them as memory, and the kernel has only one limit for
 # the whole machine (net.ipv4.tcp_mem). Version 2 counts them.
 _SOCKET_BYTES = 16 << 20
+_REACHED = 0.9  # the part of its limit that a group has used when a request, perhaps of a huge page, is too large
 
 
 class MemoryGroup:
@@ -54,9 +57,9 @@ class MemoryGroup:
         """The file to which a process writes its id to enter the group."""
         return self._directory / "cgroup.procs"
 
-    def kills(self) -> int:
-        """How many processes of the group the kernel has killed for lack of memory."""
-        return kills(self._directory)
+    def exceeded(self) -> bool:
+        """Whether the group was too small for its processes; raises as the function of this name."""
+        return exceeded(self._directory)
 
     def remove(self, within_s: float) -> bool:
         """Remove the empty group, for which the kernel may need a moment. Returns whether it is gone."""
@@ -89,12 +92,33 @@ def limit_sockets(group: Path) -> None:
         (group / "memory.kmem.tcp.limit_in_bytes").write_text(str(_SOCKET_BYTES))
 
 
-def kills(group: Path) -> int:
-    """How many processes of a group the kernel has killed for lack of memory; 0 if there is no such group."""
-    for name in ("memory.events", "memory.oom_control"):
-        with contextlib.suppress(OSError):
-            fields = dict(line.split() for line in (group / name).read_text().splitlines())
-            return int(fields.get("oom_kill", 0))
+def exceeded(group: Path) -> bool:
+    """Whether the kernel has killed a process of a group since the group had reached its limit; False if it is gone.
+
+    Raises:
+        SandboxError: the kernel killed one while the group was below its limit, since the whole machine, or a group
+            above this one, had no memory left. No submission is to blame for that.
+    """
+    if _count(group, "memory.events", "oom_kill"):
+        reached = _count(group, "memory.events", "oom") > 0
+    elif _count(group, "memory.oom_control", "oom_kill"):  # version 1, whose `failcnt` stays 0 in Linux 6.18
+        most = max(_count(group, f"memory.{kind}max_usage_in_bytes") for kind in ("", "memsw."))
+        reached = most >= _count(group, "memory.limit_in_bytes") * _REACHED
+    else:
+        return False
+    if not reached:
+        what = "the kernel ended a process because this machine, or what kernelmark may use of it, had no memory left"
+        raise SandboxError(what, "give it more memory, or grade fewer submissions at a time")
+    return True
+
+
+def _count(group: Path, file: str, field: str | None = None) -> int:
+    """A number in a file of a group, or a field of it; 0 if there is no such file or field."""
+    with contextlib.suppress(OSError):
+        content = (group / file).read_text()
+        if field is None:
+            return int(content)
+        return int(dict(line.split() for line in content.splitlines()).get(field, 0))
     return 0
 
 

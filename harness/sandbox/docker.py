@@ -248,10 +248,13 @@ class Container:
 
         This works only if the container's processes and their control group are visible here. `ended` reports the
         runner's own exit. The kernel enforces all other limits.
+
+        Raises:
+            SandboxError: the kernel killed a process for lack of memory, and not of the sandbox's own.
         """
         if self._closed or self._pidfd < 0:
             return None
-        if self._group is not None and cgroup.kills(self._group):
+        if self._group is not None and cgroup.exceeded(self._group):
             return Breach("memory", f"more than {self._memory_bytes:,} bytes requested")
         return too_many_sockets(self._pid, self._pidfd)
 

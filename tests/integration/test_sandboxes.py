@@ -31,7 +31,8 @@ import pytest
 
 from harness import sandbox
 from harness.errors import SandboxError
-from harness.sandbox import Exit, Launch, Sandbox, ending, gpu
+from harness.sandbox import Exit, Launch, Sandbox, cgroup, ending, gpu
+from harness.sandbox.cgroup import MemoryGroup
 from harness.verdict import SandboxName
 from tests.leftovers import groups
 from tests.open_files import open_files
@@ -389,6 +390,31 @@ def test_a_memory_hog_is_distinguished_from_a_crash(name: SandboxName) -> None:
             return (breach is not None and breach.kind == "memory") or (end is not None and end.out_of_memory) or None
 
         assert eventually(reported)
+
+
+@pytest.mark.bwrap
+def test_a_machine_without_memory_is_no_fault_of_the_submission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container or a job of Slurm with less memory than a problem allows."""
+    group = MemoryGroup.create(128 * MIB)
+    if group is None:
+        pytest.skip("this user may make no control group here")
+    folder = group.entrance.parent
+    with suppress(OSError):  # of version 2 alone
+        (folder / "cgroup.subtree_control").write_text("+memory")
+    monkeypatch.setattr(cgroup, "_candidates", lambda: [folder])
+    program = """
+        report()
+        held = []
+        while True:
+            held.append(b"x" * (8 << 20))
+    """
+    try:
+        with launched("bwrap", program, memory_bytes=512 * MIB) as judge:
+            judge.report()
+            with pytest.raises(SandboxError, match="had no memory left"):
+                eventually(judge.sandbox.breach)
+    finally:
+        assert group.remove(START_S)
 
 
 @providers()

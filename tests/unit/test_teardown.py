@@ -205,12 +205,30 @@ def test_a_process_that_begins_one_program_after_another_is_seen(monkeypatch: py
     assert seen == [{pid}] * 1000
 
 
-def test_what_the_kernel_killed_in_a_group_is_counted(tmp_path: Path) -> None:
-    assert cgroup.kills(tmp_path / "gone") == 0
-    (tmp_path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
-    assert cgroup.kills(tmp_path) == 2
-    (tmp_path / "memory.events").write_text("low 0\nmax 7\noom 3\noom_kill 1\n")
-    assert cgroup.kills(tmp_path) == 1
+KILLED = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "whose"),
+    [
+        ({}, "nobody's"),
+        ({"memory.oom_control": KILLED.replace("2", "0"), "memory.max_usage_in_bytes": "9000\n"}, "nobody's"),
+        ({"memory.oom_control": KILLED, "memory.max_usage_in_bytes": "9990\n"}, "its own"),
+        ({"memory.oom_control": KILLED, "memory.memsw.max_usage_in_bytes": "10000\n"}, "its own"),
+        ({"memory.oom_control": KILLED, "memory.max_usage_in_bytes": "5000\n"}, "the machine's"),
+        ({"memory.events": "low 0\nmax 7\noom 0\noom_kill 0\n"}, "nobody's"),
+        ({"memory.events": "low 0\nmax 7\noom 3\noom_kill 1\n"}, "its own"),
+        ({"memory.events": "low 0\nmax 0\noom 0\noom_kill 1\n"}, "the machine's"),
+    ],
+)
+def test_whose_lack_of_memory_the_kernel_killed_for(files: dict[str, str], whose: str, tmp_path: Path) -> None:
+    for name, content in {"memory.limit_in_bytes": "10000\n", **files}.items():
+        (tmp_path / name).write_text(content)
+    if whose == "the machine's":
+        with pytest.raises(SandboxError, match="had no memory left"):
+            cgroup.exceeded(tmp_path)
+    else:
+        assert cgroup.exceeded(tmp_path) == (whose == "its own")
 
 
 def test_the_group_of_a_process_is_that_of_its_child() -> None:

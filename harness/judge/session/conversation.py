@@ -364,6 +364,7 @@ class Session:
             raise self._fault(Outcome.RUNTIME_ERROR, f"the process ended, while {doing}")
         closed = time.monotonic()
         while (ended := self._sandbox.ended()) is None:
+            self._look_for_breach(doing)
             # A sandbox ends with its last process: if the runner is dead, the kernel is still ending the others.
             patience_s = CLOSE_S if self._runner_is_dead() else _DEATH_S
             if time.monotonic() - closed > patience_s:
@@ -371,7 +372,6 @@ class Session:
             time.sleep(0.01)
         self.output.drain()
         if ended is None:
-            self._look_for_breach(doing)
             raise self._fault(Outcome.REJECTED, f"the runner closed its connection but is still alive, while {doing}")
         if ended.out_of_memory:
             limit = self._limits.memory_bytes
