@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,6 @@ from typing import Any
 from benchmarks.slug import device_slug
 from harness.verdict import Verdict
 from kernelmark.project.choice import Gpu, visible_gpus
-from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import CARD, rank
 
@@ -87,22 +87,31 @@ def told(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def result(entries: list[Entry]) -> dict[str, Any]:
+def ranks_of(verdicts: Iterable[Verdict]) -> dict[str, int | None]:
+    """The ranks by a ledger of these verdicts, by author."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = JsonlLedger(Path(folder, "product.jsonl"))
+        for verdict in verdicts:
+            ledger.append(verdict)
+        (table,) = rank(ledger)
+    return {row.author: row.rank for row in table.rows}
+
+
+def result(verdicts: list[Verdict]) -> dict[str, Any]:
     """The ranks of all four, those of each pair alone, and whether they are as they must be."""
-    by_author = {entry.verdict.submission.author: entry for entry in entries}
-    (table,) = rank(entries)
-    ranks = {row.author: row.rank for row in table.rows}
+    by_author = {verdict.submission.author: verdict for verdict in verdicts}
+    ranks = ranks_of(verdicts)
     pairs = {}
     for one, other in itertools.combinations(sorted(by_author), 2):
-        (alone,) = rank([by_author[one], by_author[other]])
-        pairs[f"{one}, {other}"] = "tie" if len({row.rank for row in alone.rows}) == 1 else "differ"
+        alone = ranks_of([by_author[one], by_author[other]])
+        pairs[f"{one}, {other}"] = "tie" if len({*alone.values()}) == 1 else "differ"
     right = (
         ranks["one-0"] == ranks["one-1"] == 1
         and ranks["slower-0"] == ranks["slower-1"] == 3
         and pairs["one-0, one-1"] == pairs["slower-0, slower-1"] == "tie"
         and pairs["one-0, slower-0"] == pairs["one-1, slower-1"] == "differ"
     )
-    gradings = [told(entry.verdict) for entry in entries]
+    gradings = [told(verdict) for verdict in verdicts]
     return {"allowed": CARD, "gradings": gradings, "ranks": ranks, "pairs": pairs, "right": right}
 
 
@@ -117,7 +126,8 @@ def main() -> int:
         grading = [pool.submit(grade, project, gpu, card, deadline) for card, gpu in enumerate(gpus)]
         for each in grading:
             each.result()
-        found = result([*JsonlLedger(project / "leaderboard/results/product.jsonl").read()])
+        ledger = JsonlLedger(project / "leaderboard/results/product.jsonl")
+        found = result([entry.verdict for entry in ledger.read()])
     document = {
         "what": "one kernel and one with about 4 % more work, each graded on two cards of one name",
         "command": "python -m benchmarks.cards",

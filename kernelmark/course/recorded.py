@@ -78,9 +78,9 @@ class RecordedVerdicts:
     def _record(self, slug: str) -> _GradedProblem:
         if slug not in self._read:
             recorded, now = ledger(self._settings, slug), current(self._settings)
-            facts = recorded.facts()
-            graded = sorted(gradings(facts, now), key=lambda grading: grading.verdict.created_at)
-            self._read[slug] = _GradedProblem(recorded, graded, rank(facts, now, self._teams))
+            with recorded.lines() as lines:
+                graded = sorted(gradings(lines, now), key=lambda grading: grading.verdict.created_at)
+                self._read[slug] = _GradedProblem(recorded, graded, rank(lines, now, self._teams))
         return self._read[slug]
 
 

@@ -148,7 +148,9 @@ def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
     ledger, entry = find_run(settings, prefix)
     if problem is not None and ledger.path.stem != slug_of(settings, problem):
         raise UsageError(f"run {prefix}", f"is of the problem {ledger.path.stem}", "leave PROBLEM out")
-    run = next(grading for grading in gradings(ledger.facts(), current(settings)) if grading.seq == entry.seq)
+    known = current(settings)
+    with ledger.lines() as lines:
+        run = next(grading for grading in gradings(lines, known) if grading.seq == entry.seq)
     if run.state == "disqualified":
         raise UsageError(f"run {run.run}", "is disqualified, and its new run would rank", "reinstate it first")
     return Due(ledger, run, "asked for")
@@ -175,12 +177,14 @@ def _left_out(kind: RegradeKind, row: Row | RecordedGrading, where: Where, mine:
 def _candidates(ledger: JsonlLedger, known: Current, settings: Settings) -> dict[Where, list[RegradeCandidate]]:
     """The candidates of a ledger by where they were graded, each source once: due rows, then the others."""
     tables: dict[Where, list[Table]] = {}
-    for table in rank(ledger, known, settings.teams):
-        tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
     closed = known.closed.get(ledger.path.stem)
-    chosen = selected(ledger.facts().selections(), closed, settings.teams) if closed is not None else {}
+    with ledger.lines() as lines:
+        standings, recorded = rank(lines, known, settings.teams), gradings(lines, known)
+        chosen = selected(lines.selections(), closed, settings.teams) if closed is not None else {}
+    for table in standings:
+        tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
     graded: dict[Where, list[RecordedGrading]] = {}
-    for grading in gradings(ledger.facts(), known):
+    for grading in recorded:
         ran = grading.verdict.environment
         graded.setdefault((ran.device_kind, ran.device_name, ran.isolated), []).append(grading)
     found = {}

@@ -178,10 +178,10 @@ def newest(
     """
     now, standings, found = current(settings), dict[str, str](), list[tuple[datetime, int, JsonlLedger]]()
     for recorded in ledgers(settings, problem):
-        facts = recorded.facts()
-        mine = (verdict for verdict in facts.verdicts if author in (None, verdict.author))
+        with recorded.lines() as lines:
+            mine = [verdict for verdict in lines.facts().verdicts if author in (None, verdict.author)]
+            standings |= of_runs(rank(lines, now, settings.teams))
         found += [(verdict.created_at, verdict.seq, recorded) for verdict in mine]
-        standings |= of_runs(rank(facts, now, settings.teams))
     found.sort(key=lambda at: at[0], reverse=True)
     verdicts = [entry.verdict for _, seq, recorded in found[:last] for entry in recorded.at({seq})]
     return [RecordedRun(verdict, standings.get(verdict.run, "")) for verdict in verdicts], len(found)

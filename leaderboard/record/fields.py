@@ -6,7 +6,7 @@ their hashes were checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -30,7 +30,7 @@ from harness.verdict import (
     Verdict,
 )
 from harness.verdict.doubt import NoRank, no_rank
-from leaderboard.record.entry import EVENTS, MODERATION, SELECTION, VERDICT, Entry, unreadable
+from leaderboard.record.entry import MODERATION, SELECTION, VERDICT, Entry, unreadable
 from leaderboard.record.moderation import Events
 from leaderboard.record.selection import Selection
 
@@ -187,28 +187,10 @@ class LastSeen(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The facts from which the standings of one problem follow, oldest first: events, and the fields of verdicts.
-
-    The ranking can read them in place of `Lines`, which has the sources pooled already.
-    """
+    """The facts from which the standings of one problem follow, oldest first: events, and the fields of verdicts."""
 
     events: Sequence[Entry]
     verdicts: Sequence[VerdictFields]
-    until: datetime | None = None
-    """Verdicts made after this moment are left out; None: there is no limit."""
-
-    @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Facts:
-        """The facts in some entries.
-
-        Raises:
-            LedgerError: as for `fields_of`.
-        """
-        held = sorted(entries, key=lambda entry: entry.seq)
-        events = [entry for entry in held if entry.kind in EVENTS]
-        verdicts = [fields_of(entry) for entry in held if entry.kind == VERDICT]
-        settings = {verdict.setting: verdict.setting for verdict in verdicts}
-        return cls(events, [verdict._replace(setting=settings[verdict.setting]) for verdict in verdicts])
 
     def moderation(self) -> Events:
         """The moderation events among them.
@@ -225,28 +207,6 @@ class Facts(NamedTuple):
     def selections(self) -> list[Selection]:
         """The selections among them, oldest first; raises as `moderation` does."""
         return [entry.selection for entry in self.events if entry.kind == SELECTION]
-
-    def sources(self, events: Events) -> tuple[()]:
-        """No source is pooled yet."""
-        return ()
-
-    def concerned(self, events: Events) -> Iterator[VerdictFields]:
-        """The accepted verdicts, oldest first."""
-        return (verdict for verdict in self.verdicts if verdict.accepted)
-
-    def last_seen(self) -> list[LastSeen]:
-        """Each setting, in the order of its first verdict."""
-        seen: dict[int, LastSeen] = {}
-        for verdict in self.verdicts:
-            known = seen.get(id(verdict.setting))
-            if known is None or known.at < verdict.created_at:
-                seen[id(verdict.setting)] = LastSeen(verdict.setting, verdict.created_at)
-        return [*seen.values()]
-
-    def newest_of_files(self, settings: Iterable[Setting]) -> Iterator[VerdictFields]:
-        """The verdicts in each of these settings."""
-        wanted = {id(setting) for setting in settings}
-        return (verdict for verdict in self.verdicts if id(verdict.setting) in wanted)
 
 
 class _Moment(BaseModel):

@@ -112,7 +112,7 @@ class Lines:
         """
         self._refuse_unreadable()
         verdicts = map(self.made, self._rows(_FIELDS, "AND run IS NOT NULL", "ORDER BY seq"))
-        return Facts(self.events(), [*verdicts], self.until)
+        return Facts(self.events(), [*verdicts])
 
     def moderation(self) -> Events:
         """The moderation events among the lines."""

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.verdict import Verdict
+from leaderboard.record import pooling
 from leaderboard.record.current import Current
 from leaderboard.record.fields import Facts, VerdictFields
+from leaderboard.record.lines import Lines
 from leaderboard.record.moderation import ModeratedState, Moderation, standing, state
 from leaderboard.record.pooling import PooledSource
-from leaderboard.standings.ranking import rankings
 from leaderboard.standings.staleness import Present, Stale
 
 
@@ -48,13 +49,14 @@ class RecordedGrading:
         return state(self.moderation)
 
 
-def gradings(facts: Facts, current: Current) -> list[RecordedGrading]:
+def gradings(lines: Lines, current: Current) -> list[RecordedGrading]:
     """All gradings, in the order of the ledger.
 
     Raises:
         LedgerError: an event was written by a version that this one cannot read.
     """
-    events, present = facts.moderation(), Present(current, facts)
+    facts, present = lines.facts(), Present(current, lines)
+    events = facts.moderation()
     said = ((v, standing(events.of((v.run,), v.sha256, v.author))) for v in facts.verdicts)
     return [RecordedGrading(v, v.seq, of, present.mark(v)) for v, of in said]
 
@@ -79,7 +81,7 @@ def moderation(facts: Facts, verdict: Verdict) -> tuple[Moderation, ...]:
 
 def pooled(facts: Facts, verdict: Verdict) -> PooledSource | None:
     """The pooled gradings of a verdict's source in its table; None if this verdict is not among them."""
-    sha256 = verdict.submission.sha256
-    same = Facts(facts.events, [fields for fields in facts.verdicts if fields.sha256 == sha256])
-    matching = (source for ranking in rankings(same) for source in ranking.sources if verdict.run in source.gradings)
-    return next(matching, None)
+    events, sha256 = facts.moderation(), verdict.submission.sha256
+    same = (fields for fields in facts.verdicts if fields.sha256 == sha256 and fields.accepted)
+    counted = [fields for fields in same if events.state(fields.run, sha256, fields.author) == "ranks"]
+    return next((source for source in pooling.pooled(counted) if verdict.run in source.gradings), None)

@@ -30,6 +30,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -38,8 +39,7 @@ from typing import NamedTuple
 from harness.verdict import Effort, FrozenModel, Interval, PrivateId, ProblemId, Ratio, SandboxName, Speedup
 from leaderboard.record import moderation
 from leaderboard.record.current import Current
-from leaderboard.record.entry import Entry
-from leaderboard.record.fields import Facts, TableKey, VerdictFields
+from leaderboard.record.fields import TableKey, VerdictFields
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.lines import Lines
 from leaderboard.record.moderation import Events, Moderation
@@ -162,7 +162,7 @@ class Ranking(NamedTuple):
 CARD = 1.04
 """By how much, as a ratio, times of one kernel on two devices of one name may differ without counting as different."""
 ACROSS_CARDS = f"{100 * (CARD - 1):.0f} %"
-RankingSource = JsonlLedger | Facts | Lines | Iterable[Entry]
+RankingSource = JsonlLedger | Lines
 
 
 @dataclass
@@ -238,16 +238,13 @@ def overlap(one: Interval, other: Interval, *, same_card: bool = True) -> bool:
 
 
 def _ranked(recorded: RankingSource, current: Current | None, teams: Teams, *, keep: bool) -> list[Ranking]:
-    if isinstance(recorded, JsonlLedger):
-        with recorded.lines() as lines:
-            return _rankings(lines, current, teams, keep)
-    facts = recorded if isinstance(recorded, Facts | Lines) else Facts.of(recorded)
-    return _rankings(facts, current, teams, keep)
+    with recorded.lines() if isinstance(recorded, JsonlLedger) else nullcontext(recorded) as lines:
+        return _rankings(lines, current, teams, keep)
 
 
-def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams, keep: bool) -> list[Ranking]:
-    rows = _Rows(facts.moderation(), Present(current, facts) if current is not None else None, teams, facts.until)
-    tables = _collected(facts, rows.events, current, teams, keep)
+def _rankings(lines: Lines, current: Current | None, teams: Teams, keep: bool) -> list[Ranking]:
+    rows = _Rows(lines.moderation(), Present(current, lines) if current is not None else None, teams, lines.until)
+    tables = _collected(lines, rows.events, current, teams, keep)
     appeared: dict[tuple[str, str], int] = {}
     for key, table in tables.items():
         version = key.problem, key.problem_sha256
@@ -261,7 +258,7 @@ def _rankings(facts: Facts | Lines, current: Current | None, teams: Teams, keep:
 
 
 def _collected(
-    facts: Facts | Lines, events: Events, current: Current | None, teams: Teams, keep: bool
+    lines: Lines, events: Events, current: Current | None, teams: Teams, keep: bool
 ) -> dict[TableKey, _Collected]:
     tables: dict[TableKey, _Collected] = {}
     by_setting: dict[int, _Collected] = {}  # there are few settings, and their keys take long to hash
@@ -269,28 +266,26 @@ def _collected(
     def of(verdict: VerdictFields) -> _Collected:
         if (found := by_setting.get(id(verdict.setting))) is None:
             if (found := tables.get(verdict.setting.key)) is None:
-                found = tables[verdict.setting.key] = _Collected(_selected(verdict.problem, facts, current, teams))
+                found = tables[verdict.setting.key] = _Collected(_selected(verdict.problem, lines, current, teams))
             by_setting[id(verdict.setting)] = found
         return found
 
     counted = []
-    for verdict in facts.concerned(events):
+    for verdict in lines.concerned(events):
         if events.state(verdict.run, verdict.sha256, verdict.author) == "ranks":
             counted.append(verdict)
         else:
             of(verdict).set_aside(verdict)
-    for source in chain(facts.sources(events), pooled(counted)):
+    for source in chain(lines.sources(events), pooled(counted)):
         of(source.verdict).add(source, teams.name_of(source.verdict.author), keep=keep)
     return tables
 
 
-def _selected(
-    problem: ProblemId, facts: Facts | Lines, current: Current | None, teams: Teams
-) -> Mapping[str, frozenset[str]]:
+def _selected(problem: ProblemId, lines: Lines, current: Current | None, teams: Teams) -> Mapping[str, frozenset[str]]:
     """The sources that count: once the problem is closed, an author who selected sources can rank with these only."""
     if current is None or (closed := current.closed.get(problem.slug)) is None:
         return {}
-    return selected(facts.selections(), closed, teams) if problem.sha256 == current.sha256(problem) else {}
+    return selected(lines.selections(), closed, teams) if problem.sha256 == current.sha256(problem) else {}
 
 
 @dataclass(frozen=True)

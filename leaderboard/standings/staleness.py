@@ -11,7 +11,7 @@ from functools import cached_property
 
 from harness.verdict import Environment, FrozenModel, ProblemId
 from leaderboard.record.current import Current
-from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields
+from leaderboard.record.fields import LastSeen, Setting, VerdictFields
 from leaderboard.record.lines import Lines
 from leaderboard.record.pooling import SOFTWARE
 
@@ -26,7 +26,7 @@ class Stale(FrozenModel):
 class Present:
     """The current state by a ledger and `Current`; `mark` says whether one of its verdicts is out of date."""
 
-    def __init__(self, current: Current, ledger: Facts | Lines) -> None:
+    def __init__(self, current: Current, ledger: Lines) -> None:
         self._current, self._ledger = current, ledger
         self._newest = sorted(ledger.last_seen(), key=lambda seen: seen.at, reverse=True)
         self._now: dict[str, Current] = {}

@@ -168,7 +168,7 @@ def _document(document: bytes) -> None:
     else:
         assert Verdict.from_json(verdict.to_json()) == verdict
     try:
-        board(rank(read))
+        board(rank(JsonlLedger(PATH)))
     except LedgerError as error:
         message = str(error)
         assert "\n" not in message

@@ -57,7 +57,7 @@ def test_a_pull_request_and_then_one_with_two_submissions_are_graded(repository:
     assert {
         entry.verdict.submission.author: entry.verdict.outcome.value for entry in ledger.read()
     } == {"ada": "accepted", "eve": "wrong_answer", "joe": "accepted"}  # fmt: skip
-    (table,) = rank(ledger.read())
+    (table,) = rank(ledger)
     assert sorted(row.author for row in table.rows) == ["ada", "joe"]
     suites = ElementTree.parse(repository / "junit.xml").getroot()
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("2", "1", "0")
@@ -82,5 +82,5 @@ def test_two_at_a_time_are_graded_as_they_would_be_one_after_the_other(repositor
     }  # fmt: skip
     assert {verdict.environment.sandbox for verdict in verdicts.values()} == {"bwrap"}
     assert len({verdict.run for verdict in verdicts.values()}) == 4, "the same source is graded for each author"
-    (table,) = rank(ledger.read())
+    (table,) = rank(ledger)
     assert sorted(row.author for row in table.rows) == ["ada", "eve"]

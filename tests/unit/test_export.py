@@ -15,7 +15,7 @@ from leaderboard.publishing.export import export
 from leaderboard.record.entry import encode
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.teams import Teams
-from leaderboard.standings.ranking import rank
+from tests.ranked import rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed
 

@@ -17,7 +17,7 @@ from kernelmark.course.marks import feedback, table
 from kernelmark.course.report import GradingResult
 from leaderboard.record.entry import encode
 from leaderboard.record.pooling import NO_RANK
-from leaderboard.standings.ranking import rank
+from tests.ranked import rank
 from tests.verdicts import accepted, interval
 
 FOR_THE_TEACHER = re.compile(r"--|quiet|again|install|doctor|kernelmark|grade it\b|/srv")

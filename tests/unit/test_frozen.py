@@ -17,6 +17,7 @@ from kernelmark.record.recording import record
 from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
+from tests import ranked
 from tests.unit.conftest import Answering, Command
 from tests.verdicts import accepted
 
@@ -165,9 +166,9 @@ def test_a_frozen_view_ranks_like_the_ledger_at_that_time(tmp_path: Path) -> Non
         at = NOW + (number - 3) * HOUR
         view.append(accepted(submission=kernel, score_ns=50_000 - 5_000 * number, created_at=at))
         entries = [entry for entry in view.entries() if entry.verdict.created_at <= NOW]
-        assert [table.rows for table in rank(view)] == [table.rows for table in rank(entries)]
+        assert [table.rows for table in rank(view)] == [table.rows for table in ranked.rank(entries)]
         assert [entry.seq for entry in view.read()] == [entry.seq for entry in entries]
-        assert [*rank(JsonlLedger(path, index))] == [*rank(view.entries())]
+        assert [*rank(JsonlLedger(path, index))] == [*ranked.rank(view.entries())]
     assert (len(entries), view.verify()) == (4, 6)
 
 

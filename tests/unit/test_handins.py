@@ -395,7 +395,7 @@ def test_the_time_of_submission_counts_not_the_time_of_grading(closed: Path, cou
         ("dan", "not graded", "3", ""),
         ("eve", "accepted", "2", "0.8"),
     ]
-    [table] = rank(JsonlLedger(course.folder / "leaderboard/results/double.jsonl").read())
+    [table] = rank(JsonlLedger(course.folder / "leaderboard/results/double.jsonl"))
     assert sorted(row.author for row in table.rows) == ["ada", "bob"]
     on_time = "graded after the deadline, but handed in on time, 2"
     assert all(row.moderation[0].reason.startswith(on_time) for row in table.rows)
@@ -494,7 +494,7 @@ def test_one_time_for_all_does_not_excuse_marked_late_files(closed: Path, course
     assert result.code == 2
     late = "eve_LATE_31415_92653_k.py is marked LATE in its name"
     assert f"{late}, but --handed-in says that all came on time" in result.out
-    [table] = rank(JsonlLedger(course.folder / "leaderboard/results/double.jsonl").read())
+    [table] = rank(JsonlLedger(course.folder / "leaderboard/results/double.jsonl"))
     assert sorted(row.author for row in table.rows) == ["ada", "bob", "dan"]
 
 

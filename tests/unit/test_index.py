@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
@@ -22,11 +22,12 @@ from harness.files.identity import with_private_cases
 from harness.verdict import PrivateId, Verdict
 from leaderboard.record import index as module
 from leaderboard.record.current import Current
-from leaderboard.record.entry import VERDICT, Entry
-from leaderboard.record.fields import Facts, VerdictFields, fields_of
+from leaderboard.record.entry import EVENTS, VERDICT, Entry
+from leaderboard.record.fields import Facts, LastSeen, Setting, VerdictFields, fields_of
 from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
-from leaderboard.record.moderation import Moderation
+from leaderboard.record.moderation import Events, Moderation
+from leaderboard.record.selection import Selection
 from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import Table, rank, rankings
 from tests.verdicts import EPOCH, accepted, failed
@@ -58,11 +59,49 @@ def anywhere(verdict: VerdictFields) -> VerdictFields:
     return verdict._replace(start=0, length=0)
 
 
+class Unindexed:
+    """What the ranking asks of `Lines`, from all entries of a ledger and without the index."""
+
+    until = None
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        held = [*entries]
+        settings: dict[Setting, Setting] = {}
+        verdicts = [fields_of(entry) for entry in held if entry.kind == VERDICT]
+        self.verdicts = [v._replace(setting=settings.setdefault(v.setting, v.setting)) for v in verdicts]
+        self.events = [entry for entry in held if entry.kind in EVENTS]
+
+    def moderation(self) -> Events:
+        return Facts(self.events, ()).moderation()
+
+    def selections(self) -> list[Selection]:
+        return Facts(self.events, ()).selections()
+
+    def sources(self, events: Events) -> tuple[()]:
+        """No source is pooled yet."""
+        return ()
+
+    def concerned(self, events: Events) -> Iterator[VerdictFields]:
+        return (verdict for verdict in self.verdicts if verdict.accepted)
+
+    def last_seen(self) -> list[LastSeen]:
+        seen: dict[int, LastSeen] = {}
+        for verdict in self.verdicts:
+            known = seen.get(id(verdict.setting))
+            if known is None or known.at < verdict.created_at:
+                seen[id(verdict.setting)] = LastSeen(verdict.setting, verdict.created_at)
+        return [*seen.values()]
+
+    def newest_of_files(self, settings: Iterable[Setting]) -> Iterator[VerdictFields]:
+        wanted = {id(setting) for setting in settings}
+        return (verdict for verdict in self.verdicts if id(verdict.setting) in wanted)
+
+
 def believed(ledger: JsonlLedger) -> None:
     """Assert that the index has what the ledger's lines say, and nothing else."""
     entries = list(JsonlLedger(ledger.path).read())
-    expected, got = Facts.of(entries), ledger.facts()
-    assert [anywhere(verdict) for verdict in got.verdicts] == list(expected.verdicts)
+    expected, got = Unindexed(entries), ledger.facts()
+    assert [anywhere(verdict) for verdict in got.verdicts] == expected.verdicts
     assert [(e.seq, e.kind, e.document) for e in got.events] == [(e.seq, e.kind, e.document) for e in expected.events]
     for entry in entries:
         if entry.kind == VERDICT:
@@ -73,9 +112,9 @@ def believed(ledger: JsonlLedger) -> None:
 
 def ranked_alike(ledger: JsonlLedger) -> list[Table]:
     """Assert that the ranking is the same from the index as from all lines of the ledger; returns it."""
-    facts = Facts.of(JsonlLedger(ledger.path).read())
+    lines = Unindexed(JsonlLedger(ledger.path).read())
     for current in (None, Current(problems={}, protocol=1), Current(problems={"softmax": "0" * 64}, protocol=2)):
-        expected = rankings(facts, current, TEAMS)
+        expected = rankings(lines, current, TEAMS)  # type: ignore[arg-type]
         got = rankings(ledger, current, TEAMS)
         assert [ranking.table for ranking in got] == [ranking.table for ranking in expected]
         sources = [

@@ -16,9 +16,10 @@ from markdown_it import MarkdownIt
 from harness.errors import HarnessError
 from harness.verdict import Ratio, Verdict
 from leaderboard.publishing.markdown import board, escape, spliced, write_board
-from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.ranking import Table
 from leaderboard.text.units import duration, interval, ratio
 from tests import verdicts
+from tests.ranked import rank
 from tests.verdicts import REPLAYED, accepted, chained
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -20,7 +20,7 @@ from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.merge import merge
 from leaderboard.record.moderation import Action, Moderation
-from leaderboard.standings.ranking import rank
+from tests.ranked import rank
 from tests.repository import commit, git, init
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import EPOCH, accepted

@@ -9,8 +9,8 @@ from kernelmark.text import profiles
 from kernelmark.text.standings import board
 from kernelmark.text.times import memory
 from leaderboard.publishing.export import _CaseRow
-from leaderboard.standings.ranking import rank
 from leaderboard.text.metrics import METRICS, CaseMetric
+from tests.ranked import rank
 from tests.verdicts import REPLAYED, accepted, chained
 
 

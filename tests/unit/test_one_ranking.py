@@ -139,7 +139,7 @@ def test_all_outputs_show_the_same_ranks_and_times(competition: Path, command: C
     fill(competition)
     settings = Settings.load()
     now = records.current(settings)
-    tables = [table for ledger in records.ledgers(settings) for table in rank(ledger.read(), now)]
+    tables = [table for ledger in records.ledgers(settings) for table in rank(ledger, now)]
     expected = [(row.rank or 0, row.run, interval(row.score)) for table in tables for row in table.rows]
     stale = [mark for table in tables for row in table.rows for mark in stale_marks(row)]
     assert len(expected) > 40

@@ -15,7 +15,7 @@ from kernelmark.record import recording
 from kernelmark.record.publishing import publish
 from leaderboard.publishing.markdown import page
 from leaderboard.record import chain
-from leaderboard.standings.ranking import rank
+from tests.ranked import rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, REPLAYED, accepted, chained
 

@@ -17,7 +17,8 @@ from leaderboard.record.fields import how_timed
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.pooling import too_wide
 from leaderboard.record.teams import Teams
-from leaderboard.standings.ranking import CARD, Row, Table, overlap, rank, rankings
+from leaderboard.standings.ranking import CARD, Row, Table, overlap, rankings
+from tests.ranked import held, rank
 from tests.verdicts import EPOCH, REPLAYED, accepted, chained, failed
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})
@@ -424,7 +425,8 @@ def test_an_author_with_a_replayed_result_has_no_row_for_others(low_ns, state, s
 def test_replayed_and_other_gradings_are_not_pooled():
     replayed = graded((1000, 980, 1020), (1000, 980, 1020), modes=REPLAYED)
     plain = graded((500, 490, 510), (500, 490, 510), (500, 490, 510), ranked_timing="replayed")
-    (ranking,) = rankings(chained(*replayed, *plain))
+    with held(chained(*replayed, *plain)) as lines:
+        (ranking,) = rankings(lines)
     pooled = [(source.state, source.score.median_ns, len(source.gradings)) for source in ranking.sources]
     assert pooled == [("ranks", 1000, 2), ("not_replayed", 500, 3)]
     assert [(row.rank, row.gradings, row.run) for row in ranking.table.rows] == [(1, 2, replayed[1].run)]

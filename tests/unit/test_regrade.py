@@ -165,7 +165,7 @@ def test_late_results_are_regraded_last_and_stay_late(competition: Path, command
     right = [accepted(submission=source(name), run=run * 16, **fields) for name, run in (("ada", "e"), ("late", "f"))]
     judge(*(verdict.model_copy(update={"environment": here()}) for verdict in right))
     assert command("regrade").code == 0
-    newest = rank(ledger.read())[0]
+    newest = rank(ledger)[0]
     assert [row.author for row in newest.rows] == ["ada"]
     [again] = newest.set_aside
     assert (again.author, again.run, again.state, again.moderation[0].reason) == (

@@ -93,7 +93,7 @@ def test_an_extension_is_the_deadline_of_one_person(competition: Path, command: 
     assert result.code == 0, result.out
     late = {author: (row["late_days"], row["factor"]) for author, row in marks().items()}
     assert late == {"ada": ("0", "1"), "bob": ("1", "0.9"), "cyd": ("0", "1"), "dan": ("2", "0.8")}
-    [table] = rank(JsonlLedger(competition / "leaderboard/results/double.jsonl").read())
+    [table] = rank(JsonlLedger(competition / "leaderboard/results/double.jsonl"))
     assert sorted(row.author for row in table.rows) == ["ada", "cyd"]
 
 

@@ -13,8 +13,8 @@ from kernelmark.text.standings import RecordedRun, runs
 from kernelmark.text.terminal import rendered
 from leaderboard.record.current import Current
 from leaderboard.record.ledger import JsonlLedger
-from leaderboard.standings.ranking import rank
 from tests.documents import items
+from tests.ranked import rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, chained, failed
 

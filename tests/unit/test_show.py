@@ -33,13 +33,13 @@ from harness.verdict import (
 from kernelmark.text import difference, findings, problem, problems, show, standings
 from kernelmark.text.problems import BoardPlace, ListedProblem, ProblemList
 from kernelmark.text.terminal import visible
-from leaderboard.record.fields import Facts
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.pooling import NO_RANK
 from leaderboard.standings.gradings import pooled
-from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.ranking import Table
 from tests.grading import written
 from tests.old_project import DATA
+from tests.ranked import held, rank
 from tests.verdicts import EPOCH, REPLAYED, accepted, as_check, chained, failed, interval, kernel, replayed_benchmark
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"
@@ -719,7 +719,8 @@ def test_a_result_that_was_not_replayed_shows_which_run_has_the_rank() -> None:
     kept = "rank 1 of 1 on NVIDIA H200, replayed"
     assert standings.standing(plain, both) == f"none: {why}; run {ranks.run} keeps {kept}"
     assert standings.standing(ranks, both) == kept
-    source = pooled(Facts.of(chained(plain, ranks)), plain)
+    with held(chained(plain, ranks)) as lines:
+        source = pooled(lines.facts(), plain)
     assert lines_of(show.run(plain, (), source), "standing") == [f"standing    none: {why}"]
 
 

@@ -9,8 +9,8 @@ import pytest
 from harness.verdict import ProblemId, Verdict
 from leaderboard.publishing.markdown import board
 from leaderboard.record.current import Current
-from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import stale
+from tests.ranked import rank
 from tests.verdicts import EPOCH, accepted, chained, environment, failed, sha256
 
 NOW = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)

@@ -55,7 +55,7 @@ def test_a_forged_record_is_refused_an_honest_one_not(main: Path, command: Comma
     _append(main, "ada", ns=1_000)
     commit(main, message="forge")
     assert command("verify").code == 0, "a chain is valid, whoever appended to it"
-    assert rank(JsonlLedger(main / LEDGER).read())[0].rows[0].author == "ada"
+    assert rank(JsonlLedger(main / LEDGER))[0].rows[0].author == "ada"
     git(main, "checkout", "-q", "main")
     for more in ((), ("--allow-other",)):
         result = command(*ONLY, *more)

@@ -12,7 +12,8 @@ from leaderboard.record.entry import Entry
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.similar import GradedFile, similar
 from leaderboard.record.teams import NO_TEAMS, Teams
-from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.ranking import Table
+from tests.ranked import rank
 from tests.verdicts import EPOCH, accepted, chained
 
 TEAMS = Teams({"quickfix": ("bob", "ada"), "cyd": ("cyd", "dan")})

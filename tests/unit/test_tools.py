@@ -19,7 +19,7 @@ from kernelmark.diagnostics import audits
 from kernelmark.diagnostics.audits import first
 from kernelmark.project.settings import Settings
 from leaderboard.record.current import Current
-from leaderboard.standings.ranking import rank
+from tests.ranked import rank
 from tests.verdicts import accepted, chained, sha256
 
 HEAD = (

@@ -21,8 +21,8 @@ from kernelmark.project.documents import written
 from kernelmark.service.accounts import InvitationAcceptance, Me
 from kernelmark.service.refusal import Refusal
 from kernelmark.service.submissions import SubmissionStatus
-from leaderboard.standings.ranking import rank
 from tests.answering import Answered, answering
+from tests.ranked import rank
 from tests.unit.service.client.conftest import ENDS, TOKEN
 from tests.unit.service.client.fake import Fake
 from tests.verdicts import accepted, chained
