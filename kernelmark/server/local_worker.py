@@ -56,7 +56,12 @@ class LocalWorker:
 
     def _run(self) -> None:
         for number in range(sys.maxsize):
-            status = self._once()
+            status = None
+            try:
+                status = self._once()
+                how = f"ended with status {status}"
+            except Exception as error:  # noqa: BLE001 - a full disk, or too many processes, does not last
+                how = f"cannot be started ({error})"
             if self._ending.is_set():
                 return
             if status == _USAGE and number == 0:  # later it may be a mistake in the settings, made just now
@@ -64,9 +69,7 @@ class LocalWorker:
                 self._service.own_worker.clear()
                 return
             pause_s = _AGAIN_S[min(number, len(_AGAIN_S) - 1)]
-            _log.error(
-                "the worker of this machine ended with status %s; it is started again in %.0f s", status, pause_s
-            )
+            _log.error("the worker of this machine %s; it is started again in %.0f s", how, pause_s)
             if self._ending.wait(pause_s):
                 return
 
@@ -76,11 +79,11 @@ class LocalWorker:
         if not is_loopback(server):
             server = self._service.url
         command = [sys.executable, "-P", "-c", _CODE, "worker", "--to", server, "--token-file", "-"]
-        folder = self._service.project.root
+        folder, token = self._service.project.root, self._token()
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=folder, start_new_session=True) as child:
             assert child.stdin is not None
             try:
-                child.stdin.write(self._token().encode() + b"\n")
+                child.stdin.write(token.encode() + b"\n")
                 child.stdin.flush()
             except BrokenPipeError:  # it has ended already, and said why
                 return child.wait()

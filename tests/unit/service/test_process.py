@@ -98,14 +98,17 @@ def test_a_team_of_the_settings_that_does_not_count_is_named(tmp_path: Path, cap
     ]
 
 
-def test_a_worker_that_has_started_before_is_started_until_its_settings_are_valid(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ends", [(-9, 2, 2), (BlockingIOError("no more processes"), RuntimeError("disk is full"))])
+def test_a_worker_is_started_until_its_settings_are_valid_and_it_can_be(
+    ends: tuple[int | Exception, ...], service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statuses, works = [-9, 2, 2], threading.Event()
+    left, works = list(ends), threading.Event()
 
     def once(local: LocalWorker) -> int:
-        if statuses:
-            return statuses.pop(0)
+        if left:
+            if isinstance(end := left.pop(0), Exception):
+                raise end
+            return end
         works.set()
         local._ending.wait(60)
         return 0
