@@ -20,6 +20,7 @@ from harness.submission import Submission
 from harness.verdict import Stage
 from kernelmark.grading.fleet import process
 from kernelmark.grading.fleet.messages import JobAnswer, JobRequest, WorkerAway, WorkerLost
+from kernelmark.grading.fleet.pool import WorkerPool
 from kernelmark.grading.fleet.process import WorkerProcess
 from tests import workers
 from tests.open_files import open_files
@@ -77,6 +78,10 @@ def test_a_program_that_cannot_be_started_is_our_failure(tmp_path: Path) -> None
     worker = WorkerProcess(tmp_path, 2, os.environ, program=[str(tmp_path / "absent")])
     with pytest.raises(HarnessError, match=r"a worker could not be started \(No such file or directory\)"):
         worker.start()
+    pool, answers = WorkerPool([worker]), list[Future[JobAnswer]]()
+    for _ in range(2):  # the worker is free again for another job, and for the same one
+        pool.hand_over(request(), lambda answer, _: answers.append(answer), alone=True)
+    assert [is_lost(answer, "could not be started") for answer in answers] == [True, True]
     worker.close()
 
 

@@ -121,7 +121,7 @@ class WorkerProcess:
             with self._lock:
                 process = self._running()
                 self._waiting[request.run], self._watching[request.run] = answer, on_step
-        except (WorkerLost, OSError) as error:
+        except (WorkerLost, HarnessError, OSError) as error:
             answer.set_exception(WorkerAway(str(error)))
             return answer
         assert process.stdin is not None
