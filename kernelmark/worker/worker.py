@@ -179,9 +179,10 @@ class ServerWorker:
     def _leave(self) -> None:
         """Give the leases back, so that the server need not wait for them to run out."""
         with suppress(Refused, HarnessError), self._connection() as connection:
-            if self._hello is not None and self._error is None:
+            if self._hello is not None:
                 for answer in self._kept.all():
-                    self._post_answer(connection, answer)
+                    with suppress(Refused):  # the next start sends it again
+                        self._post_answer(connection, answer)
                 leaving = Heartbeat(instance=self._instance, held=(), leaves=True)
                 connection.post("worker/heartbeat", leaving, HeartbeatResponse)
         self._kept.close()

@@ -428,6 +428,27 @@ def test_it_gives_back_what_it_holds_when_it_ends(server: FakeServer, started: S
     assert (server.beats[-1]["held"], server.beats[-1]["leaves"], server.answers) == ([], True, [])
 
 
+def test_it_leaves_also_if_its_last_answer_is_refused(
+    server: FakeServer, started: Started, lease: Lease, competition: Path
+) -> None:
+    server.refused_answers += [refusal_of(429, "later")] * 1000
+    running = started()
+    server.lease(lease())
+    until(lambda: kept(competition))
+    assert running.stop() is None
+    assert server.beats[-1]["leaves"]
+
+
+def test_it_leaves_also_if_it_ends_by_an_error_of_its_own(
+    server: FakeServer, started: Started, lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gradings.Gradings, "begin", lambda *_: {}["no more threads"])
+    running = started()
+    server.lease(lease())
+    assert isinstance(running.wait(60), HarnessError)
+    assert server.beats[-1]["leaves"]
+
+
 @pytest.mark.parametrize(("alone", "at_once"), [(True, 1), (False, 2)])
 def test_a_task_alone_has_its_judge_to_itself(
     server: FakeServer, started: Started, lease: Lease, alone: bool, at_once: int
