@@ -24,6 +24,16 @@ def environment() -> dict[str, str]:
     return {**kept, "KERNELMARK_RESIDENT": "false", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
+def python(folder: Path, *line: str, status: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in that folder to its end, which must be this status; `more` are variables of its environment."""
+    done = subprocess.run(
+        [sys.executable, *line],
+        cwd=folder, env=environment() | more, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
 def kernelmark(
     folder: Path, *arguments: str, typed: str = "", timeout_s: float = 600, **more: str
 ) -> subprocess.CompletedProcess[str]:

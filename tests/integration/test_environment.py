@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -17,6 +16,8 @@ import pytest
 
 import kernelmark
 from harness.verdict import CaseResult, Outcome
+from tests import command
+from tests.prepared_fleet import PreparedFleet
 from tests.verdicts import REPLAYED, accepted, failed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,12 +34,9 @@ sys.path.remove(str(PACKAGE))
 
 def python(*line: str) -> str:
     """What Python prints with these arguments, with the package, in bubblewrap on the CPU."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
     path = f"{ROOT}{os.pathsep}{PACKAGE}"
-    environment |= {"KERNELMARK_SANDBOX": "bwrap", "KERNELMARK_DEVICE": "cpu", "PYTHONPATH": path}
-    return subprocess.run(
-        [sys.executable, *line], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    ).stdout
+    variables = {"KERNELMARK_SANDBOX": "bwrap", "KERNELMARK_DEVICE": "cpu", "PYTHONPATH": path}
+    return command.python(ROOT, *line, **variables).stdout
 
 
 def test_a_cancelled_grading_leaves_the_next_one_of_the_same_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,29 +190,21 @@ def told(verdict: kernelmark.Verdict) -> str:
     return grading.told(verdict, kernelmark.reward_parts(verdict))
 
 
-class PreparedFleet:
-    """Gives each source the results that were prepared for it in turn, the last one again and again."""
-
+class Fleet(PreparedFleet):
     def __init__(self, prepared: dict[str, list[kernelmark.Verdict | kernelmark.KernelmarkError]]) -> None:
-        self._prepared = prepared
-        self.graded, self.cancelled = list[object](), list[object]()
+        super().__init__(prepared)
+        self.cancelled = list[object]()
         self.going = asyncio.Event()
         self.going.set()
 
     async def agrade(self, job: kernelmark.Job, **how: Any) -> kernelmark.JobResult:
         assert how == {"effort": "screen", "baselines": ["eager"], "reuse": "run"}
-        assert isinstance(job.submission, str)
         try:
             await self.going.wait()
         except asyncio.CancelledError:
             self.cancelled.append(job.submission)
             raise
-        self.graded.append(job.submission)
-        given = self._prepared[job.submission]
-        result = given.pop(0) if len(given) > 1 else given[0]
-        if isinstance(result, kernelmark.Verdict):
-            return kernelmark.JobResult(job=job, verdict=result)
-        return kernelmark.JobResult(job=job, error=result)
+        return self.result(job)
 
 
 @pytest.fixture(autouse=True)
@@ -222,13 +212,13 @@ def _does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grading, "WAIT_S", 0.0)
 
 
-def made(fleet: PreparedFleet) -> grading.Grading:
+def made(fleet: Fleet) -> grading.Grading:
     prepared = grading.Grading(ROOT)
     prepared._fleet = fleet  # type: ignore[assignment]
     return prepared
 
 
-def rewards(fleet: PreparedFleet, *answers: str) -> list[float | BaseException]:
+def rewards(fleet: Fleet, *answers: str) -> list[float | BaseException]:
     async def all_at_a_time() -> list[grading.Graded | BaseException]:
         prepared = made(fleet)
         return await asyncio.gather(*(prepared.grade("square", answer) for answer in answers), return_exceptions=True)
@@ -238,7 +228,7 @@ def rewards(fleet: PreparedFleet, *answers: str) -> list[float | BaseException]:
 
 
 def test_an_answer_is_graded_once_for_all_that_wait_for_it() -> None:
-    fleet = PreparedFleet({"a\n": [WRONG], "b\n": [kernelmark.SubmissionError("source", "is not text")]})
+    fleet = Fleet({"a\n": [WRONG], "b\n": [kernelmark.SubmissionError("source", "is not text")]})
     worth = kernelmark.reward(WRONG)
     assert rewards(fleet, "```\na\n```", "```\nb\n```", "none", "so:\n```\na\n```") == [worth, 0, 0, worth]
     assert fleet.graded == ["a\n", "b\n"]
@@ -248,15 +238,15 @@ def test_an_answer_is_graded_once_for_all_that_wait_for_it() -> None:
 
 def test_the_machines_failure_is_tried_again_and_never_rewarded() -> None:
     usage = kernelmark.UsageError("problem square", "has no case for cpu")
-    fleet = PreparedFleet({"flaky\n": [BROKEN, BROKEN, WRONG], "fails\n": [BROKEN], "all\n": [usage]})
+    fleet = Fleet({"flaky\n": [BROKEN, BROKEN, WRONG], "fails\n": [BROKEN], "all\n": [usage]})
     blocks = (f"```\n{source}\n```" for source in ("flaky", "fails", "all"))
     assert rewards(fleet, *blocks) == [kernelmark.reward(WRONG), BROKEN, usage]
     assert sorted(map(str, fleet.graded)) == ["all\n", *["fails\n"] * 3, *["flaky\n"] * 3]
 
 
 def test_a_rollout_that_is_cancelled_leaves_the_others_their_grading_and_the_last_ends_it() -> None:
-    async def main() -> PreparedFleet:
-        fleet = PreparedFleet({"a\n": [WRONG]})
+    async def main() -> Fleet:
+        fleet = Fleet({"a\n": [WRONG]})
         prepared = made(fleet)
         fleet.going.clear()
         three = [asyncio.create_task(prepared.grade("square", "```\na\n```")) for _ in range(3)]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,7 +18,9 @@ import pytest
 import kernelmark
 from harness.verdict import Outcome
 from leaderboard.record.ledger import JsonlLedger
+from tests.command import python
 from tests.documents import items
+from tests.prepared_fleet import PreparedFleet
 from tests.verdicts import REPLAYED, accepted, failed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,14 +30,8 @@ WRONG = failed(Outcome.WRONG_ANSWER)
 
 
 def run(directory: Path, *line: str, status: int = 0, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Python with these arguments, in bubblewrap on the CPU, with nothing else of a developer's settings."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
-    environment |= {"KERNELMARK_SANDBOX": "bwrap", "KERNELMARK_DEVICE": "cpu", "PYTHONPATH": str(ROOT), **settings}
-    done = subprocess.run(
-        [sys.executable, *line], cwd=directory, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done
+    """Python with these arguments, in bubblewrap on the CPU."""
+    return python(directory, *line, status=status, KERNELMARK_SANDBOX="bwrap", KERNELMARK_DEVICE="cpu", **settings)
 
 
 def command(directory: Path, name: str, *arguments: str) -> str:
@@ -124,25 +118,10 @@ def example(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return made
 
 
-class PreparedFleet:
-    """Gives each source the results that were prepared for it in turn, the last one again and again."""
-
-    def __init__(self, prepared: dict[str, list[kernelmark.Verdict | kernelmark.KernelmarkError]]) -> None:
-        self._prepared = prepared
-        self.graded: list[str] = []
-
+class Fleet(PreparedFleet):
     def grade_many(self, jobs: Iterable[kernelmark.Job], **how: Any) -> Iterator[kernelmark.JobResult]:
-        for job in jobs:
-            yield self._result(job, how)
-
-    def _result(self, job: kernelmark.Job, how: dict[str, Any]) -> kernelmark.JobResult:
         assert how == {"effort": "screen", "baselines": ["eager"]}
-        self.graded.append(job.submission)
-        given = self._prepared[job.submission]
-        result = given.pop(0) if len(given) > 1 else given[0]
-        if isinstance(result, kernelmark.Verdict):
-            return kernelmark.JobResult(job=job, verdict=result)
-        return kernelmark.JobResult(job=job, error=result)
+        return map(self.result, jobs)
 
 
 @pytest.fixture
@@ -155,7 +134,7 @@ def test_each_answer_of_a_group_earns_what_its_verdict_is_worth(training: Module
     fast = accepted(modes=REPLAYED, speedups={"compiled": 1.0, "eager": 2.0})
     plain = accepted(speedups={"eager": 2.0}, ranked_timing="replayed")
     long = kernelmark.SubmissionError("source", "is larger than 1,048,576 bytes")
-    fleet = PreparedFleet({"fast": [fast], "plain": [plain], "wrong": [WRONG], "long": [long]})
+    fleet = Fleet({"fast": [fast], "plain": [plain], "wrong": [WRONG], "long": [long]})
     earned = training.rewards(fleet, ["fast", "plain", "wrong", "long"])
     assert earned == {"fast": 4, "plain": 1, "wrong": kernelmark.reward(WRONG), "long": 0}
     assert sorted(fleet.graded) == ["fast", "long", "plain", "wrong"]
@@ -165,7 +144,7 @@ def test_each_answer_of_a_group_earns_what_its_verdict_is_worth(training: Module
 def test_a_failure_of_the_harness_is_the_answers_unless_it_fails_again_and_again(
     training: ModuleType, failures: int, earns: bool
 ) -> None:
-    fleet = PreparedFleet({"flaky": [*[BROKEN] * failures, WRONG], "well": [WRONG], training.KNOWN: [accepted()]})
+    fleet = Fleet({"flaky": [*[BROKEN] * failures, WRONG], "well": [WRONG], training.KNOWN: [accepted()]})
     worth = kernelmark.reward(WRONG)
     assert training.rewards(fleet, ["flaky", "well"]) == {"flaky": worth if earns else 0, "well": worth}
     assert fleet.graded.count("well") == 1, "only what failed is graded again"
@@ -173,9 +152,9 @@ def test_a_failure_of_the_harness_is_the_answers_unless_it_fails_again_and_again
 
 
 def test_training_stops_where_not_even_the_baseline_can_be_graded(training: ModuleType) -> None:
-    fleet = PreparedFleet({"kernel": [BROKEN], training.KNOWN: [BROKEN]})
+    fleet = Fleet({"kernel": [BROKEN], training.KNOWN: [BROKEN]})
     with pytest.raises(kernelmark.HarnessError, match="the machine fails"):
         training.rewards(fleet, ["kernel"])
-    fleet = PreparedFleet({"kernel": [kernelmark.UsageError("problem square", "has no case for cpu")]})
+    fleet = Fleet({"kernel": [kernelmark.UsageError("problem square", "has no case for cpu")]})
     with pytest.raises(kernelmark.UsageError, match="no case for cpu"):
         training.rewards(fleet, ["kernel"])

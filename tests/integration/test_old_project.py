@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from harness.verdict import Outcome
 from leaderboard.record.entry import EXEMPT, VERDICT
 from leaderboard.record.ledger import JsonlLedger
-from tests.command import environment
+from tests.command import python
 from tests.old_project import copied, reduced, standings
 
 DEVICE = standings("twice")[0]["device_name"]
@@ -24,12 +22,7 @@ AS_THEN = (
 
 
 def as_then(project: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", AS_THEN, *arguments],
-        cwd=project, env=environment(), capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return python(project, "-P", "-c", AS_THEN, *arguments).stdout
 
 
 @pytest.mark.parametrize(

@@ -171,12 +171,6 @@ def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp
     assert {each.submission().author for each in found} == {author for author, _, _ in names.values()}
 
 
-def archive_of_windows(tmp_path: Path, files: Mapping[str, str | bytes]) -> Path:
-    """As some programs there make it, with folders of their own."""
-    folders = {name[: name.index("/") + 1]: "" for name in files if "/" in name}
-    return archive(tmp_path, {name.replace("/", "\\"): content for name, content in {**folders, **files}.items()})
-
-
 @pytest.mark.parametrize("place", [folder, archive, archive_of_windows])
 @pytest.mark.parametrize("inside", ["", "all of them/"])
 def test_an_empty_folder_is_a_hand_in_without_a_kernel(place: Callable[..., Path], inside: str, tmp_path: Path) -> None:
