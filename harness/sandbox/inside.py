@@ -48,7 +48,8 @@ def staged(launch: Launch) -> Path:
         for path in (at, *at.rglob("*")):  # independent of the umask, since the runner is another user
             path.chmod(0o755 if path.is_dir() else 0o644)
     except OSError as error:
-        raise SandboxError(f"the runner's files cannot be copied ({error})", "look there, or install again") from error
+        why = error.args[0][0][-1] if isinstance(error, shutil.Error) else error  # that of the first file
+        raise SandboxError(f"the runner's files cannot be copied ({why})", "look there, or install again") from error
     return at
 
 

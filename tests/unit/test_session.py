@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from harness import sandbox
 from harness.errors import SandboxError
+from harness.judge.session import Session
 from harness.judge.session import folder as session_folder
 from harness.judge.session.output import PrintedOutput
+from harness.problem import Limits
+from harness.sandbox import Launch, inside
 
 
 @pytest.fixture
@@ -74,6 +80,31 @@ def test_a_folder_with_a_long_path_is_named_in_one_line(temporary: Path) -> None
     (folder := temporary / ("long" * 30)).mkdir()
     with socket.socket(socket.AF_UNIX) as listener, pytest.raises(SandboxError, match=r"path too long.*; set TMPDIR"):
         session_folder.listen(listener, folder)
+
+
+@contextmanager
+def little_room() -> Iterator[None]:
+    """As on a disk that is almost full: small files can be written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_without_room_for_the_runners_files_one_of_them_is_named(temporary: Path) -> None:
+    launch = Launch(socket=temporary / "socket", device="cpu", memory_bytes=1, processes=1, disk_bytes=1)
+    with little_room(), pytest.raises(SandboxError, match="the runner's files cannot be copied") as raised:
+        inside.staged(launch)
+    assert "File too large" in str(raised.value)
+    assert len(str(raised.value)) < 600
+
+
+def test_what_the_system_refuses_a_new_sandbox_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/self/fdinfo")  # in which no folder can be made
+    with pytest.raises(SandboxError, match="no sandbox can be made"):
+        Session.start(sandbox.provider("process"), "cpu", Limits())
 
 
 def test_a_folder_in_use_or_just_made_stays() -> None:

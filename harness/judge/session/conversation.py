@@ -90,15 +90,18 @@ class Session:
         Raises:
             SandboxError: it could not be launched; nothing of it remains.
         """
-        session = cls(device, limits, role)
         try:
-            session._watched = watcher is not None
-            path = session_folder.listen(session._listener, session._folder)
-            modes = {"RECORDS": records, "BUILDS": builds, "AHEAD": ahead}
-            session._sandbox = provider.launch(launch_of(path, session._device, limits, role, watcher, modes))
-        except BaseException:
-            session.close()
-            raise
+            session = cls(device, limits, role)
+            try:
+                session._watched = watcher is not None
+                path = session_folder.listen(session._listener, session._folder)
+                modes = {"RECORDS": records, "BUILDS": builds, "AHEAD": ahead}
+                session._sandbox = provider.launch(launch_of(path, session._device, limits, role, watcher, modes))
+            except BaseException:
+                session.close()
+                raise
+        except OSError as error:
+            raise SandboxError(f"no sandbox can be made ({error})", "run `kernelmark doctor`") from error
         return session
 
     def __enter__(self) -> Self:
