@@ -22,6 +22,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from typing_extensions import override
+
 from harness.sandbox import Launch
 from harness.sandbox.process import Process, ProcessSandbox
 from tests import nursery
@@ -44,7 +46,8 @@ class ForkedProcess(Process):
 
 class _ForkedSandbox(ProcessSandbox):
     @staticmethod
-    def _started(command: list[str], path: str, home: Path, output: int) -> _Forked:  # type: ignore[override]
+    @override
+    def _start(command: list[str], path: str, home: Path, output: int) -> _Forked:  # type: ignore[override]
         words = command[2 : command.index(sys.executable)]  # between `env -i` and the interpreter
         variables = dict(word.split("=", 1) for word in words)
         shared = {name: value for name, value in variables.items() if name.startswith(_READ)}
