@@ -17,7 +17,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ class ForkedProcess(Process):
     def launch(self, launch: Launch) -> ProcessSandbox:
         if launch.device != "cpu" or launch.watcher or launch.program or launch.role == "launcher":
             return super().launch(launch)
-        return _ForkedSandbox(launch, Path(tempfile.mkdtemp(prefix="kernelmark-")))
+        return _ForkedSandbox(launch)
 
 
 class _ForkedSandbox(ProcessSandbox):

@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from harness.errors import SandboxError
@@ -50,20 +49,20 @@ class Process:
         Raises:
             SandboxError: the process could not be started.
         """
-        directory = Path(tempfile.mkdtemp(prefix="kernelmark-"))
         try:
-            return ProcessSandbox(launch, directory)
+            return ProcessSandbox(launch)
         except OSError as error:
-            shutil.rmtree(directory, ignore_errors=True)
             raise SandboxError(f"the runner's process could not be started ({error})") from error
 
 
 class ProcessSandbox:
     """One runner as a child process in its own session."""
 
-    def __init__(self, launch: Launch, directory: Path) -> None:
+    def __init__(self, launch: Launch) -> None:
         self._limits = launch
-        self._directory = directory
+        # In the session's folder, which the next judge removes if this one is killed.
+        self._directory = directory = launch.socket.parent / "scratch"
+        directory.mkdir()
         mark = secrets.token_hex(16)
         self._mark = f"{MARK}={mark}"
         home, tmpdir = directory / "home", directory / "tmp"

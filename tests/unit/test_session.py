@@ -82,6 +82,13 @@ def test_a_folder_with_a_long_path_is_named_in_one_line(temporary: Path) -> None
         session_folder.listen(listener, folder)
 
 
+def test_what_a_sandbox_writes_is_in_the_folder_that_the_next_judge_removes(temporary: Path) -> None:
+    with Session.start(sandbox.provider("process"), "cpu", Limits()) as session:
+        session.handshake()
+        assert [*temporary.iterdir()] == [session._folder]
+    assert [*temporary.iterdir()] == []
+
+
 @contextmanager
 def little_room() -> Iterator[None]:
     """As on a disk that is almost full: small files can be written."""
