@@ -20,7 +20,9 @@ from pathlib import Path
 
 from harness.device import DEVICES
 from harness.errors import HarnessError
+from harness.files.identity import length_prefixed_sha256
 from harness.files.kept import Kept
+from harness.files.outside import stamp
 from harness.judge.session.build_request import BuildRequest
 from harness.judge.session.conversation import Session
 from harness.judge.session.documents import documents
@@ -137,7 +139,7 @@ class Builds:
 
     def _key(self, request: BuildRequest) -> str:
         """A hash of everything that the result depends on: the submission, the device, the sandbox and the tools."""
-        build, hashed = request.build, hashlib.sha256()
+        build = request.build
         parts: list[object] = [build.language, build.architecture, build.line_info, request.source]
         parts += [part for file in sorted(request.extra_files.items()) for part in file]
         parts += [
@@ -147,10 +149,7 @@ class Builds:
             self._provider.image_digest(),
             *_tools(),
         ]
-        for part in parts:
-            content = part if isinstance(part, bytes) else str(part).encode()
-            hashed.update(b"%d:%b" % (len(content), content))
-        return hashed.hexdigest()
+        return length_prefixed_sha256(*(part if isinstance(part, bytes) else str(part).encode() for part in parts))
 
 
 def _tools() -> list[object]:
@@ -161,6 +160,6 @@ def _tools() -> list[object]:
     toolkit = gpu.toolkit()
     named = [sys.executable, shutil.which("g++"), shutil.which("ninja"), toolkit and toolkit / "bin" / "nvcc"]
     for path in [Path(name).resolve() for name in named if name]:
-        tools.append((path, path.stat().st_size, path.stat().st_mtime_ns))
+        tools.append((path, stamp(path)))
     files = [path for package in ("runner", "languages") for path in sorted((inside.HARNESS / package).glob("*.py"))]
     return [*tools, *(path.read_bytes() for path in files)]
