@@ -171,10 +171,10 @@ def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
     return by_slug
 
 
-def rule(problem: Problem) -> Rule:
-    """The rule for showing the sources of a problem."""
-    schedule = {key: getattr(problem, key) for key in Schedule.model_fields}
-    return Rule(problem=problem.slug, visibility=problem.visibility, **schedule)
+def rule(problem: Problem, schedule: Schedule | None = None) -> Rule:
+    """The rule for showing the sources of a problem; with this schedule, if that is not its own."""
+    times = {key: getattr(schedule or problem, key) for key in Schedule.model_fields}
+    return Rule(problem=problem.slug, visibility=problem.visibility, **times)
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from harness.wire.protocol import PROTOCOL
 from kernelmark import __version__
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
 
-MIN_PYTHON = (3, 11)
 _CUDA_BUILD = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu130"
 PROBE_S = 120.0
 
@@ -59,10 +58,7 @@ def kernelmark() -> Diagnostic:
 
 def python() -> Diagnostic:
     """The interpreter's version."""
-    version = platform.python_version()
-    if sys.version_info < MIN_PYTHON:
-        return Diagnostic("fail", "python", version, "install Python 3.11 or later", blocks=True)
-    return Diagnostic("ok", "python", version, part_of="packages")
+    return Diagnostic("ok", "python", platform.python_version(), part_of="packages")
 
 
 def probe_torch() -> dict[str, Any]:

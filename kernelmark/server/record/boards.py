@@ -14,14 +14,13 @@ from sqlalchemy import select
 
 from harness.errors import UsageError
 from harness.files.outside import stamp
-from harness.problem import Problem
-from harness.problem.schedule import Schedule
 from kernelmark.authoring import start
 from kernelmark.authoring.start import Start
 from kernelmark.project.competition import state
 from kernelmark.project.documents import portable, written
 from kernelmark.project.problems import entry_points_of, statement_of
 from kernelmark.project.settings import Settings
+from kernelmark.record.publishing import rule
 from kernelmark.record.records import find_run, ledger, listed, places, published, tables, whole
 from kernelmark.server.accounts.accounts import owner_of
 from kernelmark.server.accounts.principal import Principal
@@ -36,7 +35,6 @@ from kernelmark.text.problems import BoardPlace
 from kernelmark.text.standings import of_runs
 from leaderboard.record.entry import NO_HASH
 from leaderboard.record.teams import Teams
-from leaderboard.standings.visibility import Rule
 
 _KEPT = 64  # boards
 _made: dict[tuple[object, ...], tuple[str, dict[str, str]]] = {}
@@ -164,7 +162,8 @@ def run(service: Service, name: str, principal: Principal | None) -> str:
         found = state(published(settings), slug, now)
         if found.frozen is not None and verdict.created_at > found.frozen:
             raise unknown
-        if _rule(service.files.snapshot.problems.get(slug), slug, found.schedule).hidden(now):
+        known = service.files.snapshot.problems.get(slug)
+        if known is None or rule(known, found.schedule).hidden(now):
             verdict = verdict.model_copy(update={"log": "", "traceback": ""})  # which can quote the source
     return written("verdict", verdict.to_json())
 
@@ -191,10 +190,3 @@ def _state(settings: Settings, slug: str) -> tuple[object, ...]:
     files = (settings.locate("results") / f"{slug}.jsonl", folder / "problem.toml", folder / "reference.py")
     found = state(settings, slug, datetime.now(UTC))
     return (slug, found.frozen, found.closed, *map(stamp, files))
-
-
-def _rule(problem: Problem | None, slug: str, schedule: Schedule) -> Rule:
-    """When a problem's sources are shown; never, if it was deleted."""
-    if problem is None:
-        return Rule(problem=slug)
-    return Rule(problem=slug, visibility=problem.visibility, **schedule.model_dump(include=set(Schedule.model_fields)))
