@@ -8,18 +8,17 @@ Prints what it found and writes it to `benchmarks/results/cards_DEVICE.json`. It
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from benchmarks.scratch import report
 from benchmarks.slug import device_slug
 from harness.verdict import Verdict
 from kernelmark.project.choice import Gpu, visible_gpus
@@ -128,17 +127,10 @@ def main() -> int:
             each.result()
         ledger = JsonlLedger(project / "leaderboard/results/product.jsonl")
         found = result([entry.verdict for entry in ledger.read()])
-    document = {
-        "what": "one kernel and one with about 4 % more work, each graded on two cards of one name",
-        "command": "python -m benchmarks.cards",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": gpus[0].name,
-        "seconds": round(LIMIT_S - (deadline - monotonic()), 1),
-        **found,
-    }
-    text = json.dumps(document, indent=1)
-    print(text)
-    (ROOT / "benchmarks" / "results" / f"cards_{device_slug(gpus[0].name)}.json").write_text(text + "\n")
+    what = "one kernel and one with about 4 % more work, each graded on two cards of one name"
+    seconds = round(LIMIT_S - (deadline - monotonic()), 1)
+    out = ROOT / "benchmarks" / "results" / f"cards_{device_slug(gpus[0].name)}.json"
+    report("cards", what, out, {"device": gpus[0].name, "seconds": seconds, **found})
     return 0 if found["right"] else 1
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
-import platform
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pydantic
 
-from harness.device.cpu import cpu_name
+from benchmarks.scratch import report
 from tests.fuzz.figures import TARGETS, fuzz
 
 RESULT = Path(__file__).parent / "results" / "fuzz.json"
@@ -35,19 +33,9 @@ def main() -> int:
     if given.only:
         others = [target for target in json.loads(given.out.read_text())["targets"] if target["target"] != given.only]
         targets = sorted([*others, *targets], key=lambda each: str(each["target"]))
-    document = {
-        "what": "coverage-guided fuzzing of the frame decoder, the ledger reader and the problem loader",
-        "command": "python -m benchmarks.fuzz " + " ".join(sys.argv[1:]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": cpu_name(),
-        "python": platform.python_version(),
-        "atheris": importlib.metadata.version("atheris"),
-        "pydantic": pydantic.VERSION,
-        "targets": targets,
-    }
-    text = json.dumps(document, indent=1)
-    print(text)
-    given.out.write_text(text + "\n")
+    what = "coverage-guided fuzzing of the frame decoder, the ledger reader and the problem loader"
+    versions = {"atheris": importlib.metadata.version("atheris"), "pydantic": pydantic.VERSION}
+    report("fuzz", what, given.out, {**versions, "targets": targets})
     return 1 if any(each["failure"] or each["findings"] for each in targets) else 0
 
 

@@ -7,9 +7,7 @@ measured, too.
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import random
 import sys
 import tempfile
@@ -18,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter, process_time
 
-from harness.device.cpu import cpu_name
+from benchmarks.scratch import report
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
 from kernelmark.project.settings import Settings
@@ -125,21 +123,8 @@ def main() -> int:
     for lines in LINES:
         with tempfile.TemporaryDirectory() as directory:
             figures.append(measure(Path(directory), lines))
-    result = {
-        "what": "recording in, ranking, searching and publishing ledgers",
-        "command": "python -m benchmarks.ledger_scale",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": cpu_name(),
-        "ledgers": figures,
-        "bars": BARS,
-        "load_average": os.getloadavg()[0],
-        "cpus": os.cpu_count(),
-        "python": platform.python_version(),
-    }
-    text = json.dumps(result, indent=2)
-    print(text)
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(text + "\n")
+    what = "recording in, ranking, searching and publishing ledgers"
+    report("ledger_scale", what, RESULT, {"ledgers": figures, "bars": BARS})
     return 0 if all(figure[name] <= bar for figure in figures for name, bar in BARS.items()) else 1
 
 

@@ -120,7 +120,7 @@ def report(module: str, what: str, out: Path, figures: dict[str, Any]) -> None:
     """Print a result and write it to `out`, with the machine and the command."""
     document = {
         "what": what,
-        "command": f"python -m benchmarks.{module} " + " ".join(sys.argv[1:]),
+        "command": " ".join([f"python -m benchmarks.{module}", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": cpu_name(),
         "cpus": os.cpu_count(),

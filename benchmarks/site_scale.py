@@ -11,18 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from time import perf_counter
 
-from harness.device.cpu import cpu_name
+from benchmarks.scratch import report
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import BadElement, Mismatch, Outcome, OutputCheck, ProblemId, Roofline, Verdict
@@ -185,10 +184,6 @@ def measure(project: Path, lines: int) -> dict[str, object]:
     fault = wrong(seen.environment.device_name, Outcome.WRONG_ANSWER)
     lost = fault.model_copy(update={"run": "b" * 16, "problem": seen.problem, "submission": seen.submission})
     return {
-        "what": "building the site of a large ledger, and building it again after one append",
-        "command": "python -m benchmarks.site_scale " + " ".join(sys.argv[1:]),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": cpu_name(),
         "lines": lines,
         "ledger_bytes": sum(path.stat().st_size for path in results),
         "pages": len(pages),
@@ -206,9 +201,6 @@ def measure(project: Path, lines: int) -> dict[str, object]:
         "after_a_record": appended(project, record),
         "after_a_failed_run": appended(project, lost),
         "append_bar_s": APPEND_BAR_S,
-        "load_average": os.getloadavg()[0],
-        "cpus": os.cpu_count(),
-        "python": platform.python_version(),
     }
 
 
@@ -221,10 +213,8 @@ def main() -> int:
         project = given.keep or Path(scratch)
         project.mkdir(exist_ok=True)
         result = measure(project, given.lines)
-    text = json.dumps(result, indent=1)
-    print(text)
-    if given.lines == LINES:
-        RESULT.write_text(text + "\n")
+    what = "building the site of a large ledger, and building it again after one append"
+    report("site_scale", what, RESULT if given.lines == LINES else Path(os.devnull), result)
     late = [result[name]["seconds"] for name in ("after_a_slower_run", "after_a_record", "after_a_failed_run")]  # type: ignore[index]
     met = result["first"]["seconds"] <= FIRST_BAR_S and max(late) <= APPEND_BAR_S  # type: ignore[index]
     return 0 if met and result["largest_page_bytes"] <= PAGE_BAR_BYTES else 1  # type: ignore[operator]
