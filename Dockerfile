@@ -20,6 +20,6 @@ RUN ln -s /opt/packages/bin/ninja /usr/local/bin/ninja && ninja --version
 RUN python3 -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "packages.pth").write_text("/opt/packages\n")' \
  && python3 -I -c 'import numpy, torch, triton'
 # With it there, no sandbox compiles what Triton launches by (0.7 s): each copies it into its own cache.
-COPY tools/triton_helper.py /tmp/
-RUN python3 -I /tmp/triton_helper.py /opt/triton && rm /tmp/triton_helper.py
+COPY harness/runner/triton_start.py /tmp/
+RUN python3 -I /tmp/triton_start.py /opt/triton && rm /tmp/triton_start.py
 USER 65534:65534

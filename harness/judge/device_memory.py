@@ -1,8 +1,8 @@
 """Decides whose fault it is when GPU memory, which nothing limits, runs out. Called by a grading; trusted.
 
 The memory that is freed when the sandbox closes is counted as the submission's. That is wrong only if another process
-on the device frees memory at the same moment. A fleet lets several submissions share a device, so it grades submissions
-that failed in this way again, one at a time.
+on the device frees memory at the same moment. Several submissions of a fleet share a device, and so do a
+submission and its baselines, so submissions that failed in this way are graded again, with nothing beside them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,21 @@ import time
 from harness.arena import give_back
 from harness.device import DEVICES
 from harness.judge.session import Session
-from harness.verdict import DeviceKind
+from harness.verdict import Check, DeviceKind, Outcome
 
 _SECONDS = 5.0  # a killed process frees its memory within a second
 _SHORT_BYTES = 2 << 30
+
+
+def lacked_memory(verdict: Check) -> bool:
+    """Whether a submission says that it failed on a GPU for a lack of memory.
+
+    Its own output counts as evidence: by a false message it would gain nothing but another grading.
+    """
+    if verdict.environment.device_kind != "cuda" or verdict.outcome is Outcome.ACCEPTED:
+        return False
+    said = f"{verdict.message} {verdict.traceback} {verdict.log}".lower()
+    return verdict.outcome is Outcome.MEMORY_LIMIT or "out of memory" in said or "alloc_failed" in said
 
 
 class DeviceMemory:

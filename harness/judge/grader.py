@@ -15,6 +15,7 @@ from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.judge.compile_ahead import helper_count, requests, visible_cases
+from harness.judge.device_memory import lacked_memory
 from harness.judge.session import BuildRequest, Builds, Session, Sessions
 from harness.judge.session.builds import AheadCommand, CompilerTurn
 from harness.judge.setup import Progress, Setup
@@ -85,7 +86,7 @@ class Grader:
     def _build_while_starting(self, *, replayed: bool) -> None:
         """Build while the runner starts and torch is imported, before this grading takes the device."""
         if self._compiled():
-            self._ensure_sessions(replayed=replayed).start_all()
+            self._ensure_sessions(replayed=replayed).runner()
             threading.Thread(target=import_torch).start()  # a failed import is reported where torch is used
             self.build()
 
@@ -152,7 +153,10 @@ class Grader:
         if not self._replays:
             return self._in_rounds("", alone=alone)
         try:
-            return self._replayed(alone=alone)
+            verdict = self._replayed(alone=alone)
+            if alone or not (self._setup.baselines and self.lacked_memory(verdict)):
+                return verdict
+            why, again = "", True  # a baseline may have had the memory
         except NoMemoryToReplay as error:
             why, again = str(error), not alone
         except NotReplayed as error:
@@ -220,7 +224,9 @@ class Grader:
                     yield
 
             recorded = list(map(ReplayedBaseline, self._baseline_labels, setup.baselines, runners, others))
-            timing = ReplayedTiming(setup.effort, launcher, recorded, setup.calibrations, while_timed)
+            # A foreign reference has room for one case at a time.
+            early = not alone and setup.problem.foreign is None
+            timing = ReplayedTiming(setup.effort, launcher, recorded, setup.calibrations, while_timed, early=early)
             return self._grading().grade(runner, stack.enter_context(timing))
 
     @property
@@ -229,10 +235,10 @@ class Grader:
         runners = 1 + len(self._setup.baselines)
         return 2 * runners if self._replays else runners
 
-    @property
-    def memory_was_short(self) -> bool:
-        """Whether the submission failed while the device had almost no free memory, which others may have used."""
-        return self._grading_run is not None and self._grading_run.memory_was_short
+    def lacked_memory(self, verdict: Check) -> bool:
+        """Whether the submission failed for a lack of the device's memory, which others may have used."""
+        short = self._grading_run is not None and self._grading_run.memory_was_short
+        return short or lacked_memory(verdict)
 
     @property
     def _baseline_labels(self) -> list[str]:
@@ -254,8 +260,14 @@ class Grader:
             self._refuse_if_closed()
             if self._sessions is None:
                 limits, baselines = self._setup.problem.limits, len(self._setup.baselines)
+                triton = helper_count(self._setup) > 0
                 self._sessions = Sessions(
-                    self._setup.provider, self._setup.device, limits, baselines=baselines, replayed=replayed
+                    self._setup.provider,
+                    self._setup.device,
+                    limits,
+                    baselines=baselines,
+                    replayed=replayed,
+                    triton=triton,
                 )
                 if self._ahead is not None and self._ahead.matches(self._sessions):
                     self._sessions, self._ahead = self._ahead, None
@@ -265,13 +277,15 @@ class Grader:
     def _runner(self, *, replayed: bool) -> Session:
         """The submission's runner, once its sandbox is launched. The sandbox boots while torch is imported here.
 
+        The import comes after the launch, as it holds the GIL and the loader's lock: a launch beside it takes 1.2 s
+        instead of 0.4.
+
         Raises:
             HarnessError: it did not start, or the grading was closed.
         """
-        sessions = self._ensure_sessions(replayed=replayed)
-        sessions.start_all()
+        runner = self._ensure_sessions(replayed=replayed).runner()
         import_torch()
-        return sessions.runner()
+        return runner
 
     def _new_session(self) -> Session:
         """Start one more sandbox.

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import secrets
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -157,10 +158,10 @@ class Grading:
     def _run(self, session: Session, timing: TimingMethod | None) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its message of one line."""
         try:
-            for case in () if self._device.on_host else self._tests[:1]:
-                self._correctness.warm_up_checks(case)
-            session.handshake()
-            return self._run_stages(session, timing)
+            with ThreadPoolExecutor(1) as beside:
+                warmed = beside.submit(self._warm_up_checks)
+                session.handshake()
+                return self._run_stages(session, timing, warmed)
         except (torch.OutOfMemoryError, DeviceError) as error:
             hidden = self._stage is Stage.HIDDEN
             if why := self._memory.held_too_much(session):
@@ -174,11 +175,19 @@ class Grading:
             text = str(error).partition(" Process ")[0]  # after that PyTorch lists every process on the GPU
             raise DeviceError(f"the judge ran out of device memory ({text})", "use a larger device") from error
 
-    def _run_stages(self, session: Session, timing: TimingMethod | None) -> tuple[Outcome, str]:
+    def _warm_up_checks(self) -> None:
+        for case in () if self._device.on_host else self._tests[:1]:
+            self._correctness.warm_up_checks(case)
+
+    def _run_stages(self, session: Session, timing: TimingMethod | None, warmed: Future[None]) -> tuple[Outcome, str]:
+        """`warmed`: the checks are warmed up while the runner starts and builds, but not while anything is timed."""
         if timing:
+            if timing.kind == "calls":
+                warmed.result()
             timing.measure_before_build(session, self._to_time)
         try:
             self._build(session)
+            warmed.result()
             self._test(session)
             if timing and not self._failed():
                 session.output.begin("timing")

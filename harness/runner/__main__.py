@@ -11,7 +11,6 @@ import gc
 import os
 import platform
 import select
-import shutil
 import socket
 import sys
 from collections.abc import Iterator
@@ -20,6 +19,11 @@ from pathlib import Path
 
 def main(address: str) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from harness.runner import triton_start
+
+    triton_start.bring(Path("/opt/triton"))
+    if os.environ.pop("KERNELMARK_TRITON", None) is not None:
+        triton_start.begin()
     gc.disable()  # imports leave no garbage, and looking for it takes an eighth of the time
     from harness.wire import frame, protocol, replies
 
@@ -27,7 +31,6 @@ def main(address: str) -> None:
     judge.connect(address)
     frame.send(judge, 0, replies.Hello(protocol=protocol.PROTOCOL, python=platform.python_version()))
     _lock_by_existence()
-    _bring_triton_helper(Path("/opt/triton"))
     if "KERNELMARK_BUILDS" in os.environ:
         from harness.runner import building
 
@@ -98,12 +101,6 @@ def _lock_by_existence() -> None:
     import filelock
 
     filelock.FileLock = filelock.SoftFileLock
-
-
-def _bring_triton_helper(compiled: Path) -> None:
-    """Copy Triton's compiled launch helper into the cache, if the image has one (`tools/triton_helper.py`)."""
-    with contextlib.suppress(OSError):  # then Triton compiles it
-        shutil.copytree(compiled, os.environ["TRITON_CACHE_DIR"], dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

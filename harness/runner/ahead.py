@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.runner import triton_key
+from harness.runner import triton_start
 from harness.runner.absent_gpu import AbsentGpu
 from harness.runner.build import import_python
 from harness.runner.calls import Calls
@@ -200,7 +200,7 @@ def _import_submission(command: commands.Build, properties: Mapping[str, Any]) -
         autotuner.Autotuner.check_disk_cache = lambda _self, _key, _configs, bench: bool(bench())
     with _PretendDevice():
         kernel = import_python(source, command, RunnerCpu())
-    triton_key.prepare()  # once, before the helpers of the cases are forked
+    triton_start.prepare()  # once, before the helpers of the cases are forked
     return kernel
 
 

@@ -15,7 +15,7 @@ import torch
 
 from harness.arena import give_back, make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
-from harness.runner import build, code, compiling, dynamo, faults, interpreter, tried, triton_key
+from harness.runner import build, code, compiling, dynamo, faults, interpreter, tried, triton_start
 from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
 from harness.runner.ahead import CompileAhead, device_properties
 from harness.runner.calls import Calls
@@ -146,7 +146,7 @@ class RunnerServer:
         if not self._ahead.ended:
             self._ahead.begin(command, device_properties())
         built = build.build(command, self._device)
-        triton_key.prepare()
+        triton_start.prepare()
         self._ahead.watch()
         return built
 

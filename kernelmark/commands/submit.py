@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -202,7 +203,13 @@ def check(
 
 
 def _job(flags: dict[str, Any]) -> PreparedJob:
-    """Read the problem and the submission; raises all usage errors before torch is imported."""
+    """Read the problem and the submission; raises all usage errors before torch is imported.
+
+    Meanwhile the driver is asked for GPUs for the first time, which takes it a tenth of a second.
+    """
+    from kernelmark.project.choice import visible_gpus
+
+    threading.Thread(target=visible_gpus, daemon=True).start()
     from kernelmark.grading.setup import PreparedJob
 
     problem, file, beside = flags.pop("problem"), flags.pop("file"), flags.pop("beside")

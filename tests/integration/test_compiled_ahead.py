@@ -14,8 +14,7 @@ import docker
 import pytest
 from triton.runtime import cache
 
-from harness.runner import __main__ as runner
-from harness.runner import triton_key
+from harness.runner import triton_start
 from tests.command import environment
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +138,7 @@ def test_helpers_leave_the_hash_of_triton_so_that_no_process_computes_it_again(
     assert left == cache.triton_key()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / ".triton"))
     monkeypatch.setattr(cache, "triton_key", pytest.fail)
-    triton_key.prepare()
+    triton_start.prepare()
     assert cache.triton_key() == left
 
 
@@ -151,11 +150,11 @@ def test_a_wrong_hash_only_makes_the_calls_compile(tmp_path: Path) -> None:
 
 def test_a_runner_brings_what_its_image_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
-    runner._bring_triton_helper(tmp_path / "nothing")
+    triton_start.bring(tmp_path / "nothing")
     assert not (tmp_path / "cache").exists()
     (tmp_path / "image" / "KEY").mkdir(parents=True)
     (tmp_path / "image" / "KEY" / "helper.so").write_bytes(b"\x7fELF")
-    runner._bring_triton_helper(tmp_path / "image")
+    triton_start.bring(tmp_path / "image")
     assert (tmp_path / "cache" / "KEY" / "helper.so").read_bytes() == b"\x7fELF"
 
 

@@ -114,8 +114,9 @@ def test_a_failure_while_memory_was_short_is_told(
     calls = {"wrong": {"Call": answering("Done")}, "gone": {"Call": gone}, "right": {}}
     monkeypatch.setattr(DeviceMemory, "is_short", lambda _: short)
     first = grader(problem, Counted(but(doubling(), **calls[ends])))
-    assert (first.check().outcome is Outcome.ACCEPTED) == (ends == "right")
-    assert first.memory_was_short == (short and ends != "right")
+    checked = first.check()
+    assert (checked.outcome is Outcome.ACCEPTED) == (ends == "right")
+    assert first.lacked_memory(checked) == (short and ends != "right")
     first.close()
 
 

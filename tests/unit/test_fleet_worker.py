@@ -20,6 +20,7 @@ import pytest
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
 from harness.judge import Progress, Setup
+from harness.judge.device_memory import lacked_memory
 from harness.judge.session.builds import CompilerTurn
 from harness.problem import load
 from harness.submission import Submission
@@ -77,6 +78,9 @@ class FakeGrader:
 
     def close(self) -> None:
         self.closed.set()
+
+    def lacked_memory(self, verdict: Check) -> bool:
+        return self.memory_was_short or lacked_memory(verdict)
 
     def grade(self, *, alone: bool = False) -> Verdict:
         assert self.built

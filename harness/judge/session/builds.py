@@ -118,7 +118,7 @@ class Builds:
             HarnessError: the harness failed.
         """
         limit = TimeLimit(self._limits.build_s)
-        with Session.start(self._provider, self._device, self._limits, builds=True) as session:
+        with Session.start(self._provider, self._device, self._limits, builds=True, triton=bool(ahead)) as session:
             self._session = session
             if self._closed:
                 raise HarnessError("the grading was closed")

@@ -75,6 +75,7 @@ class Session:
         watcher: Watcher | None = None,
         records: bool = False,
         builds: bool = False,
+        triton: bool = False,
         role: Role = "runner",
         ahead: bool = False,
     ) -> Self:
@@ -84,6 +85,7 @@ class Session:
             watcher: a tool under which the runner is started.
             records: the runner will record its calls.
             builds: the runner will only build, and gets no GPU.
+            triton: the submission seems to use Triton, which the runner prepares as it starts.
             role: which program runs in the sandbox.
             ahead: the program may wait long for its job, and takes no device memory before `handshake`.
 
@@ -95,7 +97,7 @@ class Session:
             try:
                 session._watched = watcher is not None
                 path = session_folder.listen(session._listener, session._folder)
-                modes = {"RECORDS": records, "BUILDS": builds, "AHEAD": ahead}
+                modes = {"RECORDS": records, "BUILDS": builds, "TRITON": triton, "AHEAD": ahead}
                 session._sandbox = provider.launch(launch_of(path, session._device, limits, role, watcher, modes))
             except BaseException:
                 session.close()

@@ -27,11 +27,13 @@ class Sessions:
         *,
         baselines: int,
         replayed: bool,
+        triton: bool = False,
         ahead: bool = False,
     ) -> None:
+        """`triton`: whether the submission seems to use Triton."""
         self._ahead, self._image = ahead, provider.image_digest() if ahead else None
         self._provider, self._device, self._limits = provider, device, limits
-        self._baselines, self._replayed = baselines, replayed
+        self._baselines, self._replayed, self._triton = baselines, replayed, triton
         self._pool = ThreadPoolExecutor(2 * (baselines + 1))
         self._runner: Future[Session] | None = None
         self._runners: list[Future[Session]] = []
@@ -48,7 +50,7 @@ class Sessions:
     def start_all(self) -> None:
         """Begin to start the sessions. Idempotent."""
         if self._runner is None:
-            self._runner = self._start("runner")
+            self._runner = self._start("runner", triton=self._triton)
             self._runners = [self._start("runner") for _ in range(self._baselines)]
             runners = (self._runner, *self._runners)
             self._launchers = [self._start("launcher", after=runners) for _ in self._replayed * runners]
@@ -96,13 +98,15 @@ class Sessions:
             for _ in pool.map(Session.close, up):
                 pass
 
-    def _start(self, role: Role, after: Sequence[Future[Session]] = ()) -> Future[Session]:
-        return self._pool.submit(self._started, role, after)
+    def _start(self, role: Role, after: Sequence[Future[Session]] = (), *, triton: bool = False) -> Future[Session]:
+        return self._pool.submit(self._started, role, after, triton)
 
-    def _started(self, role: Role, after: Sequence[Future[Session]]) -> Session:
+    def _started(self, role: Role, after: Sequence[Future[Session]], triton: bool) -> Session:
         wait(after)
         records = self._replayed and role == "runner"
-        return Session.start(self._provider, self._device, self._limits, records=records, role=role, ahead=self._ahead)
+        return Session.start(
+            self._provider, self._device, self._limits, records=records, triton=triton, role=role, ahead=self._ahead
+        )
 
 
 def _handshaken(started: Future[Session]) -> Session:

@@ -199,8 +199,7 @@ class Worker:
                     grader.wait()
                 with self._slot(run):
                     verdict = grader.grade(alone=alone)
-                    lacked = grader.memory_was_short or _lacked_memory(verdict)
-                    return None if lacked and not alone else verdict
+                    return None if not alone and grader.lacked_memory(verdict) else verdict
 
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str, **how: Any) -> Iterator[Grader]:
@@ -262,17 +261,6 @@ class Worker:
         verdict = self._grade_twice(baseline, secrets.token_hex(8))
         failed = f"{verdict.outcome.value.replace('_', ' ')}: {verdict.message}"
         return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else failed
-
-
-def _lacked_memory(verdict: Verdict) -> bool:
-    """Whether a submission failed on a GPU for a lack of memory that other jobs may have used.
-
-    Its own output counts as evidence: by a false message it would gain nothing but another grading.
-    """
-    if verdict.environment.device_kind != "cuda" or verdict.outcome is Outcome.ACCEPTED:
-        return False
-    said = f"{verdict.message} {verdict.traceback} {verdict.log}".lower()
-    return verdict.outcome is Outcome.MEMORY_LIMIT or "out of memory" in said or "alloc_failed" in said
 
 
 def main() -> NoReturn:

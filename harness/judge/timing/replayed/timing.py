@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Self
 
@@ -141,8 +141,9 @@ class ReplayedBaseline:
 class ReplayedTiming:
     """Times replayed calls of every case; the context `alone` is held while anything is timed.
 
-    The baselines are recorded in their own threads while the submission is recorded, but not while it is built and
-    tested: the resources that they take could make it fail.
+    The baselines are recorded in their own threads, from the start where the tensors are small: for attention that
+    takes as long as the tests. Large ones could take the memory that a test needs, so they wait until the tests have
+    passed.
     """
 
     kind: Timing = "replayed"
@@ -155,13 +156,18 @@ class ReplayedTiming:
         baselines: Sequence[ReplayedBaseline],
         calibrations: Sequence[Calibration],
         alone: Callable[[], AbstractContextManager[None]],
+        *,
+        early: bool = False,
     ) -> None:
+        """`early`: whether baselines may be recorded while the submission is built and tested."""
+        self._early = early
         self._plan, self._launcher, self.baselines = replay_plan_for(effort), launcher, baselines
         self._calibrations, self._alone = calibrations, alone
         self.timed: list[BenchmarkResult] = []
         self._recorded: dict[str, RecordedCall] = {}
         self._dealt = DealtValues()
         self._threads = ThreadPoolExecutor(max(1, len(baselines)))
+        self._recording: list[Future[None]] = []
         self._large = threading.Lock()
 
     def _turn(self, case: GradedCase) -> AbstractContextManager[object]:
@@ -177,7 +183,12 @@ class ReplayedTiming:
         self._threads.shutdown()
 
     def measure_before_build(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Do nothing: replayed calls need no measurement in the runner."""
+        """Begin to record the baselines, if their tensors are small. The calls need no measurement in the runner."""
+        if self._early and not any(case.layout.is_large for case in benchmarks.cases):
+            self._record_baselines(benchmarks)
+
+    def _record_baselines(self, benchmarks: Benchmarks) -> None:
+        self._recording = [self._threads.submit(baseline.record, benchmarks, self._turn) for baseline in self.baselines]
 
     def time_with_runner(self, session: Session, benchmarks: Benchmarks) -> int:
         """Record every case, and replay each recording once. Does not wait for other gradings.
@@ -186,7 +197,8 @@ class ReplayedTiming:
             SubmissionFault: the call fails, or a replay of it gives wrong results or does not end.
             NotReplayed: a case cannot be recorded, or its recording cannot be loaded.
         """
-        recording = [self._threads.submit(baseline.record, benchmarks, self._turn) for baseline in self.baselines]
+        if not self._recording:
+            self._record_baselines(benchmarks)
         for i, case in enumerate(benchmarks.cases):
             benchmarks.enter(Stage.RECORD, i, case.name)
             with benchmarks.of(case), _replayable(case):
@@ -195,22 +207,17 @@ class ReplayedTiming:
                 except (SubmissionFault, *NO_MEMORY) as error:
                     if not _is_short_of_memory(error):
                         raise
-                    wait(recording)  # try again while nothing else is recorded
+                    wait(self._recording)  # try again while nothing else is recorded
                     self._record(session, case, benchmarks)
-        for baseline, recorded in zip(self.baselines, recording, strict=True):
-            benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
-            recorded.result()
-        for baseline in self.baselines:  # again, one after the other
-            if baseline.lacks_memory:
-                baseline.record(benchmarks, self._turn)
         return 0
 
     def time_without_runner(self, benchmarks: Benchmarks) -> int:
-        """Time every case; returns how long that took in ns, without the wait for the device.
+        """Time every case; returns how long that took in ns, without the waits for the baselines and the device.
 
         Raises:
             SubmissionFault: an output was wrong, or a kernel failed.
         """
+        self._await_baselines(benchmarks)
         sensors, roof = DEVICES[benchmarks.device].sensors(), Roof.of(self._calibrations, benchmarks.device)
         with self._alone():
             started_ns = time.perf_counter_ns()
@@ -219,6 +226,16 @@ class ReplayedTiming:
                 with benchmarks.of(case):
                     self.timed.append(self._time(case, sensors, roof))
             return time.perf_counter_ns() - started_ns
+
+    def _await_baselines(self, benchmarks: Benchmarks) -> None:
+        """Wait until the baselines are recorded, which may take longer than the hidden tests."""
+        for baseline, recorded in zip(self.baselines, self._recording, strict=True):
+            if not recorded.done():
+                benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
+            recorded.result()
+        for baseline in self.baselines:  # again, one after the other
+            if baseline.lacks_memory:
+                baseline.record(benchmarks, self._turn)
 
     def _record(self, session: Session, case: GradedCase, benchmarks: Benchmarks) -> None:
         """Record a case's call, unless that is done, and let the launcher replay it once.
