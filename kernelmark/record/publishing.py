@@ -185,4 +185,5 @@ def _locked(directory: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a process that was forked meanwhile holds it, too
         os.close(descriptor)

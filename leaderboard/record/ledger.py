@@ -315,6 +315,7 @@ class JsonlLedger:
                         yield file
                     return
             finally:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # a process that was forked meanwhile holds it, too
                 os.close(descriptor)
 
     def _is_current(self, descriptor: int) -> bool:

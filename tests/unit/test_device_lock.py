@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +25,8 @@ from harness.sandbox import gpu, provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, Stage, Verdict
 from kernelmark.diagnostics.selftest import PROBLEMS
+from kernelmark.record import publishing
+from leaderboard.record.ledger import JsonlLedger
 
 PROBLEM = load(PROBLEMS / "double")
 HOLDER = """
@@ -47,6 +50,37 @@ def one_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nobody_waits() -> None:
     pytest.fail("it waited")
+
+
+@pytest.mark.parametrize(
+    "locked",
+    [
+        lambda _: lock_alone("cpu", nobody_waits),
+        lambda folder: JsonlLedger(folder / "double.jsonl")._locked(),
+        publishing._locked,
+    ],
+)
+def test_no_lock_stays_with_a_process_that_is_forked_meanwhile(
+    locked: Callable[[Path], AbstractContextManager[object]], tmp_path: Path
+) -> None:
+    """Such as a DataLoader's worker, in a program that grades."""
+    with locked(tmp_path):
+        child = os.fork()
+        while not child:
+            signal.pause()
+
+    def again() -> None:
+        with locked(tmp_path):
+            free.set()
+
+    free = threading.Event()
+    try:
+        (other := threading.Thread(target=again)).start()
+        assert free.wait(60)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        other.join()
 
 
 def in_a_thread(

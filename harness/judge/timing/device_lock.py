@@ -89,6 +89,7 @@ def _locked(device: DeviceKind, mode: int, waiting: Callable[[], None]) -> Itera
         yield
     finally:
         for file in (lock, queue, gate):
+            fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile holds it, too
             os.close(file)
 
 
