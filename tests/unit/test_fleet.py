@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
+from harness.files.kept import Kept
 from harness.verdict import Outcome, SandboxName
 from kernelmark.grading.fleet import Fleet, Job, JobResult, judges, reuse
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest
@@ -196,6 +197,11 @@ def test_answers_on_disk_outlive_their_fleet(made: Made, tmp_path: Path, monkeyp
         with made(FakeWorker()) as workers:
             return [result.duplicate for result in soon(lambda: list(workers.grade_many([job(number)], **how)))]
 
+    assert copied(reuse="disk") == [False]
+    assert copied(reuse="disk") == [True]
+    kept = Kept(tmp_path / "cache/kernelmark", 1 << 20)
+    [answer] = kept.folder.iterdir()
+    kept.put(answer.name, b'{"answer": "of another version"}')
     assert copied(reuse="disk") == [False]
     assert copied(reuse="disk") == [True]
     assert copied(reuse="run") == copied() == [False]

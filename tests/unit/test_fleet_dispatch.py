@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -21,6 +22,7 @@ from kernelmark.grading.fleet import dispatch
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.messages import AHEAD, JobAnswer, JobRequest, WorkerLost
 from kernelmark.grading.fleet.pool import WorkerPool
+from kernelmark.grading.setup import PreparedJob
 from tests.unit.conftest import recorded
 from tests.workers import (
     LOST,
@@ -172,6 +174,7 @@ def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
         Job(problem="double", submission="#" * (1 << 21), key="too large"),
         Job(problem="double", submission="x", language="rb", key="language"),
         Job(problem="double", submission="x", run="17", key="run id"),
+        Job(problem="double", submission="x", run=17, key="a number for a run id"),  # type: ignore[arg-type]
         Job(problem="double", submission=None, key="no source"),  # type: ignore[arg-type]
         Job(problem=7, submission="x", key="no problem"),  # type: ignore[arg-type]
         Job(problem="double", submission="x", timeout=0, key="no time"),
@@ -185,6 +188,20 @@ def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
         assert isinstance(result.error, UsageError), wrong.key
         assert result.verdict is None
     assert all(results[number].verdict for number in range(len(bad)))
+
+
+def test_an_unexpected_error_with_one_job_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def key_of(prepared: PreparedJob, *_: object, **__: object) -> str:
+        if prepared.submission.source == b"one":
+            raise PermissionError("a baseline cannot be read")
+        return prepared.submission.sha256
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # the traceback goes there
+    monkeypatch.setattr(dispatch, "key_of", key_of)
+    jobs = [Job(problem="double", submission=text, key=text) for text in ("one", "other")]
+    results = {result.job.key: result for result in graded(FakeWorker(), jobs)}
+    assert isinstance(results["one"].error, HarnessError)
+    assert results["other"].verdict
 
 
 @pytest.mark.parametrize("error", [ProblemError("x/problem.toml", "differs", "fix it"), LedgerError("broken")])

@@ -27,6 +27,7 @@ from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight
 from kernelmark.record.lateness import Remark
 from kernelmark.record.publishing import Publisher
+from kernelmark.text.terminal import unexpected
 from leaderboard.standings.usage import Use
 
 _TRIES = 3  # how many workers may be lost while they grade one job
@@ -227,6 +228,8 @@ class Dispatch:
                 self._gradings[key] = grading
         except KernelmarkError as error:
             yield JobResult(job=job, error=error, seconds=time.monotonic() - begun)
+        except Exception as error:  # noqa: BLE001 - one failure must not end the gradings of the others
+            yield JobResult(job=job, error=HarnessError(unexpected(error)), seconds=time.monotonic() - begun)
 
     def _admit(self, grading: _SharedGrading) -> None:
         """Send a job to a worker if its author is within the daily limits; jobs in flight count towards them."""
@@ -247,7 +250,7 @@ class Dispatch:
         """
         if job.run is None:
             return None
-        if not re.fullmatch(RUN_ID, job.run):
+        if not isinstance(job.run, str) or not re.fullmatch(RUN_ID, job.run):
             raise UsageError("run", f"{job.run!r} is not a run id", "give 16 hexadecimal digits")
         found = recorder.recorded(prepared_job, job.run) if self._record else None
         if found is not None and found.submission.sha256 != prepared_job.submission.sha256:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import platform
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Literal, get_args
+
+from pydantic import ValidationError
 
 from harness.errors import UsageError
 from harness.files.identity import length_prefixed_sha256
@@ -56,8 +59,10 @@ class Answers:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        content = self._kept.get(key) if self._kept is not None else None
-        return None if content is None else KeptAnswer.model_validate_json(content)
+        if self._kept is not None and (content := self._kept.get(key)) is not None:
+            with suppress(ValidationError):  # a development version wrote it
+                return KeptAnswer.model_validate_json(content)
+        return None
 
     def put(self, key: str, answer: JobAnswer, device: str) -> None:
         """Store an answer that is no error. A time or memory limit, which a busy machine may have caused, is not stored
