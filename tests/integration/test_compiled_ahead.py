@@ -16,6 +16,7 @@ from triton.runtime import cache
 
 from harness.runner import triton_start
 from tests.command import environment
+from tests.integration.test_sandboxes import eventually
 
 ROOT = Path(__file__).parents[2]
 SIZES = [100, 3000, 70_000]
@@ -140,6 +141,28 @@ def test_helpers_leave_the_hash_of_triton_so_that_no_process_computes_it_again(
     monkeypatch.setattr(cache, "triton_key", pytest.fail)
     triton_start.prepare()
     assert cache.triton_key() == left
+
+
+BEGIN = """
+import os, sys
+from harness.runner import triton_start
+triton_start.begin()
+print("triton" in sys.modules)
+try:
+    os.waitpid(-1, 0)
+except ChildProcessError:
+    print("no child")
+"""
+
+
+def test_a_process_beside_the_runner_prepares_triton(tmp_path: Path) -> None:
+    """The runner neither imports Triton nor has a child, which a submission could wait for."""
+    folder = tmp_path / "cache"
+    variables = environment() | {"TRITON_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", BEGIN], env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["False", "no child"]
+    eventually(lambda: ((folder / "triton_key").is_file() and any(folder.glob("*/cuda_utils*.so"))) or None)
+    assert (folder / "triton_key").read_text() == cache.triton_key()
 
 
 def test_a_wrong_hash_only_makes_the_calls_compile(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,19 @@ import pytest
 
 from harness.errors import HarnessError, SandboxError
 from harness.judge import Grader, Setup
+from harness.judge import grader as judge_grader
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.session import Session, Sessions
 from harness.judge.timing import device_lock
 from harness.problem import Case, Problem, load
 from harness.sandbox import Launch
 from harness.submission import Submission
-from harness.verdict import Outcome
+from harness.verdict import Outcome, Verdict
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
 from tests.open_files import open_files
 from tests.runners import Script, Scripted, answering, but, doubling
+from tests.verdicts import accepted, failed
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")
 
@@ -63,11 +65,13 @@ class Counted(Scripted):
     def __init__(self, act: Any = None, *, fails: int = -1) -> None:
         super().__init__(act or doubling(), on_close=self._closed)
         self.roles: list[str] = []
+        self.environments: list[Mapping[str, str]] = []
         self.ended, self._fails, self._lock = 0, fails, threading.Lock()
 
     def launch(self, launch: Launch) -> Any:
         with self._lock:
             self.roles.append(launch.role)
+            self.environments.append(launch.environment)
             number = len(self.roles) - 1
         if number == self._fails:
             raise SandboxError("it could not be launched")
@@ -118,6 +122,58 @@ def test_a_failure_while_memory_was_short_is_told(
     assert (checked.outcome is Outcome.ACCEPTED) == (ends == "right")
     assert first.lacked_memory(checked) == (short and ends != "right")
     first.close()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "baselines", "alone", "attempts"),
+    [
+        (Outcome.MEMORY_LIMIT, [SUBMISSION], False, [False, True]),
+        (Outcome.MEMORY_LIMIT, [SUBMISSION], True, [True]),
+        (Outcome.MEMORY_LIMIT, [], False, [False]),
+        (Outcome.WRONG_ANSWER, [SUBMISSION], False, [False]),
+    ],
+)
+def test_what_lacked_memory_beside_a_baseline_is_graded_with_nothing_beside_it(
+    problem: Problem,
+    outcome: Outcome,
+    baselines: list[Submission],
+    alone: bool,
+    attempts: list[bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[bool] = []
+
+    def replayed(_: Grader, *, alone: bool) -> Verdict:
+        tried.append(alone)
+        return accepted() if len(tried) == 2 else failed(outcome)
+
+    monkeypatch.setattr(Grader, "_replays", True)
+    monkeypatch.setattr(Grader, "_replayed", replayed)
+    with grader(problem, Counted(), baselines=baselines) as one:
+        verdict = one.grade(alone=alone)
+    assert tried == attempts
+    assert verdict.outcome is (Outcome.ACCEPTED if len(attempts) == 2 else outcome)
+
+
+def test_a_runner_is_launched_before_torch_is_imported(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the import, which holds the GIL and the loader's lock, a launch takes three times as long."""
+    launched: list[list[str]] = []
+    provider = Counted()
+    monkeypatch.setattr(judge_grader, "import_torch", lambda: launched.append(list(provider.roles)))
+    with grader(problem, provider) as one:
+        assert one.check().outcome is Outcome.ACCEPTED
+    assert launched == [["runner"]]
+
+
+def test_only_the_runner_of_the_submission_prepares_triton(problem: Problem) -> None:
+    provider = Counted()
+    sessions = Sessions(provider, "cpu", problem.limits, baselines=1, replayed=True, triton=True)
+    sessions.start_all()
+    sessions.others()
+    sessions.close()
+    prepares = ["KERNELMARK_TRITON" in environment for environment in provider.environments]
+    assert sorted(prepares) == [False, False, False, True]
+    assert provider.roles[prepares.index(True)] == "runner"
 
 
 @pytest.mark.parametrize("fails", [0, 1])

@@ -94,6 +94,7 @@ def graded(
     problem: Problem = DOUBLE,
     baseline: bool = False,
     beside: Act | None = None,
+    early: bool = False,
     file: str = "eager.py",
 ) -> Verdict:
     """Grade as `harness.judge` does on a GPU, but for the GPU; `beside` is the baseline's runner, if it is another."""
@@ -128,7 +129,7 @@ def graded(
             )
             for each in launchers[1:]
         ]
-        timing = stack.enter_context(ReplayedTiming("quick", launchers[0], recorded, (), alone))
+        timing = stack.enter_context(ReplayedTiming("quick", launchers[0], recorded, (), alone, early=early))
         provider = Scripted(runner)
         setup = Setup(problem, SUBMISSION, provider=provider, device="cpu", effort="quick", on_progress=events.on)
         return Grading(setup, Builds(provider, "cpu", problem.limits, None)).grade(own, timing)
@@ -254,6 +255,47 @@ def test_what_a_baseline_writes_is_not_the_submissions(events: Events) -> None:
     [doubt] = verdict.doubts
     assert doubt.code == "no_baseline"
     assert "bytes outside its outputs" in doubt.text
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_baseline_with_small_tensors_is_recorded_from_the_start(
+    events: Events, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large one could take the memory that a test needs."""
+    recorded = threading.Event()
+    monkeypatch.setattr(Layout, "is_large", large)
+
+    def built(script: Script, token: int, body: dict[str, Any]) -> None:
+        assert large or recorded.wait(60), "its recording does not wait for the submission"
+        RECORDED(script, token, body)
+
+    def record(script: Script, token: int, body: dict[str, Any]) -> None:
+        events.append("baseline")
+        RECORDED(script, token, body)
+        recorded.set()
+
+    verdict = graded(events, but(RECORDED, Build=built), baseline=True, beside=but(RECORDED, Record=record), early=True)
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    assert [speedup.baseline for speedup in verdict.speedups] == ["eager"]
+    assert (events.index("record") < events.index("baseline")) == large
+    assert events.index("baseline") < events.index("alone")
+
+
+def test_a_wrong_answer_does_not_wait_for_a_baseline(events: Events) -> None:
+    called = threading.Event()
+
+    def slow(script: Script, token: int, body: dict[str, Any]) -> None:
+        called.set()
+        time.sleep(60)
+
+    def wrong(script: Script, token: int, body: dict[str, Any]) -> None:
+        assert called.wait(60)
+        script.reply(token, "Done")
+
+    begun = time.monotonic()
+    verdict = graded(events, but(RECORDED, Call=wrong), baseline=True, beside=but(RECORDED, Call=slow), early=True)
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert time.monotonic() - begun < 50
 
 
 @pytest.mark.parametrize(("times", "speedups"), [(1, ["eager"]), (2, [])])
