@@ -70,10 +70,10 @@ class Holding:
         """The server has ended a lease; returns its run if that is still being graded."""
         with self.changed:
             held = self._held.get(lease)
-            if held is None or held.is_graded or held.is_ended:
+            if held is None or held.is_ended:
                 return None
-            held.is_ended = True
-            return held.lease.task.run
+            held.is_ended = True  # even if only its answer is left to send: told of it, the server answers at once
+            return None if held.is_graded else held.lease.task.run
 
     def all(self) -> tuple[HeldLease, ...]:
         """What a heartbeat says."""

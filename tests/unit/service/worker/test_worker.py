@@ -429,6 +429,18 @@ def test_it_gives_back_what_it_holds_when_it_ends(server: FakeServer, started: S
     assert (server.beats[-1]["held"], server.beats[-1]["leaves"], server.answers) == ([], True, [])
 
 
+def test_a_lease_that_ends_before_its_answer_could_be_sent_is_held_no_longer(
+    server: FakeServer, started: Started, lease: Lease, competition: Path
+) -> None:
+    """The server answers a heartbeat with a lease that has ended at once: it was asked again without a pause."""
+    server.hears_no_answer = True
+    started()
+    server.lease(leased := lease())
+    until(lambda: kept(competition) and server.held)
+    server.end(leased["lease"])
+    until(lambda: not server.ended and not server.held)
+
+
 def test_it_leaves_also_if_its_last_answer_is_refused(
     server: FakeServer, started: Started, lease: Lease, competition: Path
 ) -> None:
