@@ -356,7 +356,7 @@ class Session:
         assert self._sandbox is not None
         if breach := self._sandbox.breach():
             outcome = Outcome.MEMORY_LIMIT if breach.kind == "memory" else Outcome.RUNTIME_ERROR
-            raise self._fault(outcome, f"{breach.kind} limit: {breach.detail}, while {doing}")
+            raise self._fault(outcome, f"{breach.detail}, while {doing}")
 
     def _late(self, limit: TimeLimit, doing: str) -> Exception:
         self._look_for_breach(doing)  # a breached memory limit may be why it is late
