@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -44,6 +45,7 @@ _SYSTEM = (
     "/sys/devices/system",
 )
 _FOR_A_DRIVER = ("/sys/devices", "/sys/bus/pci")
+_FILES = 4096
 
 
 class Bwrap:
@@ -298,7 +300,9 @@ def _drop_privileges(launch: Launch, uid: int | None) -> list[str]:
     Since Linux 5.14 the process limit in a user namespace counts only that namespace. Earlier kernels count all of the
     user's processes, so there the limit is enforced by polling.
     """
-    limit = ["prlimit", "--nofile=4096:4096"]
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _FILES if most == resource.RLIM_INFINITY else min(_FILES, most)  # inside, nothing may raise it
+    limit = ["prlimit", f"--nofile={files}:{files}"]
     if uid is None:
         release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
         return [*limit, *([f"--nproc={launch.processes}:{launch.processes}"] if release >= (5, 14) else []), "--"]

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import json
 import os
+import resource
 import secrets
 import select
 import signal
@@ -31,7 +32,7 @@ import pytest
 
 from harness import sandbox
 from harness.errors import SandboxError
-from harness.sandbox import Exit, Launch, Sandbox, cgroup, ending, gpu
+from harness.sandbox import Exit, Launch, Sandbox, bwrap, cgroup, ending, gpu
 from harness.sandbox.cgroup import MemoryGroup
 from harness.verdict import SandboxName
 from tests.leftovers import groups
@@ -390,6 +391,14 @@ def test_a_memory_hog_is_distinguished_from_a_crash(name: SandboxName) -> None:
             return (breach is not None and breach.kind == "memory") or (end is not None and end.out_of_memory) or None
 
         assert eventually(reported)
+
+
+@pytest.mark.bwrap
+def test_a_sandbox_starts_also_where_fewer_files_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setattr(bwrap, "_FILES", hard + 1)  # this process could not lower its own limit for this test alone
+    with launched("bwrap", "report(files=resource.getrlimit(resource.RLIMIT_NOFILE))") as judge:
+        assert judge.report() == {"files": [hard, hard]}
 
 
 @pytest.mark.bwrap
