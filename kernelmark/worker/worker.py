@@ -143,6 +143,11 @@ class ServerWorker:
         except Unreachable as error:
             self._no_answer(error)
             return False
+        except HarnessError as error:  # an answer that is none of ours, such as a proxy's while the server is away
+            if self._hello is None:  # or the address is wrong
+                raise
+            warn(str(error))
+            return False
         except Refused as refused:
             if refused.code != ANOTHER_LIVES and refused.status != 429:
                 raise

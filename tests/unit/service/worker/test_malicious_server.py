@@ -14,7 +14,7 @@ import pytest
 
 from harness.problem.load import identify
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES
-from tests.fake_server import Document, FakeServer
+from tests.fake_server import Document, FakeServer, refusal_of
 from tests.unit.service.worker.conftest import Started
 from tests.workers import FakeWorker, held, until
 
@@ -140,6 +140,18 @@ def test_an_answer_that_is_none_ends_no_worker(
     server.until(lambda: len(server.claims) > 1)
     assert worker.handed == []
     del server.raw["worker/claim"]
+    honest(server, lease, worker)
+
+
+def test_a_hello_that_somebody_else_answers_ends_no_worker(server: FakeServer, started: Started, lease: Lease) -> None:
+    """Such as a proxy's page while the server starts again, after which the worker must say hello."""
+    started(worker := FakeWorker())
+    server.until(lambda: server.claims)
+    server.raw["worker/hello"] = b"<html>back soon</html>"
+    server.refused_answers.append(refusal_of(409, "hello-first"))
+    server.lease(lease("# an answer that must wait\n", 2))
+    server.until(lambda: len(server.hellos) > 2)
+    del server.raw["worker/hello"]
     honest(server, lease, worker)
 
 
