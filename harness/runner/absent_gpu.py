@@ -27,7 +27,8 @@ _AUTOTUNER_SKIPS = ("OutOfResources", "PTXASError", "CompileTimeAssertionFailure
 class AbsentGpu:
     """A simulated GPU of one architecture, such as sm_90a, which receives all Triton launches of this process."""
 
-    def __init__(self, architecture: str) -> None:
+    def __init__(self, architecture: str, *, launchers: bool = False) -> None:
+        """`launchers`: also compile the launchers of kernels, which only earlier versions of Triton have."""
         self.refused = ""
         """Why the first launch that failed to compile failed, on one line; or ""."""
         os.environ.pop("TRITON_INTERPRET", None)
@@ -36,7 +37,8 @@ class AbsentGpu:
             from triton.runtime import driver
         except ImportError:
             return  # without Triton nothing is launched
-        driver.set_active(_compile_only(GPUTarget("cuda", int(architecture.removeprefix("sm_").removesuffix("a")), 32)))
+        target = GPUTarget("cuda", int(architecture.removeprefix("sm_").removesuffix("a")), 32)
+        driver.set_active(_compile_only(target, _compiled_launcher if launchers else _no_launcher))
 
     def note(self, error: BaseException) -> None:
         """Keep the exception of a call if a launch failed to compile; others may follow from missing results."""
@@ -80,7 +82,20 @@ def _line_of(error: Any) -> str:
     return ""
 
 
-def _compile_only(target: Any) -> SimpleNamespace:
+def _no_launcher(source: Any, metadata: Any) -> Any:
+    return lambda *_, **__: None
+
+
+def _compiled_launcher(source: Any, metadata: Any) -> Any:
+    """Put the kernel's launcher into Triton's cache; gcc takes a quarter of a second for it."""
+    with suppress(Exception):  # without a driver it is compiled, but cannot be loaded
+        from triton.backends.nvidia.driver import CudaLauncher
+
+        CudaLauncher(source, metadata)
+    return _no_launcher(source, metadata)
+
+
+def _compile_only(target: Any, launcher: Any) -> SimpleNamespace:
     """A Triton driver for a device that compiles but does not run."""
     properties = {"max_shared_mem": 227 << 10, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
     return SimpleNamespace(
@@ -88,7 +103,7 @@ def _compile_only(target: Any) -> SimpleNamespace:
             get_device_properties=lambda device: properties,
             load_binary=lambda *_: (object(), object(), 0, 0, 1024),
         ),
-        launcher_cls=lambda source, metadata: lambda *_, **__: None,
+        launcher_cls=launcher,
         get_current_target=lambda: target,
         get_current_device=lambda: 0,
         get_current_stream=lambda device: 0,

@@ -69,19 +69,26 @@ def prepare() -> None:
         import triton.experimental.gluon  # noqa: F401  # the first launch would import it
 
 
-def compile_library() -> None:
-    """Compile the library into Triton's cache, unless it is there. It needs no driver to link to."""
-    with tempfile.TemporaryDirectory() as stub:
-        os.environ["TRITON_LIBCUDA_PATH"] = stub
-        from triton.backends.nvidia.driver import CudaUtils, dirname
+def link_without_driver() -> None:
+    """Let Triton link what it compiles to a stub of the driver, which this leaves in the temporary folder."""
+    from triton.backends.nvidia.driver import dirname
 
-        # The linker is content with functions of the same names; the loader takes the driver's.
-        names = sorted(set(re.findall(r"\bcu[A-Z]\w+", Path(dirname, "driver.c").read_text())))
-        source = "".join(f"void {name}(void) {{}}\n" for name in names)
-        command = ["gcc", "-shared", "-Wl,-soname,libcuda.so.1", "-x", "c", "-", "-o", f"{stub}/libcuda.so.1"]
-        subprocess.run(command, input=source, text=True, check=True)
-        with suppress(ImportError):  # it loads what it has compiled, which needs the driver
-            CudaUtils()
+    stub = tempfile.mkdtemp()
+    # The linker is content with functions of the same names; the loader takes the driver's.
+    used = Path(dirname, "driver.c").read_text() + Path(dirname, "driver.py").read_text()
+    source = "".join(f"void {name}(void) {{}}\n" for name in sorted(set(re.findall(r"\bcu[A-Z]\w+", used))))
+    command = ["gcc", "-shared", "-Wl,-soname,libcuda.so.1", "-x", "c", "-", "-o", f"{stub}/libcuda.so.1"]
+    subprocess.run(command, input=source, text=True, check=True)
+    os.environ["TRITON_LIBCUDA_PATH"] = stub
+
+
+def compile_library() -> None:
+    """Compile the library into Triton's cache, unless it is there."""
+    link_without_driver()
+    from triton.backends.nvidia.driver import CudaUtils
+
+    with suppress(ImportError):  # it loads what it has compiled, which needs the driver
+        CudaUtils()
 
 
 def main(folder: Path) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import docker
 import pytest
+from triton.backends.nvidia import driver as nvidia
 from triton.runtime import cache
 
-from harness.runner import triton_start
+from harness.runner import absent_gpu, triton_start
 from tests.command import environment
 from tests.integration.test_sandboxes import eventually
 
@@ -163,6 +164,24 @@ def test_a_process_beside_the_runner_prepares_triton(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["False", "no child"]
     eventually(lambda: ((folder / "triton_key").is_file() and any(folder.glob("*/cuda_utils*.so"))) or None)
     assert (folder / "triton_key").read_text() == cache.triton_key()
+
+
+@pytest.mark.parametrize("loads", [True, False])
+def test_the_launcher_of_a_kernel_is_compiled_where_triton_has_one_in_c(
+    loads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Triton 3.6 needs gcc for each signature. Without a driver it then cannot load what it has compiled."""
+    compiled = []
+
+    def launcher(source: object, metadata: object) -> None:
+        compiled.append((source, metadata))
+        if not loads:
+            raise ImportError("libcuda.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(nvidia, "CudaLauncher", launcher)
+    launch = absent_gpu._compiled_launcher("source", "metadata")
+    assert compiled == [("source", "metadata")]
+    launch(1, 1, 1)
 
 
 def test_a_wrong_hash_only_makes_the_calls_compile(tmp_path: Path) -> None:
