@@ -24,6 +24,8 @@ from harness.verdict import Doubt, DoubtCode
 ENOUGH_BITS = 31
 """With this many bits, the answers to all 2 billion inputs do not fit into a submission's memory."""
 _WORDS = 1 << 22
+_CERTAIN_BYTES = 8
+_DRAWS = 20
 _SECRET = secrets.randbits(62)
 
 
@@ -47,13 +49,22 @@ def known_inputs(
 
 
 def _same(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> bool:
-    """Whether two seeds give the same inputs, or the same answer."""
-    first, second = (_drawn(oracle, case, device) for _ in range(2))
-    return any(a == b for a, b in zip(first, second, strict=True))
+    """Whether two seeds give the same inputs, or all seeds the same answer.
+
+    The answers to two seeds may be equal by chance if they are only a truth value, so those are compared more often.
+    """
+    inputs, answer, nbytes = _drawn(oracle, case, device)
+    for _ in range(1 if nbytes >= _CERTAIN_BYTES else _DRAWS):
+        others, another, _ = _drawn(oracle, case, device)
+        if inputs == others:
+            return True
+        if answer != another:
+            return False
+    return True
 
 
-def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list[list[int]], list[list[int]]]:
-    """Checksums of new inputs, and of the answer to them.
+def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list[list[int]], list[list[int]], int]:
+    """Checksums of new inputs, and of the answer to them, and the size of the answer in bytes.
 
     Raises:
         DeviceError: the device has too little memory for them.
@@ -61,7 +72,7 @@ def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list
     try:
         inputs = oracle.generate(case, DEVICES[device].generator(secrets.randbits(62)))
         answer = Truth(oracle, case).of_call(inputs)
-        return [*_sums(inputs)], [*_sums(answer)]
+        return [*_sums(inputs)], [*_sums(answer)], sum(tensor.nbytes for tensor in answer.values())
     except torch.OutOfMemoryError:
         what = "the judge ran out of device memory while it compared inputs"
         raise DeviceError(what, "use a larger device") from None
