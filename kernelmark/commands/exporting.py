@@ -60,6 +60,8 @@ def export(problem: str | None, file: Path | None, wanted: str, out: Path | None
         if file is not None or out is None:
             what = "is written to a folder" if out is None else "is of no FILE"
             raise UsageError("the record", what, "name one with --out; for a kernel, give --form")
+        if given := next((name for name, value in flags.items() if value), None):
+            raise UsageError(f"--{given.removesuffix('s')}", "is for a kernel", "leave it out, or give --form and FILE")
         _record(problem, out, form)
     elif problem is None or file is None:
         raise UsageError(f"--form {wanted}", "is for a kernel", "name PROBLEM and FILE")

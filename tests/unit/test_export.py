@@ -106,3 +106,11 @@ def test_the_command_and_the_documented_columns(command: Command, competition: P
     assert (result.code, result.out) == (0, "0 verdicts and 0 cases in tables\n")
     assert pq.read_table(competition / "tables/verdicts.parquet").num_rows == 0
     assert command("export", "nothing", "--out", "tables").code == 2
+
+
+@pytest.mark.parametrize("flag", [("--force",), ("--case", "a million"), ("--leaderboard", "rows"), ("--gpu", "H100")])
+def test_the_record_takes_no_option_of_a_kernel(flag: tuple[str, ...], command: Command, competition: Path) -> None:
+    result = command("export", "--out", "tables", *flag)
+    assert result.code == 2
+    assert f"{flag[0]} is for a kernel" in result.err
+    assert not (competition / "tables").exists()
