@@ -75,10 +75,8 @@ class Grading:
             raise SubmissionError(setup.submission.name, what, "use the device cpu, or submit a .cu")
         self._reference = load_reference(setup.problem, setup.provider, setup.device)
         graded = partial(GradedCase, self._problem, self._reference, setup.device)
-        tested, timed = (
-            list(map(graded, tests)),
-            [graded(with_cost(self._reference, case, setup.device)) for case in benchmarks],
-        )
+        tested = list(map(graded, tests))
+        timed = [graded(with_cost(self._reference, case, setup.device)) for case in benchmarks]
         self._ends_early = setup.fail_fast or setup.effort == "screen"
         if setup.effort == "screen":
             tested.sort(key=_size)
@@ -160,8 +158,12 @@ class Grading:
         try:
             with ThreadPoolExecutor(1) as beside:
                 warmed = beside.submit(self._warm_up_checks)
-                session.handshake()
-                return self._run_stages(session, timing, warmed)
+                try:
+                    session.handshake()
+                    return self._run_stages(session, timing, warmed)
+                finally:
+                    if not warmed.done():
+                        self._reference.close()  # a foreign one may take minutes
         except (torch.OutOfMemoryError, DeviceError) as error:
             hidden = self._stage is Stage.HIDDEN
             if why := self._memory.held_too_much(session):
@@ -181,9 +183,9 @@ class Grading:
 
     def _run_stages(self, session: Session, timing: TimingMethod | None, warmed: Future[None]) -> tuple[Outcome, str]:
         """`warmed`: the checks are warmed up while the runner starts and builds, but not while anything is timed."""
+        if timing and timing.kind == "calls":
+            warmed.result()
         if timing:
-            if timing.kind == "calls":
-                warmed.result()
             timing.measure_before_build(session, self._to_time)
         try:
             self._build(session)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,9 +19,11 @@ from harness.errors import HarnessError, SandboxError
 from harness.judge import Grader, Setup
 from harness.judge import grader as judge_grader
 from harness.judge.device_memory import DeviceMemory
-from harness.judge.session import Session, Sessions
+from harness.judge.grading import Grading
+from harness.judge.session import Session, Sessions, SubmissionFault
 from harness.judge.timing import device_lock
 from harness.problem import Case, Problem, load
+from harness.problem.reference import Reference
 from harness.sandbox import Launch
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
@@ -163,6 +166,17 @@ def test_a_runner_is_launched_before_torch_is_imported(problem: Problem, monkeyp
     with grader(problem, provider) as one:
         assert one.check().outcome is Outcome.ACCEPTED
     assert launched == [["runner"]]
+
+
+def test_a_build_that_fails_does_not_wait_for_the_reference(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = threading.Event()
+    monkeypatch.setattr(Grading, "_warm_up_checks", lambda _: closed.wait(60))
+    monkeypatch.setattr(Reference, "close", lambda _: closed.set())
+    monkeypatch.setattr(Session, "build", Mock(side_effect=SubmissionFault(Outcome.COMPILE_ERROR, "no")))
+    begun = time.monotonic()
+    with grader(problem, Counted()) as one:
+        assert one.check().outcome is Outcome.COMPILE_ERROR
+    assert time.monotonic() - begun < 50
 
 
 def test_only_the_runner_of_the_submission_prepares_triton(problem: Problem) -> None:

@@ -265,8 +265,8 @@ def test_a_baseline_with_small_tensors_is_recorded_from_the_start(
     recorded = threading.Event()
     monkeypatch.setattr(Layout, "is_large", large)
 
-    def built(script: Script, token: int, body: dict[str, Any]) -> None:
-        assert large or recorded.wait(60), "its recording does not wait for the submission"
+    def called(script: Script, token: int, body: dict[str, Any]) -> None:
+        assert large or recorded.wait(60), "its recording does not wait for the tests"
         RECORDED(script, token, body)
 
     def record(script: Script, token: int, body: dict[str, Any]) -> None:
@@ -274,7 +274,7 @@ def test_a_baseline_with_small_tensors_is_recorded_from_the_start(
         RECORDED(script, token, body)
         recorded.set()
 
-    verdict = graded(events, but(RECORDED, Build=built), baseline=True, beside=but(RECORDED, Record=record), early=True)
+    verdict = graded(events, but(RECORDED, Call=called), baseline=True, beside=but(RECORDED, Record=record), early=True)
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     assert [speedup.baseline for speedup in verdict.speedups] == ["eager"]
     assert (events.index("record") < events.index("baseline")) == large
