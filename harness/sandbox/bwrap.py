@@ -176,7 +176,7 @@ class BwrapSandbox:
         if breach := too_many_sockets(self._init_pid, self._init):
             return breach
         if self._group is not None:
-            what = f"more than {self._limits.memory_bytes:,} bytes requested"
+            what = f"more than {self._limits.memory_bytes:,} bytes of memory requested"
             return Breach("memory", what) if self._group.exceeded() else None
         return over(process_tree.usage(process_tree.tree({self._init_pid})), self._limits)
 

@@ -255,7 +255,7 @@ class Container:
         if self._closed or self._pidfd < 0:
             return None
         if self._group is not None and cgroup.exceeded(self._group):
-            return Breach("memory", f"more than {self._memory_bytes:,} bytes requested")
+            return Breach("memory", f"more than {self._memory_bytes:,} bytes of memory requested")
         return too_many_sockets(self._pid, self._pidfd)
 
     def cpu_ns(self) -> int | None:

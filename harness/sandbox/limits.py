@@ -15,7 +15,7 @@ SOCKETS = 1024
 def over(usage: Usage, limits: Launch) -> Breach | None:
     """The first limit that the usage exceeds."""
     if usage.private_bytes > limits.memory_bytes:
-        return Breach("memory", f"{usage.private_bytes:,} bytes in use, {limits.memory_bytes:,} allowed")
+        return Breach("memory", f"{usage.private_bytes:,} bytes of memory in use, {limits.memory_bytes:,} allowed")
     if usage.tasks > limits.processes:
         return Breach("processes", f"{usage.tasks} processes and threads, {limits.processes} allowed")
     return None
