@@ -17,7 +17,6 @@ import pytest
 
 from harness.errors import HarnessError, SandboxError
 from harness.judge import Grader, Setup
-from harness.judge import grader as judge_grader
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.grading import Grading
 from harness.judge.session import Session, Sessions, SubmissionFault
@@ -156,16 +155,6 @@ def test_what_lacked_memory_beside_a_baseline_is_graded_with_nothing_beside_it(
         verdict = one.grade(alone=alone)
     assert tried == attempts
     assert verdict.outcome is (Outcome.ACCEPTED if len(attempts) == 2 else outcome)
-
-
-def test_a_runner_is_launched_before_torch_is_imported(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the import, which holds the GIL and the loader's lock, a launch takes three times as long."""
-    launched: list[list[str]] = []
-    provider = Counted()
-    monkeypatch.setattr(judge_grader, "import_torch", lambda: launched.append(list(provider.roles)))
-    with grader(problem, provider) as one:
-        assert one.check().outcome is Outcome.ACCEPTED
-    assert launched == [["runner"]]
 
 
 def test_a_build_that_fails_does_not_wait_for_the_reference(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
