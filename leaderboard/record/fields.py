@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError, model_validator
 
+from harness.errors import LedgerError
 from harness.stats import geometric_mean
 from harness.verdict import (
     DeviceKind,
@@ -260,14 +261,15 @@ def fields_of(entry: Entry) -> VerdictFields:
     """The fields of a verdict's line.
 
     Raises:
-        LedgerError: it was written by a version whose verdicts this one cannot read.
+        LedgerError: it was written by a version whose verdicts this one cannot read, or a number does not fit into the
+            index.
     """
     try:
         parsed = _PARSED.validate_json(entry.document)
     except ValidationError as error:
         raise unreadable(entry, error) from error
     submission, score = parsed.submission, parsed.score
-    return VerdictFields(
+    fields = VerdictFields(
         seq=entry.seq,
         hash=entry.hash,
         run=parsed.run,
@@ -297,6 +299,11 @@ def fields_of(entry: Entry) -> VerdictFields:
             ranked_timing=parsed.ranked_timing,
         ),
     )
+    for name, value in fields._asdict().items():
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:  # SQLite's
+            what = f"ledger entry {entry.seq}: {name}: {value} is too large"
+            raise LedgerError(what, "read it with the version that wrote it")
+    return fields
 
 
 def _peak_bytes(cases: Sequence[_Benchmark]) -> int | None:

@@ -391,6 +391,19 @@ def test_a_line_of_garbage_among_the_others_is_passed_over(at: int, path: Path, 
     assert ledger.torn_path.exists() == (at == 7), "what follows the last line is moved out of the way of the next"
 
 
+@pytest.mark.parametrize(("duration_ns", "fits"), [(2**63 - 1, True), (2**63, False)])
+def test_a_number_that_the_index_cannot_hold_is_an_error_of_its_line(
+    duration_ns: int, fits: bool, path: Path, file: Path
+) -> None:
+    ledger = JsonlLedger(path)
+    ledger.append(accepted(run=RUNS[5]).model_copy(update={"duration_ns": duration_ns}))
+    if fits:
+        assert rank(ledger)
+    else:
+        with pytest.raises(LedgerError, match=r"^ledger entry \d+: duration_ns: 9223372036854775808 is too large"):
+            rank(ledger)
+
+
 def test_a_line_that_garbage_replaced_is_missed(path: Path, file: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], b"garbage\n", *lines[3:]]))
