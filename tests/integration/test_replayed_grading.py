@@ -50,6 +50,16 @@ POINTS_ELSEWHERE = recording(pack(CALL, BLOBS), reply={"note": ELSEWHERE})
 BROKEN = answering("Broken", message="KeyError: 7", traceback="")
 
 
+def hanging(began: threading.Event) -> Act:
+    """Answers after a minute."""
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        began.set()
+        time.sleep(60)
+
+    return act
+
+
 class Events(list[str]):
     """What happened, in its order."""
 
@@ -284,16 +294,14 @@ def test_a_baseline_with_small_tensors_is_recorded_from_the_start(
 def test_a_wrong_answer_does_not_wait_for_a_baseline(events: Events) -> None:
     called = threading.Event()
 
-    def slow(script: Script, token: int, body: dict[str, Any]) -> None:
-        called.set()
-        time.sleep(60)
-
     def wrong(script: Script, token: int, body: dict[str, Any]) -> None:
         assert called.wait(60)
         script.reply(token, "Done")
 
     begun = time.monotonic()
-    verdict = graded(events, but(RECORDED, Call=wrong), baseline=True, beside=but(RECORDED, Call=slow), early=True)
+    verdict = graded(
+        events, but(RECORDED, Call=wrong), baseline=True, beside=but(RECORDED, Call=hanging(called)), early=True
+    )
     assert verdict.outcome is Outcome.WRONG_ANSWER
     assert time.monotonic() - begun < 50
 
@@ -365,17 +373,18 @@ def test_after_our_mistake_in_the_submissions_launcher_it_makes_plain_calls(even
 def test_a_baseline_that_is_still_recorded_keeps_nobody_waiting(events: Events) -> None:
     recorded_for_ever = threading.Event()
 
-    def slow(script: Script, token: int, body: dict[str, Any]) -> None:
-        recorded_for_ever.set()
-        time.sleep(60)
-
     def refused(script: Script, token: int, body: dict[str, Any]) -> None:
         recorded_for_ever.wait(10)
         script.reply(token, "Recorded", file_bytes=0, scratch_bytes=0, reason="a host node", note="", host_ns=0)
 
     begun = time.monotonic()
     with pytest.raises(NotReplayed, match=r"^a host node$"):
-        graded(events, but(RECORDED, Record=refused), baseline=True, beside=but(RECORDED, Record=slow))
+        graded(
+            events,
+            but(RECORDED, Record=refused),
+            baseline=True,
+            beside=but(RECORDED, Record=hanging(recorded_for_ever)),
+        )
     assert time.monotonic() - begun < 50
     assert "alone" not in events, "what cannot be recorded is no fault of the submission"
 
