@@ -1,8 +1,8 @@
 """Decides whose fault it is when GPU memory, which nothing limits, runs out. Called by a grading; trusted.
 
 The memory that is freed when the sandbox closes is counted as the submission's. That is wrong only if another process
-on the device frees memory at the same moment. Several submissions of a fleet share a device, and so do a
-submission and its baselines, so submissions that failed in this way are graded again, with nothing beside them.
+on the device frees memory at the same moment. Several submissions of a fleet share a device, and so do a submission and
+its baselines, so submissions that failed in this way are graded again, with nothing beside them.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ class Grader:
         self._ahead: Sessions | None = None
         self._grading_run: Grading | None = None
         self._lock, self._closed = threading.RLock(), False
+        self._is_alone = False
         warm_context(setup.device)
 
     def __enter__(self) -> Self:
@@ -150,11 +151,12 @@ class Grader:
         Raises:
             UsageError, HarnessError: as for `harness.judge.grade`.
         """
+        self._is_alone = alone
         if not self._replays:
             return self._in_rounds("", alone=alone)
         try:
             verdict = self._replayed(alone=alone)
-            if alone or not (self._setup.baselines and self.lacked_memory(verdict)):
+            if not (self._setup.baselines and self.lacked_memory(verdict)):
                 return verdict
             why, again = "", True  # a baseline may have had the memory
         except NoMemoryToReplay as error:
@@ -163,6 +165,7 @@ class Grader:
             why, again = str(error), False
         # Not inside the handlers: their exceptions keep device memory alive.
         if again:
+            self._is_alone = True
             try:
                 return self._replayed(alone=True)
             except NotReplayed as error:
@@ -238,7 +241,7 @@ class Grader:
     def lacked_memory(self, verdict: Check) -> bool:
         """Whether the submission failed for a lack of the device's memory, which others may have used."""
         short = self._grading_run is not None and self._grading_run.memory_was_short
-        return short or lacked_memory(verdict)
+        return not self._is_alone and (short or lacked_memory(verdict))
 
     @property
     def _baseline_labels(self) -> list[str]:

@@ -198,7 +198,7 @@ def _import_submission(command: commands.Build, properties: Mapping[str, Any]) -
     compiles_launchers = hasattr(nvidia, "make_launcher")  # before 3.7, one in C for each signature
     if compiles_launchers:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            triton_start.link_without_driver()
+            triton_start.link_without_driver(tempfile.tempdir)
     AbsentGpu(command.architecture, launchers=compiles_launchers)
 
     driver.active.get_active_torch_device = lambda: _CUDA

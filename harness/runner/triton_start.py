@@ -69,11 +69,10 @@ def prepare() -> None:
         import triton.experimental.gluon  # noqa: F401  # the first launch would import it
 
 
-def link_without_driver() -> None:
-    """Let Triton link what it compiles to a stub of the driver, which this leaves in the temporary folder."""
+def link_without_driver(stub: str) -> None:
+    """Let Triton link what it compiles to a stub of the driver, which is written into the folder `stub`."""
     from triton.backends.nvidia.driver import dirname
 
-    stub = tempfile.mkdtemp()
     # The linker is content with functions of the same names; the loader takes the driver's.
     used = Path(dirname, "driver.c").read_text() + Path(dirname, "driver.py").read_text()
     source = "".join(f"void {name}(void) {{}}\n" for name in sorted(set(re.findall(r"\bcu[A-Z]\w+", used))))
@@ -84,11 +83,12 @@ def link_without_driver() -> None:
 
 def compile_library() -> None:
     """Compile the library into Triton's cache, unless it is there."""
-    link_without_driver()
-    from triton.backends.nvidia.driver import CudaUtils
+    with tempfile.TemporaryDirectory() as stub:
+        link_without_driver(stub)
+        from triton.backends.nvidia.driver import CudaUtils
 
-    with suppress(ImportError):  # it loads what it has compiled, which needs the driver
-        CudaUtils()
+        with suppress(ImportError):  # it loads what it has compiled, which needs the driver
+            CudaUtils()
 
 
 def main(folder: Path) -> None:

@@ -209,15 +209,16 @@ def _job(flags: dict[str, Any]) -> PreparedJob:
     """
     from kernelmark.project.choice import visible_gpus
 
-    threading.Thread(target=visible_gpus, daemon=True).start()
-    from kernelmark.grading.setup import PreparedJob
-
     problem, file, beside = flags.pop("problem"), flags.pop("file"), flags.pop("beside")
     assert problem is not None
     assert file is not None  # click has checked both
     flags["baselines"] = flags.get("baselines") or None
     language = flags.pop("language")
     settings = load_settings(problem, **flags)
+    if settings.device != "cpu":
+        threading.Thread(target=visible_gpus, daemon=True).start()
+    from kernelmark.grading.setup import PreparedJob
+
     author = settings.author_of(Path(file)) if flags.get("author") is None else settings.author_or_default()
     return PreparedJob.prepare(settings, problem, source_of(file, language, author), author=author, beside=beside)
 

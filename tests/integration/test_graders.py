@@ -157,6 +157,14 @@ def test_what_lacked_memory_beside_a_baseline_is_graded_with_nothing_beside_it(
     assert verdict.outcome is (Outcome.ACCEPTED if len(attempts) == 2 else outcome)
 
 
+def test_what_lacked_memory_alone_is_not_graded_once_more(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet asks the grader whether others may have used the memory."""
+    monkeypatch.setattr(Grader, "_replays", True)
+    monkeypatch.setattr(Grader, "_replayed", lambda _, *, alone: failed(Outcome.MEMORY_LIMIT))
+    with grader(problem, Counted(), baselines=[SUBMISSION]) as one:
+        assert not one.lacked_memory(one.grade())
+
+
 def test_a_build_that_fails_does_not_wait_for_the_reference(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = threading.Event()
     monkeypatch.setattr(Grading, "_warm_up_checks", lambda _: closed.wait(60))
