@@ -48,7 +48,7 @@ def recordings(
     """Each case's recording, or why there is none; and the seconds of each step."""
     by_case: dict[str, RecordedCall | str] = {}
     begun = time.perf_counter()
-    with Session.start(provider, "cuda", problem.limits, records=True) as session:
+    with Session.start(provider, "cuda", problem.limits, modes=["records"]) as session:
         session.handshake()
         seconds = {"runner": time.perf_counter() - begun}
         begun = time.perf_counter()

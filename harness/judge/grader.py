@@ -215,7 +215,9 @@ class Grader:
             from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 
             runners, sessions = self._ensure_sessions(replayed=True).others()
-            launcher, *others = [LauncherSession(session, setup.device) for session in sessions]
+            launcher, *others = [
+                LauncherSession(session, setup.device, self._branching_launcher) for session in sessions
+            ]
 
             @contextlib.contextmanager
             def while_timed() -> Iterator[None]:
@@ -298,6 +300,10 @@ class Grader:
         """
         self._refuse_if_closed()
         return Session.start(self._setup.provider, self._setup.device, self._setup.problem.limits)
+
+    def _branching_launcher(self) -> Session:
+        with self._lock:
+            return self._ensure_sessions(replayed=True).branching_launcher()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

@@ -174,6 +174,12 @@ class Recording:
     returned: tuple[Returned, ...] = checked(many(record(Returned), MAX_RETURNED))
     peak_bytes: int = checked(integer(0, MAX_SCRATCH_BYTES), default=0)
 
+    @property
+    def is_in_a_row(self) -> bool:
+        """Whether each node waits for the one before it."""
+        edges = {(edge.before, edge.after) for edge in self.edges}
+        return all((place, place + 1) in edges for place in range(len(self.nodes) - 1))
+
 
 def read(document: Any) -> Recording:
     """Read a recording from a JSON value.

@@ -45,9 +45,6 @@ def main(address: str) -> None:
         from harness.errors import DeviceError
         from harness.runner.images import LoadedImages
 
-        # A launcher replays the recorded calls, so this context needs only one hardware queue. With the default of
-        # eight it takes twice as long to create and to destroy, under a lock that all processes of the machine share.
-        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
         # Before the context exists, since that loads the first images. Without CUPTI nothing can be recorded.
         with contextlib.suppress(DeviceError):
             images = LoadedImages()

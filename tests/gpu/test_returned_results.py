@@ -143,7 +143,7 @@ def recorded_by(returning: Returning, provider: Provider, folder: Path) -> tuple
     problem = load(folder / "twice")
     case = GradedCase(problem, Reference.load(problem), "cuda", problem.resolve(problem.benchmarks[0]))
     submission = Submission.of(returning.source, "py", author="tester")
-    with Session.start(provider, "cuda", problem.limits, records=True) as session:
+    with Session.start(provider, "cuda", problem.limits, modes=["records"]) as session:
         session.handshake()
         request = BuildRequest.of(problem, submission, [case.resolved], "cuda")
         session.build(request, problem.limits.build_s)

@@ -187,6 +187,25 @@ def test_only_the_runner_of_the_submission_prepares_triton(problem: Problem) -> 
     assert provider.roles[prepares.index(True)] == "runner"
 
 
+def test_only_processes_whose_calls_run_one_after_the_other_have_one_queue(problem: Problem) -> None:
+    """A context with the driver's eight takes four times as long, and holds up every process of the machine."""
+
+    def one_queue(*, replayed: bool) -> list[tuple[str, bool]]:
+        provider = Counted()
+        sessions = Sessions(provider, "cpu", problem.limits, baselines=1, replayed=replayed)
+        sessions.start_all()
+        sessions.others()
+        if replayed:
+            sessions.branching_launcher()
+        sessions.close()
+        assert provider.ended == len(provider.roles)
+        given = [environment.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1" for environment in provider.environments]
+        return list(zip(provider.roles, given, strict=True))
+
+    assert one_queue(replayed=False) == [("runner", False)] * 2, "their own calls are timed"
+    assert one_queue(replayed=True) == [("runner", True)] * 2 + [("launcher", True)] * 2 + [("launcher", False)]
+
+
 @pytest.mark.parametrize("fails", [0, 1])
 def test_a_sandbox_that_does_not_start_ends_the_others(problem: Problem, fails: int) -> None:
     provider = Counted(fails=fails)

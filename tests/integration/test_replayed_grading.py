@@ -31,6 +31,7 @@ from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTimin
 from harness.problem import Problem, load
 from harness.problem.spec import BaselineSpec
 from harness.recording.file import pack
+from harness.recording.schema import Edge
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
 from kernelmark.diagnostics.selftest import PROBLEMS
@@ -106,8 +107,12 @@ def graded(
     beside: Act | None = None,
     early: bool = False,
     file: str = "eager.py",
+    branching: Act | None = None,
 ) -> Verdict:
-    """Grade as `harness.judge` does on a GPU, but for the GPU; `beside` is the baseline's runner, if it is another."""
+    """Grade as `harness.judge` does on a GPU, but for the GPU; `beside` is the baseline's runner, if it is another.
+
+    `branching` is the launcher for calls whose parts run side by side.
+    """
 
     @contextmanager
     def alone() -> Any:
@@ -122,12 +127,18 @@ def graded(
         def session(act: Act, role: Any, on_close: Callable[[], None] = lambda: None) -> Session:
             provider = Scripted(act, on_close=on_close)
             return stack.enter_context(
-                Session.start(provider, "cpu", problem.limits, role=role, records=role == "runner")
+                Session.start(provider, "cpu", problem.limits, role=role, modes=["records"] if role == "runner" else [])
             )
 
         own = session(runner, "runner", ended)
+
+        def another() -> Session:
+            events.append("another launcher")
+            return session(branching or launching(events), "launcher")
+
         launchers = [
-            LauncherSession(session(launcher or launching(events), "launcher"), "cpu") for _ in range(1 + baseline)
+            LauncherSession(session(launcher or launching(events), "launcher"), "cpu", another)
+            for _ in range(1 + baseline)
         ]
         other = beside or runner
         recorded = [
@@ -161,6 +172,20 @@ def test_the_runner_is_gone_before_a_call_is_timed(events: Events) -> None:
     assert events[timed:].count("Replay") == counted + 3 + -(-counted // 10), (
         "warm-ups, and one each time that it moves"
     )
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_a_call_whose_parts_run_side_by_side_gets_a_launcher_with_several_queues(
+    events: Events, *, side_by_side: bool
+) -> None:
+    """The submission's and the baseline's, each before anything is timed."""
+    twice = replace(CALL, nodes=CALL.nodes * 2, edges=() if side_by_side else (Edge(0, 1, "ended"),))
+    lost = failing("runtime_error", "the first launcher was asked")
+    first = lost if side_by_side else launching(events)
+    verdict = graded(events, recording(pack(twice, BLOBS)), first, baseline=True)
+    assert (verdict.outcome, verdict.timing, len(verdict.speedups)) == (Outcome.ACCEPTED, "replayed", 1)
+    assert events[: events.index("alone")].count("another launcher") == 2 * side_by_side
+    assert events.count("another launcher") == 2 * side_by_side
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def recording(file: bytes, scratch: bytes = b"", reply: dict[str, Any] | None = 
 
 
 def recorded(act: Act, case: GradedCase = CASE) -> RecordedCall:
-    session = Session.start(Scripted(act), "cpu", PROBLEM.limits, records=True)
+    session = Session.start(Scripted(act), "cpu", PROBLEM.limits, modes=["records"])
     with session:
         session.handshake()
         build = commands.Build(language="py", symbols=("twice",), architecture="x86")

@@ -27,6 +27,7 @@ from harness.judge.session.build_request import BuildRequest
 from harness.judge.session.conversation import Session
 from harness.judge.session.documents import documents
 from harness.judge.session.fault import SubmissionFault
+from harness.judge.session.launching import Mode
 from harness.judge.session.time_limit import TimeLimit
 from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
@@ -118,7 +119,8 @@ class Builds:
             HarnessError: the harness failed.
         """
         limit = TimeLimit(self._limits.build_s)
-        with Session.start(self._provider, self._device, self._limits, builds=True, triton=bool(ahead)) as session:
+        modes: list[Mode] = ["builds", *(("triton",) if ahead else ())]
+        with Session.start(self._provider, self._device, self._limits, modes=modes) as session:
             self._session = session
             if self._closed:
                 raise HarnessError("the grading was closed")

@@ -20,7 +20,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn, Self, TypeVar
 
 from harness.device import DEVICES
@@ -28,7 +28,7 @@ from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
 from harness.judge.session.build_request import BuildRequest
 from harness.judge.session.fault import SubmissionFault
-from harness.judge.session.launching import launch_of
+from harness.judge.session.launching import Mode, launch_of
 from harness.judge.session.memory_file import memory_file
 from harness.judge.session.output import PrintedOutput
 from harness.judge.session.time_limit import TimeLimit
@@ -73,21 +73,15 @@ class Session:
         limits: Limits,
         *,
         watcher: Watcher | None = None,
-        records: bool = False,
-        builds: bool = False,
-        triton: bool = False,
         role: Role = "runner",
-        ahead: bool = False,
+        modes: Collection[Mode] = (),
     ) -> Self:
         """Launch a sandbox; `handshake` waits until it is up.
 
         Args:
             watcher: a tool under which the runner is started.
-            records: the runner will record its calls.
-            builds: the runner will only build, and gets no GPU.
-            triton: the submission seems to use Triton, which the runner prepares as it starts.
             role: which program runs in the sandbox.
-            ahead: the program may wait long for its job, and takes no device memory before `handshake`.
+            modes: what it will do.
 
         Raises:
             SandboxError: it could not be launched; nothing of it remains.
@@ -97,7 +91,6 @@ class Session:
             try:
                 session._watched = watcher is not None
                 path = session_folder.listen(session._listener, session._folder)
-                modes = {"RECORDS": records, "BUILDS": builds, "TRITON": triton, "AHEAD": ahead}
                 session._sandbox = provider.launch(launch_of(path, session._device, limits, role, watcher, modes))
             except BaseException:
                 session.close()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from harness.judge.session.conversation import Session
+from harness.judge.session.launching import Mode
 from harness.problem import Limits
 from harness.sandbox import Provider, Role
 from harness.verdict import DeviceKind
@@ -50,10 +51,20 @@ class Sessions:
     def start_all(self) -> None:
         """Begin to start the sessions. Idempotent."""
         if self._runner is None:
-            self._runner = self._start("runner", triton=self._triton)
-            self._runners = [self._start("runner") for _ in range(self._baselines)]
+            records: list[Mode] = ["records"] if self._replayed else []
+            self._runner = self._start("runner", [*records, "triton"] if self._triton else records)
+            self._runners = [self._start("runner", records) for _ in range(self._baselines)]
             runners = (self._runner, *self._runners)
             self._launchers = [self._start("launcher", after=runners) for _ in self._replayed * runners]
+
+    def branching_launcher(self) -> Session:
+        """Start another launcher, for calls whose parts run side by side.
+
+        Raises:
+            SandboxError: it did not start.
+        """
+        self._launchers.append(self._start("launcher", ["branches"]))
+        return self._launchers[-1].result()
 
     def wake(self) -> None:
         """Let sessions that started ahead take the device, since their job has arrived."""
@@ -98,15 +109,13 @@ class Sessions:
             for _ in pool.map(Session.close, up):
                 pass
 
-    def _start(self, role: Role, after: Sequence[Future[Session]] = (), *, triton: bool = False) -> Future[Session]:
-        return self._pool.submit(self._started, role, after, triton)
+    def _start(self, role: Role, modes: Sequence[Mode] = (), after: Sequence[Future[Session]] = ()) -> Future[Session]:
+        every: list[Mode] = [*modes, "ahead"] if self._ahead else [*modes]
+        return self._pool.submit(self._started, role, every, after)
 
-    def _started(self, role: Role, after: Sequence[Future[Session]], triton: bool) -> Session:
+    def _started(self, role: Role, modes: Sequence[Mode], after: Sequence[Future[Session]]) -> Session:
         wait(after)
-        records = self._replayed and role == "runner"
-        return Session.start(
-            self._provider, self._device, self._limits, records=records, triton=triton, role=role, ahead=self._ahead
-        )
+        return Session.start(self._provider, self._device, self._limits, role=role, modes=modes)
 
 
 def _handshaken(started: Future[Session]) -> Session:

@@ -26,7 +26,7 @@ def launched(
     for place, node in enumerate(working):
         if isinstance(node, Kernel):
             entries.setdefault(replace(node, parameters=None), []).append(place)
-    timed = _in_a_row(recording) and len(working) <= replies.MAX_TIMED_NODES
+    timed = recording.is_in_a_row and len(working) <= replies.MAX_TIMED_NODES
     kernels = []
     for kernel, places in entries.items():
         number = functions.index((kernel.image, kernel.name))
@@ -53,9 +53,3 @@ def _together(calls: Sequence[replies.Replayed], places: Sequence[int]) -> int |
     if any(len(call.nodes_ns) <= places[-1] for call in calls):
         return None
     return round(stats.median([sum(call.nodes_ns[place] for place in places) for call in calls]))
-
-
-def _in_a_row(recording: Recording) -> bool:
-    """Whether each node waits for the one before it in the list."""
-    edges = {(edge.before, edge.after) for edge in recording.edges}
-    return all((place, place + 1) in edges for place in range(len(recording.nodes) - 1))

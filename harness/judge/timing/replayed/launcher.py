@@ -7,7 +7,7 @@ runs on the device is untrusted. The outputs of every call are checked.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -197,14 +197,25 @@ class LauncherSession:
     Driver errors are charged to the submission, since the device code is its own.
     """
 
-    def __init__(self, session: Session, device: DeviceKind) -> None:
-        self._session, self._device = session, device
+    def __init__(self, session: Session, device: DeviceKind, branching: Callable[[], Session] | None = None) -> None:
+        """`branching` starts a launcher for calls whose parts run side by side."""
+        self._session, self._device, self._branching = session, device, branching
         self._scratch: Arena | None = None
         self._initial_scratch: ScratchCopy | None = None
         self._returned: tuple[Returned, ...] = ()
         self._result_strides: Mapping[str, tuple[int, ...]] = {}
         self._doing = ""
         self._mapped: tuple[int, ...] | None = None
+
+    def prepare(self, recorded: RecordedCall) -> None:
+        """Take another sandbox for this and all later recordings if parts of the call run side by side.
+
+        Raises:
+            SandboxError: it did not start.
+        """
+        if self._branching and not recorded.packed.recording.is_in_a_row:
+            self._session.close()
+            self._session, self._branching = self._branching(), None
 
     def load(self, recorded: RecordedCall, case: GradedCase, scratch: Arena | None, limit: TimeLimit) -> replies.Loaded:
         """Load a case's recording in place of the last one. The first call waits for the sandbox.

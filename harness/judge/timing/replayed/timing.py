@@ -94,6 +94,7 @@ class ReplayedBaseline:
                 if case.name not in self._recorded:
                     with turn(case):
                         self._recorded[case.name] = record(self._session, case.of_baseline(self.submission))
+                        self._launcher.prepare(self._recorded[case.name])
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault, self.lacks_memory = described(why), _is_short_of_memory(why)
         if not self.lacks_memory:
@@ -245,6 +246,7 @@ class ReplayedTiming:
         with self._turn(case):
             if case.name not in self._recorded:
                 self._recorded[case.name] = record(session, case)
+                self._launcher.prepare(self._recorded[case.name])
                 if len(self._recorded) == len(benchmarks.cases):
                     benchmarks.on_recorded(session)
             self._try(case, self._recorded[case.name])
