@@ -113,7 +113,7 @@ def main() -> None:
         "contexts",
         "CUDA contexts of all processes together, and an allocation of another process meanwhile",
         arguments.out,
-        {"device": facts._asdict(), "processors": len(os.sched_getaffinity(0)), "rows": rows},
+        facts.known() | {"processors": len(os.sched_getaffinity(0)), "rows": rows},
     )
 
 
