@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.device.cpu import CpuDevice
-from harness.device.cuda import ONE_QUEUE, CudaDevice
+from harness.device.cuda import CudaDevice
 from harness.device.interface import BatchSizes, DeviceFacts, JudgeDevice, Sensors, Workload
 from harness.kinds import DeviceKind
 

@@ -29,6 +29,7 @@ class CpuDevice:
     captures = False
     chunk_bytes = 1 << 22  # small, so that it fits into the cache
     runner_environment: Mapping[str, str] = {"TRITON_INTERPRET": "1"}
+    one_queue: Mapping[str, str] = {}
 
     def index(self) -> int:
         return 0

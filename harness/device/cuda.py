@@ -15,14 +15,6 @@ from harness.sandbox import gpu
 if TYPE_CHECKING:
     import torch
 
-ONE_QUEUE: Mapping[str, str] = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
-"""The environment of a process whose calls all run one after the other: its contexts get one hardware queue.
-
-The driver creates contexts under a lock that all processes of the machine share, and that every allocation needs. With
-its default of eight queues a context takes 0.25 s of it on an H200, with one 0.06 s. A call whose parts run side by
-side would be timed differently.
-"""
-
 
 class CudaDevice:
     """CUDA's device 0. The constructor does not call the driver."""
@@ -34,6 +26,7 @@ class CudaDevice:
     captures = True
     chunk_bytes = 1 << 29
     runner_environment: Mapping[str, str] = {}
+    one_queue: Mapping[str, str] = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 
     def index(self) -> int:
         return gpu.index_in_use()

@@ -215,9 +215,7 @@ class Grader:
             from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 
             runners, sessions = self._ensure_sessions(replayed=True).others()
-            launcher, *others = [
-                LauncherSession(session, setup.device, self._branching_launcher) for session in sessions
-            ]
+            launcher, *others = [LauncherSession(session, setup.device, self._new_launcher) for session in sessions]
 
             @contextlib.contextmanager
             def while_timed() -> Iterator[None]:
@@ -301,9 +299,17 @@ class Grader:
         self._refuse_if_closed()
         return Session.start(self._setup.provider, self._setup.device, self._setup.problem.limits)
 
-    def _branching_launcher(self) -> Session:
+    def _new_launcher(self) -> Session:
+        """Start a launcher with several hardware queues.
+
+        Raises:
+            HarnessError: it did not start, or the grading was closed.
+        """
         with self._lock:
-            return self._ensure_sessions(replayed=True).branching_launcher()
+            if self._sessions is None:
+                raise HarnessError("the grading was closed")
+            started = self._sessions.start_launcher()
+        return started.result()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

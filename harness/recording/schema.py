@@ -176,9 +176,14 @@ class Recording:
 
     @property
     def is_in_a_row(self) -> bool:
-        """Whether each node waits for the one before it."""
+        """Whether an edge leads from each node to the next."""
         edges = {(edge.before, edge.after) for edge in self.edges}
         return all((place, place + 1) in edges for place in range(len(self.nodes) - 1))
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether nodes may run side by side."""
+        return not self.is_in_a_row or any(edge.when != "ended" for edge in self.edges)
 
 
 def read(document: Any) -> Recording:

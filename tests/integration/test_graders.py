@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -21,8 +22,11 @@ from harness.judge.device_memory import DeviceMemory
 from harness.judge.grading import Grading
 from harness.judge.session import Session, Sessions, SubmissionFault
 from harness.judge.timing import device_lock
+from harness.judge.timing.replayed.launcher import RecordedCall
+from harness.judge.timing.replayed.timing import ReplayedTiming
 from harness.problem import Case, Problem, load
 from harness.problem.reference import Reference
+from harness.recording.file import Packed
 from harness.sandbox import Launch
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
@@ -82,6 +86,13 @@ class Counted(Scripted):
     def _closed(self) -> None:
         with self._lock:
             self.ended += 1
+
+
+def prepared(_: Grading, session: Session, timing: ReplayedTiming) -> str:
+    """Instead of a grading: as if the submission's call had parts that run side by side."""
+    packed = cast(Packed, SimpleNamespace(recording=SimpleNamespace(overlaps=True)))
+    timing._launcher.prepare(RecordedCall(b"", packed, None, "", {}))
+    return "up"
 
 
 def grader(problem: Problem, provider: Scripted, **options: Any) -> Grader:
@@ -187,23 +198,69 @@ def test_only_the_runner_of_the_submission_prepares_triton(problem: Problem) -> 
     assert provider.roles[prepares.index(True)] == "runner"
 
 
-def test_only_processes_whose_calls_run_one_after_the_other_have_one_queue(problem: Problem) -> None:
-    """A context with the driver's eight takes four times as long, and holds up every process of the machine."""
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_times_calls_that_run_side_by_side_has_several_queues(problem: Problem, *, ahead: bool) -> None:
+    """It was not started ahead of its job, and does not wait for that."""
 
-    def one_queue(*, replayed: bool) -> list[tuple[str, bool]]:
+    def modes(*, replayed: bool) -> list[tuple[str, bool, bool]]:
         provider = Counted()
-        sessions = Sessions(provider, "cpu", problem.limits, baselines=1, replayed=replayed)
+        sessions = Sessions(provider, "cpu", problem.limits, baselines=1, replayed=replayed, ahead=ahead)
         sessions.start_all()
         sessions.others()
+        if ahead:
+            sessions.wake()
         if replayed:
-            sessions.branching_launcher()
+            sessions.start_launcher().result()
         sessions.close()
         assert provider.ended == len(provider.roles)
-        given = [environment.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1" for environment in provider.environments]
-        return list(zip(provider.roles, given, strict=True))
+        return [
+            (role, "KERNELMARK_ONE_QUEUE" in environment, "KERNELMARK_AHEAD" in environment)
+            for role, environment in zip(provider.roles, provider.environments, strict=True)
+        ]
 
-    assert one_queue(replayed=False) == [("runner", False)] * 2, "their own calls are timed"
-    assert one_queue(replayed=True) == [("runner", True)] * 2 + [("launcher", True)] * 2 + [("launcher", False)]
+    assert modes(replayed=False) == [("runner", False, ahead)] * 2, "they are timed themselves"
+    first = [("runner", True, ahead)] * 2 + [("launcher", True, ahead)] * 2
+    assert modes(replayed=True) == [*first, ("launcher", False, False)]
+
+
+def test_a_grading_whose_other_launcher_does_not_start_is_done_again(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone: others may have had the memory. It has no rank if that fails, too."""
+    monkeypatch.setattr(Grader, "_replays", True)
+    monkeypatch.setattr(Grading, "grade", prepared)
+    monkeypatch.setattr(Grader, "_in_rounds", lambda _, why, alone: (why, alone))
+    provider = Counted(fails=2)
+    with grader(problem, provider) as one:
+        assert one.grade() == "up", "of the second attempt"
+    assert provider.roles == ["runner", "launcher", "launcher"] * 2
+    with grader(problem, Counted(fails=2)) as one:
+        assert one.grade(alone=True) == ("it could not be launched", True)
+
+
+def test_a_grading_is_closed_while_its_other_launcher_starts(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Grader, "_replays", True)
+    monkeypatch.setattr(Grading, "grade", prepared)
+    starting, closing = threading.Event(), threading.Event()
+
+    class Waiting(Counted):
+        def launch(self, launch: Launch) -> Any:
+            launched = super().launch(launch)
+            if len(self.roles) == 3:
+                starting.set()
+                assert closing.wait(60)
+            return launched
+
+    provider = Waiting()
+    one = grader(problem, provider)
+    with ThreadPoolExecutor(2) as pool:
+        grading = pool.submit(one.grade)
+        assert starting.wait(60)
+        closed = pool.submit(one.close)
+        closing.set()
+        closed.result(60)
+        assert grading.exception(60) is not None or grading.result() == "up", "it may have been up by then"
+    assert provider.ended == len(provider.roles) == 3
 
 
 @pytest.mark.parametrize("fails", [0, 1])

@@ -107,12 +107,8 @@ def graded(
     beside: Act | None = None,
     early: bool = False,
     file: str = "eager.py",
-    branching: Act | None = None,
 ) -> Verdict:
-    """Grade as `harness.judge` does on a GPU, but for the GPU; `beside` is the baseline's runner, if it is another.
-
-    `branching` is the launcher for calls whose parts run side by side.
-    """
+    """Grade as `harness.judge` does on a GPU, but for the GPU; `beside` is the baseline's runner, if it is another."""
 
     @contextmanager
     def alone() -> Any:
@@ -134,7 +130,7 @@ def graded(
 
         def another() -> Session:
             events.append("another launcher")
-            return session(branching or launching(events), "launcher")
+            return session(launching(events), "launcher")
 
         launchers = [
             LauncherSession(session(launcher or launching(events), "launcher"), "cpu", another)
@@ -174,18 +170,28 @@ def test_the_runner_is_gone_before_a_call_is_timed(events: Events) -> None:
     )
 
 
-@pytest.mark.parametrize("side_by_side", [True, False])
-def test_a_call_whose_parts_run_side_by_side_gets_a_launcher_with_several_queues(
-    events: Events, *, side_by_side: bool
+@pytest.mark.parametrize(
+    ("edges", "others"),
+    [((), 2), ((Edge(0, 1, "begun"),), 2), ((Edge(0, 1, "triggered"),), 2), ((Edge(0, 1, "ended"),), 0)],
+)
+def test_a_call_whose_parts_may_run_side_by_side_gets_another_launcher(
+    events: Events, monkeypatch: pytest.MonkeyPatch, edges: tuple[Edge, ...], others: int
 ) -> None:
-    """The submission's and the baseline's, each before anything is timed."""
-    twice = replace(CALL, nodes=CALL.nodes * 2, edges=() if side_by_side else (Edge(0, 1, "ended"),))
-    lost = failing("runtime_error", "the first launcher was asked")
-    first = lost if side_by_side else launching(events)
-    verdict = graded(events, recording(pack(twice, BLOBS)), first, baseline=True)
+    """The submission's and the baseline's; both are up before anything is timed."""
+    handshake = Session.handshake
+
+    def noted(session: Session) -> None:
+        handshake(session)
+        events.append("up")
+
+    monkeypatch.setattr(Session, "handshake", noted)
+    first = failing("runtime_error", "the first launcher was asked") if others else launching(events)
+    recorded = recording(pack(replace(CALL, nodes=CALL.nodes * 2, edges=edges), BLOBS))
+    verdict = graded(events, recorded, first, baseline=True)
     assert (verdict.outcome, verdict.timing, len(verdict.speedups)) == (Outcome.ACCEPTED, "replayed", 1)
-    assert events[: events.index("alone")].count("another launcher") == 2 * side_by_side
-    assert events.count("another launcher") == 2 * side_by_side
+    before = events[: events.index("alone")]
+    assert events.count("another launcher") == before.count("another launcher") == others
+    assert before.count("up") == 2 + others + 1, "two runners, what replaced their launchers, and a launcher that loads"
 
 
 @pytest.mark.parametrize(

@@ -51,24 +51,22 @@ class Sessions:
     def start_all(self) -> None:
         """Begin to start the sessions. Idempotent."""
         if self._runner is None:
-            records: list[Mode] = ["records"] if self._replayed else []
+            records: list[Mode] = ["records", "one_queue"] if self._replayed else []
             self._runner = self._start("runner", [*records, "triton"] if self._triton else records)
             self._runners = [self._start("runner", records) for _ in range(self._baselines)]
             runners = (self._runner, *self._runners)
-            self._launchers = [self._start("launcher", after=runners) for _ in self._replayed * runners]
+            self._launchers = [self._start("launcher", ["one_queue"], runners) for _ in self._replayed * runners]
 
-    def branching_launcher(self) -> Session:
-        """Start another launcher, for calls whose parts run side by side.
-
-        Raises:
-            SandboxError: it did not start.
-        """
-        self._launchers.append(self._start("launcher", ["branches"]))
-        return self._launchers[-1].result()
+    def start_launcher(self) -> Future[Session]:
+        """Begin to start another launcher, with as many hardware queues as is usual."""
+        started = self._start("launcher")
+        self._launchers.append(started)
+        return started
 
     def wake(self) -> None:
         """Let sessions that started ahead take the device, since their job has arrived."""
         assert self._runner is not None
+        self._ahead = False
         self._runner = self._pool.submit(_handshaken, self._runner)
         self._runners = [self._pool.submit(_handshaken, runner) for runner in self._runners]
         self._launchers = [self._pool.submit(_handshaken, launcher) for launcher in self._launchers]

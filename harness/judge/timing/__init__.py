@@ -6,4 +6,4 @@ class NotReplayed(Exception):
 
 
 class NoMemoryToReplay(NotReplayed):
-    """The device has too little free memory, which other gradings may be using."""
+    """The device has too little free memory, which other gradings may be using, or a launcher did not start."""

@@ -21,7 +21,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.memory_file import content_of, memory_file
 from harness.judge.session.time_limit import TimeLimit
-from harness.judge.timing import NotReplayed
+from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.recording.file import MAX_FILE_BYTES, Packed, unpack
 from harness.recording.schema import MAX_SCRATCH_BYTES, Returned
@@ -197,9 +197,9 @@ class LauncherSession:
     Driver errors are charged to the submission, since the device code is its own.
     """
 
-    def __init__(self, session: Session, device: DeviceKind, branching: Callable[[], Session] | None = None) -> None:
-        """`branching` starts a launcher for calls whose parts run side by side."""
-        self._session, self._device, self._branching = session, device, branching
+    def __init__(self, session: Session, device: DeviceKind, another: Callable[[], Session] | None = None) -> None:
+        """`another` starts a launcher with several hardware queues, if the session's has one."""
+        self._session, self._device, self._another = session, device, another
         self._scratch: Arena | None = None
         self._initial_scratch: ScratchCopy | None = None
         self._returned: tuple[Returned, ...] = ()
@@ -208,14 +208,21 @@ class LauncherSession:
         self._mapped: tuple[int, ...] | None = None
 
     def prepare(self, recorded: RecordedCall) -> None:
-        """Take another sandbox for this and all later recordings if parts of the call run side by side.
+        """Take another sandbox, for all recordings, if parts of this call may run side by side.
+
+        It is up when this returns: it must not start while anything is timed.
 
         Raises:
-            SandboxError: it did not start.
+            NoMemoryToReplay: it did not start; a second call tries again.
         """
-        if self._branching and not recorded.packed.recording.is_in_a_row:
+        if self._another and recorded.packed.recording.overlaps:
             self._session.close()
-            self._session, self._branching = self._branching(), None
+            try:
+                session = self._another()
+                session.handshake()
+            except SandboxError as error:
+                raise NoMemoryToReplay(str(error)) from None
+            self._session, self._another = session, None
 
     def load(self, recorded: RecordedCall, case: GradedCase, scratch: Arena | None, limit: TimeLimit) -> replies.Loaded:
         """Load a case's recording in place of the last one. The first call waits for the sandbox.

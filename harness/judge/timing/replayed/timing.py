@@ -38,7 +38,7 @@ def _is_short_of_memory(error: Exception) -> bool:
     """Whether a second attempt may succeed once others have freed memory."""
     if isinstance(error, SubmissionFault):
         return error.survives and error.outcome is Outcome.MEMORY_LIMIT
-    return isinstance(error, NO_MEMORY)
+    return isinstance(error, (NoMemoryToReplay, *NO_MEMORY))
 
 
 def _noted(fault: SubmissionFault, recorded: RecordedCall) -> SubmissionFault:
@@ -93,8 +93,10 @@ class ReplayedBaseline:
                     return
                 if case.name not in self._recorded:
                     with turn(case):
-                        self._recorded[case.name] = record(self._session, case.of_baseline(self.submission))
-                        self._launcher.prepare(self._recorded[case.name])
+                        recorded = record(self._session, case.of_baseline(self.submission))
+                    if not self._stopped:
+                        self._launcher.prepare(recorded)
+                    self._recorded[case.name] = recorded
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault, self.lacks_memory = described(why), _is_short_of_memory(why)
         if not self.lacks_memory:
@@ -246,9 +248,9 @@ class ReplayedTiming:
         with self._turn(case):
             if case.name not in self._recorded:
                 self._recorded[case.name] = record(session, case)
-                self._launcher.prepare(self._recorded[case.name])
                 if len(self._recorded) == len(benchmarks.cases):
                     benchmarks.on_recorded(session)
+                self._launcher.prepare(self._recorded[case.name])
             self._try(case, self._recorded[case.name])
 
     def _try(self, case: GradedCase, recorded: RecordedCall) -> None:
