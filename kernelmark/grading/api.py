@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from kernelmark.grading.recorder import admit, publish
 from kernelmark.grading.recorder import record as record_verdict
 from kernelmark.grading.setup import ExtraFiles, OnProgress, PreparedJob
 from kernelmark.project.project import Project, settings_for
-from kernelmark.project.settings import DeviceChoice
+from kernelmark.project.settings import DeviceChoice, Settings
 
 
 def grade(
@@ -61,6 +62,7 @@ def grade(
     job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
     remark = admit(job) if record else None
     verdict = job.grade(on_progress or ignore)
+    _warn_if_not_isolated(verdict, settings)
     if record:
         record_verdict(job, verdict, remark)
         publish(job, verdict)
@@ -82,4 +84,12 @@ def check(
     """Build one submission and run its tests, without times; arguments and exceptions as for `grade`."""
     settings = settings_for(project, device=device, sandbox=sandbox)
     job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
-    return job.check(on_progress or ignore)
+    result = job.check(on_progress or ignore)
+    _warn_if_not_isolated(result, settings)
+    return result
+
+
+def _warn_if_not_isolated(result: Check, settings: Settings) -> None:
+    if settings.sandbox == "auto" and not result.environment.isolated:
+        what = "it ran with the rights of this process: install Docker or bubblewrap, or pass sandbox='process'"
+        warnings.warn(f"not isolated: {what}", stacklevel=3)

@@ -18,6 +18,8 @@ from harness.verdict import DeviceKind
 from kernelmark.project.problems import private_folder
 from kernelmark.project.settings import DeviceChoice, Settings
 
+_NOT_INITIALIZED = 3  # CUDA_ERROR_NOT_INITIALIZED: cuInit was called before a fork
+
 
 def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
     """The device for a submission: the requested one, else CUDA if there is a device and the language can use it.
@@ -63,12 +65,19 @@ class Gpu(NamedTuple):
 
 
 def visible_gpus() -> list[Gpu]:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` allows this process to use."""
+    """The GPUs that `CUDA_VISIBLE_DEVICES` allows this process to use.
+
+    Raises:
+        UsageError: this process was forked from one that has used CUDA.
+    """
     try:
         driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
     except OSError:
         return []
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+    status = driver.cuInit(0)
+    if status == _NOT_INITIALIZED:
+        raise UsageError("CUDA", "cannot be used in a process forked from one that has used it", "use `spawn`")
+    if status or driver.cuDeviceGetCount(ctypes.byref(count)):
         return []
     gpus = []
     for index in range(count.value):

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import kernelmark
+from harness import sandbox as sandboxes
 from harness.judge import Progress
+from harness.sandbox.process import Process
 from harness.submission import Submission
 from harness.verdict import Stage
 from kernelmark import Project
@@ -54,6 +56,22 @@ def test_a_str_is_source_and_a_str_that_names_a_file_is_refused_with_a_hint(judg
     assert warned[0].filename == __file__
     graded = [submission.source for _, submission, *_ in fake.asked if isinstance(submission, Submission)]
     assert graded == [*(each.encode() for each in sources), (project / "kernel.py").read_bytes(), b"kernel.py"]
+
+
+def test_a_program_is_told_that_nothing_isolated_the_submission(
+    judge: Answering, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandboxes, "choose", lambda *_: Process())
+    verdict = accepted(sandbox="process")
+    judge(*[verdict] * 4)
+    (project / "kernelmark.toml").write_text('device = "cpu"\n')
+    for call in (kernelmark.grade, kernelmark.check):
+        with pytest.warns(UserWarning, match="not isolated: it ran with the rights of this process") as warned:
+            call("double", "x = 1\n")
+        assert warned[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call("double", "x = 1\n", sandbox="process")
 
 
 @pytest.mark.parametrize(

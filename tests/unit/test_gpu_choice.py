@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from harness.errors import SandboxError
+from harness.errors import SandboxError, UsageError
 from harness.sandbox import gpu
+from kernelmark.project import choice
 
 CARDS = {"0000:1b:00.0": 3, "0000:43:00.0": 1, "0000:52:00.0": 0}  # minor numbers need not follow PCI addresses
 
@@ -42,3 +45,16 @@ def test_without_a_driver_there_is_no_address() -> None:
     if Path("/proc/driver/nvidia").exists():
         pytest.skip("there is a driver here")
     assert gpu.address_in_use() == ""
+
+
+@pytest.mark.parametrize("status", [100, 999])
+def test_a_driver_without_devices_is_no_error(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(cuInit=lambda _: status))
+    assert choice.visible_gpus() == []
+
+
+def test_after_a_fork_the_cpu_is_not_taken_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver does not work in a process that was forked from one that has used it."""
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(cuInit=lambda _: 3))
+    with pytest.raises(UsageError, match="forked from one that has used it; use `spawn`"):
+        choice.visible_gpus()

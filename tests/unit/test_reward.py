@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import kernelmark
 from harness import errors
 from harness.problem import load
-from harness.verdict import CaseResult, Check, Doubt, Outcome, Verdict
+from harness.verdict import CaseResult, Check, Doubt, DoubtCode, Outcome, Verdict
 from kernelmark.grading.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, RewardParts, reward, reward_parts
 from tests.verdicts import REPLAYED, accepted, as_check, failed
 
@@ -165,6 +165,12 @@ def test_widest_is_a_ratio_of_two_bounds() -> None:
         (
             accepted(speedups={"eager": 8.0}, ranked_timing="replayed"),
             (1, 1, None, "accepted, without a time that counts: its calls were not replayed"),
+        ),
+        (
+            accepted(speedups={"eager": 8.0}).model_copy(
+                update={"doubts": (Doubt(code=DoubtCode.KNOWN_INPUTS, text="both seeds gave the same"),)}
+            ),
+            (1, 1, None, "accepted, without a time that counts: the problem's inputs can be known"),
         ),
         (
             accepted(speedups={"eager": 8.0}, device_kind="cpu", interpreted=True),
