@@ -5,12 +5,14 @@ Trusted; imports no torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.device import DEVICES
+from harness.judge.session import Session
+from harness.judge.session.time_limit import TimeLimit
 from harness.judge.setup import Setup
 from harness.problem import ResolvedCase
-from harness.wire import commands
+from harness.wire import commands, replies
 
 _HELPERS = 16  # at most
 
@@ -40,3 +42,17 @@ def requests(setup: Setup, case: ResolvedCase) -> tuple[commands.Declare | comma
     assert isinstance(bind, commands.Bind)
     declarations = [command for command in declared if isinstance(command, commands.Declare)]
     return (*declarations, commands.Ahead(bind=bind, at_most=helper_count(setup)))
+
+
+def compile_ahead(setup: Setup, session: Session, cases: Sequence[ResolvedCase]) -> None:
+    """Let helpers in a runner's sandbox compile the kernels of these cases, in parallel; does not wait for them.
+
+    Raises:
+        SubmissionFault: the runner has failed.
+    """
+    if helper_count(setup) < 1:
+        return
+    limit = TimeLimit(setup.problem.limits.build_s)
+    for case in cases:
+        for command in requests(setup, case):
+            session.ask(command, replies.Done, limit=limit, doing="building")

@@ -16,7 +16,7 @@ import torch
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.judge import hints
-from harness.judge.compile_ahead import helper_count, requests, visible_cases
+from harness.judge.compile_ahead import compile_ahead, visible_cases
 from harness.judge.correctness.cases import Correctness, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
@@ -268,21 +268,13 @@ class Grading:
         built = session.build(request, self._problem.limits.build_s)
         self._build_log = built.log
         if not request.objects:
-            self._compile_ahead(session)
+            # The runner compiles those of the first test itself.
+            known = {case.name for case in (*self._tests[1:], *self._benchmarks)}
+            cases = [case for case in visible_cases(self._setup) if case.name in known]
+            compile_ahead(self._setup, session, cases)
         if not self._runs_here:
             what = f"compiles for {self._device.architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
-
-    def _compile_ahead(self, session: Session) -> None:
-        """Let helpers in the sandbox compile the Triton kernels of all cases but the first test, in parallel."""
-        if helper_count(self._setup) < 1:
-            return
-        limit = TimeLimit(self._problem.limits.build_s)
-        known = {case.name for case in (*self._tests[1:], *self._benchmarks)}
-        for case in visible_cases(self._setup):
-            if case.name in known:
-                for command in requests(self._setup, case):
-                    session.ask(command, replies.Done, limit=limit, doing="building")
 
     def _log_compiled(self, session: Session) -> None:
         if _log.isEnabledFor(logging.DEBUG):
@@ -325,6 +317,8 @@ class Grading:
         for i, case in enumerate(self._hidden):
             label = f"hidden {i + 1}"
             try:
+                if not i:
+                    compile_ahead(self._setup, session, [later.resolved for later in self._hidden[1:]])
                 self._add_result(self._correctness.run(session, case, label))
                 if self._ends_early and self._failed():
                     break

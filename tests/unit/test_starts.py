@@ -10,11 +10,14 @@ from typing import Any, Literal, cast
 import pytest
 
 from harness.judge import Setup
+from harness.judge.correctness.cases import result
 from harness.judge.grading import Grading
+from harness.judge.session import SubmissionFault
 from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, load
 from harness.problem.spec import Range
 from harness.submission import Submission
+from harness.verdict import CaseResult, Outcome
 from harness.wire import commands, replies
 from kernelmark.diagnostics.selftest import PROBLEMS
 
@@ -115,7 +118,6 @@ def _sent_after_build(
         _runs_here=True,
         _report_progress=lambda *_: None,
         _build_request=lambda: SimpleNamespace(objects=b"an archive" if built else b""),
-        _compile_ahead=lambda session: Grading._compile_ahead(grading, session),
         _tests=[SimpleNamespace(name=name) for name in ("first", "second", "drawn")],
         _benchmarks=[SimpleNamespace(name="timed")],
     )
@@ -130,6 +132,48 @@ def test_helpers_learn_the_sizes_that_everyone_may_know() -> None:
     shapes = {argument.shape for declare in sent[::2] for argument in declare.arguments}
     assert shapes == {(102,), (106,)}, "neither the first, which the runner compiles, nor drawn or hidden ones"
     assert all(1 <= command.at_most <= 16 for command in sent[1::2])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_helpers_learn_hidden_sizes_when_nothing_else_is_left_to_do(*, fails: bool) -> None:
+    """Of all tests but the first, before that one is called; what goes wrong meanwhile counts as its outcome."""
+    problem = load(PROBLEMS / "double")
+    happened: list[Any] = []
+
+    def ask(command: Any, *_: Any, **__: Any) -> replies.Done:
+        happened.append(command)
+        if fails:
+            raise SubmissionFault(Outcome.RUNTIME_ERROR, "exited with 105")
+        return replies.Done()
+
+    def run(_session: Any, case: Any, label: str) -> CaseResult:
+        happened.append(label)
+        return result(case.resolved, label, Outcome.ACCEPTED, "")
+
+    hidden = [Case(name=f"secret {n}", params={"n": n}, hidden=True) for n in (105, 106, 107)]
+    results: list[CaseResult] = []
+    grading: Any = SimpleNamespace(
+        _setup=Setup(
+            problem, Submission.of("import triton", "py", author="a"), provider=cast(Any, None), device="cuda"
+        ),
+        _problem=problem,
+        _hidden=[SimpleNamespace(resolved=problem.resolve(case)) for case in hidden],
+        _visible_part=lambda: None,
+        _report_progress=lambda *_: None,
+        _correctness=SimpleNamespace(run=run),
+        _add_result=results.append,
+        _ends_early=False,
+    )
+    session: Any = SimpleNamespace(ask=ask, output=SimpleNamespace(discard=lambda: happened.append("discarded")))
+    Grading._test_hidden(grading, session)
+    if fails:
+        assert [(each.name, each.outcome, each.message) for each in results] == [
+            ("hidden 1", Outcome.RUNTIME_ERROR, "runtime error")
+        ]
+        return
+    assert [happened[0], *happened[5:]] == ["discarded", "hidden 1", "hidden 2", "hidden 3"]
+    shapes = [argument.shape for declare in happened[1:5:2] for argument in declare.arguments]
+    assert shapes == [(106,)] * 2 + [(107,)] * 2
 
 
 def test_helpers_have_nothing_to_do_after_a_separate_build() -> None:
