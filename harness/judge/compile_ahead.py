@@ -26,7 +26,7 @@ def helper_count(setup: Setup) -> int:
     return min(limits.memory_bytes >> 30, limits.processes >> 4, _HELPERS)
 
 
-def visible_cases(setup: Setup) -> Iterator[ResolvedCase]:
+def known_cases(setup: Setup) -> Iterator[ResolvedCase]:
     """The cases whose sizes are public: neither hidden tests nor cases with random sizes."""
     problem = setup.problem
     for case in (*problem.tests, *problem.benchmarks):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
-from harness.judge.compile_ahead import helper_count, requests, visible_cases
+from harness.judge.compile_ahead import helper_count, known_cases, requests
 from harness.judge.device_memory import lacked_memory
 from harness.judge.session import BuildRequest, Builds, Session, Sessions
 from harness.judge.session.builds import AheadCommand, CompilerTurn
@@ -67,7 +67,7 @@ class Grader:
         setup, compiled = self._setup, self._compiled()
         ahead: list[AheadCommand] = []
         if triton and not self._has_built and setup.submission not in compiled and helper_count(setup):
-            ahead = [command for case in visible_cases(setup) for command in requests(setup, case)]
+            ahead = [command for case in known_cases(setup) for command in requests(setup, case)]
             compiled = [setup.submission, *compiled] if self._builds.are_isolated else compiled
         self._has_built = True
         for submission in compiled:

@@ -16,7 +16,7 @@ import torch
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.judge import hints
-from harness.judge.compile_ahead import compile_ahead, visible_cases
+from harness.judge.compile_ahead import compile_ahead, known_cases
 from harness.judge.correctness.cases import Correctness, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
@@ -267,11 +267,10 @@ class Grading:
         request = self._build_request()
         built = session.build(request, self._problem.limits.build_s)
         self._build_log = built.log
-        if not request.objects:
-            # The runner compiles those of the first test itself.
-            known = {case.name for case in (*self._tests[1:], *self._benchmarks)}
-            cases = [case for case in visible_cases(self._setup) if case.name in known]
-            compile_ahead(self._setup, session, cases)
+        # A separate build has compiled those of known sizes; the runner compiles the first test's itself.
+        compiled = {case.name for case in known_cases(self._setup)} if request.objects else set()
+        cases = [case for case in (*self._tests[1:], *self._benchmarks) if case.name not in compiled]
+        compile_ahead(self._setup, session, [case.resolved for case in cases])
         if not self._runs_here:
             what = f"compiles for {self._device.architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")

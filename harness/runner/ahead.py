@@ -1,4 +1,4 @@
-"""Compiles a submission's Triton kernels ahead of time: helper processes call it for all visible cases, in parallel.
+"""Compiles a submission's Triton kernels ahead of time: helper processes call it for many cases, in parallel.
 
 A helper is a process in the runner's sandbox without a context on the device. Its tensors have shapes but no memory,
 and Triton only compiles what it launches (`absent_gpu`), into the sandbox's cache, where the runner's calls find it. If

@@ -15,7 +15,7 @@ import pytest
 from harness import judge, sandbox
 from harness.device import DEVICES
 from harness.files.kept import Kept
-from harness.judge.compile_ahead import requests, visible_cases
+from harness.judge.compile_ahead import known_cases, requests
 from harness.judge.session import BuildRequest, Builds
 from harness.judge.timing.device_lock import lock_alone
 from harness.problem import Problem, load
@@ -142,7 +142,7 @@ def test_triton_kernels_are_compiled_without_a_gpu_for_visible_sizes_alone(
     asked = dataclasses.replace(
         setup(problem, Submission.of(TRITON, "py", author="tester")), provider=provider, device="cuda"
     )
-    cases = list(visible_cases(asked))
+    cases = list(known_cases(asked))
     builds = Builds(provider, "cuda", problem.limits, kept)  # type: ignore[arg-type]
     request = BuildRequest.of(problem, asked.submission, cases[:1], "cuda")
     told = [request for case in cases for request in requests(asked, case)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -111,6 +112,9 @@ def _sent_after_build(
         sent.append(command)
         return replies.Done()
 
+    def graded(case: Case) -> Any:
+        return SimpleNamespace(name=case.name, resolved=problem.resolve(case.drawn(random.Random())))
+
     grading: Any = SimpleNamespace(
         _setup=Setup(problem, Submission.of(source, language, author="a"), provider=cast(Any, None), device=device),
         _problem=problem,
@@ -118,19 +122,22 @@ def _sent_after_build(
         _runs_here=True,
         _report_progress=lambda *_: None,
         _build_request=lambda: SimpleNamespace(objects=b"an archive" if built else b""),
-        _tests=[SimpleNamespace(name=name) for name in ("first", "second", "drawn")],
-        _benchmarks=[SimpleNamespace(name="timed")],
+        _tests=[graded(CASES[name]) for name in ("first", "second", "drawn")],
+        _benchmarks=[graded(CASES["timed"])],
     )
     session: Any = SimpleNamespace(ask=ask, build=lambda *_: replies.Built(log="", interpreted=False))
     Grading._build(grading, session)
     return sent
 
 
-def test_helpers_learn_the_sizes_that_everyone_may_know() -> None:
-    sent = _sent_after_build(load(PROBLEMS / "double"), "import triton", "py", "cuda")
-    assert [type(command) for command in sent] == [commands.Declare, commands.Ahead] * 2
-    shapes = {argument.shape for declare in sent[::2] for argument in declare.arguments}
-    assert shapes == {(102,), (106,)}, "neither the first, which the runner compiles, nor drawn or hidden ones"
+@pytest.mark.parametrize("built", [False, True])
+def test_helpers_learn_the_sizes_of_visible_cases_that_are_not_built(*, built: bool) -> None:
+    """Those of a separate build are not drawn for this grading, since what it made is kept for the next one."""
+    sent = _sent_after_build(load(PROBLEMS / "double"), "import triton", "py", "cuda", built=built)
+    assert [type(command) for command in sent] == [commands.Declare, commands.Ahead] * (1 if built else 3)
+    sizes = {size for declare in sent[::2] for argument in declare.arguments for size in argument.shape}
+    assert len(sizes & {103, 104}) == 1
+    assert sizes - {103, 104} == (set() if built else {102, 106}), "neither the first, which the runner compiles"
     assert all(1 <= command.at_most <= 16 for command in sent[1::2])
 
 
@@ -174,10 +181,6 @@ def test_helpers_learn_hidden_sizes_when_nothing_else_is_left_to_do(*, fails: bo
     assert [happened[0], *happened[5:]] == ["discarded", "hidden 1", "hidden 2", "hidden 3"]
     shapes = [argument.shape for declare in happened[1:5:2] for argument in declare.arguments]
     assert shapes == [(106,)] * 2 + [(107,)] * 2
-
-
-def test_helpers_have_nothing_to_do_after_a_separate_build() -> None:
-    assert _sent_after_build(load(PROBLEMS / "double"), "import triton", "py", "cuda", built=True) == []
 
 
 @pytest.mark.parametrize(
