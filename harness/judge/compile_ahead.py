@@ -44,15 +44,16 @@ def requests(setup: Setup, case: ResolvedCase) -> tuple[commands.Declare | comma
     return (*declarations, commands.Ahead(bind=bind, at_most=helper_count(setup)))
 
 
-def compile_ahead(setup: Setup, session: Session, cases: Sequence[ResolvedCase]) -> None:
+def compile_ahead(setup: Setup, session: Session, cases: Sequence[ResolvedCase], limit: TimeLimit) -> None:
     """Let helpers in a runner's sandbox compile the kernels of these cases, in parallel; does not wait for them.
+
+    After a separate build there are no helpers, and this does nothing.
 
     Raises:
         SubmissionFault: the runner has failed.
     """
     if helper_count(setup) < 1:
         return
-    limit = TimeLimit(setup.problem.limits.build_s)
     for case in cases:
         for command in requests(setup, case):
             session.ask(command, replies.Done, limit=limit, doing="building")

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import secrets
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +17,7 @@ import torch
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.judge import hints
-from harness.judge.compile_ahead import compile_ahead, known_cases
+from harness.judge.compile_ahead import compile_ahead
 from harness.judge.correctness.cases import Correctness, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
@@ -188,7 +189,7 @@ class Grading:
         if timing:
             timing.measure_before_build(session, self._to_time)
         try:
-            self._build(session)
+            self._build(session, self._benchmarks if timing else ())
             warmed.result()
             self._test(session)
             if timing and not self._failed():
@@ -262,15 +263,14 @@ class Grading:
         self._stage = stage
         self._setup.on_progress(Progress(stage, done, total, label))
 
-    def _build(self, session: Session) -> None:
+    def _build(self, session: Session, timed: Sequence[GradedCase]) -> None:
         self._report_progress(Stage.BUILD, 0, 1, self._submission.name)
         request = self._build_request()
         built = session.build(request, self._problem.limits.build_s)
         self._build_log = built.log
-        # A separate build has compiled those of known sizes; the runner compiles the first test's itself.
-        compiled = {case.name for case in known_cases(self._setup)} if request.objects else set()
-        cases = [case for case in (*self._tests[1:], *self._benchmarks) if case.name not in compiled]
-        compile_ahead(self._setup, session, [case.resolved for case in cases])
+        if not request.objects:  # the runner itself compiles the kernels of the first test
+            cases = [case.resolved for case in (*self._tests[1:], *timed)]
+            compile_ahead(self._setup, session, cases, TimeLimit(self._problem.limits.build_s))
         if not self._runs_here:
             what = f"compiles for {self._device.architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
@@ -317,7 +317,8 @@ class Grading:
             label = f"hidden {i + 1}"
             try:
                 if not i:
-                    compile_ahead(self._setup, session, [later.resolved for later in self._hidden[1:]])
+                    cases = [later.resolved for later in self._hidden[1:]]
+                    compile_ahead(self._setup, session, cases, TimeLimit(self._problem.limits.call_s))
                 self._add_result(self._correctness.run(session, case, label))
                 if self._ends_early and self._failed():
                     break

@@ -53,6 +53,7 @@ class CompileAhead:
         helpers.close()
         self._socket.setblocking(False)
         self._calls: list[bool] = []
+        self._follows = True
 
     def begin(self, command: commands.Build, properties: Mapping[str, object]) -> None:
         """Import the submission, whose files are in place, in the helpers.
@@ -68,9 +69,15 @@ class CompileAhead:
         self.tell(command)
 
     def tell(self, command: commands.Build | commands.Declare | commands.Ahead) -> None:
-        """Pass a command to the helpers, unless they have ended or are too far behind."""
-        with contextlib.suppress(checks.WireError, OSError):
-            frame.send(self._socket, 0, command)
+        """Pass a command to the helpers, unless they have ended or are, or once were, too far behind.
+
+        A case of which they missed a part would spoil the next one.
+        """
+        try:
+            if self._follows:
+                frame.send(self._socket, 0, command)
+        except (checks.WireError, OSError):
+            self._follows = False
 
     def watch(self) -> None:
         """From now on count the kernels that Triton compiles in this process, if the submission uses it."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import socket
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -17,6 +19,9 @@ from harness.judge.session import SubmissionFault
 from harness.kinds import DeviceKind
 from harness.problem import Case, Problem, load
 from harness.problem.spec import Range
+from harness.runner.ahead import CompileAhead
+from harness.runner.devices import RunnerCpu
+from harness.runner.serve import RunnerServer
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome
 from harness.wire import commands, replies
@@ -101,7 +106,13 @@ CASES = {
 
 
 def _sent_after_build(
-    problem: Problem, source: str, language: Literal["py", "cu"], device: DeviceKind, *, built: bool = False
+    problem: Problem,
+    source: str,
+    language: Literal["py", "cu"],
+    device: DeviceKind,
+    *,
+    built: bool = False,
+    timed: bool = True,
 ) -> list[Any]:
     """What a runner is sent once it has built a submission to a problem with all of the cases."""
     tests = tuple(case for name, case in CASES.items() if name != "timed")
@@ -123,22 +134,63 @@ def _sent_after_build(
         _report_progress=lambda *_: None,
         _build_request=lambda: SimpleNamespace(objects=b"an archive" if built else b""),
         _tests=[graded(CASES[name]) for name in ("first", "second", "drawn")],
-        _benchmarks=[graded(CASES["timed"])],
     )
     session: Any = SimpleNamespace(ask=ask, build=lambda *_: replies.Built(log="", interpreted=False))
-    Grading._build(grading, session)
+    Grading._build(grading, session, [graded(CASES["timed"])] if timed else [])
     return sent
 
 
-@pytest.mark.parametrize("built", [False, True])
-def test_helpers_learn_the_sizes_of_visible_cases_that_are_not_built(*, built: bool) -> None:
-    """Those of a separate build are not drawn for this grading, since what it made is kept for the next one."""
-    sent = _sent_after_build(load(PROBLEMS / "double"), "import triton", "py", "cuda", built=built)
-    assert [type(command) for command in sent] == [commands.Declare, commands.Ahead] * (1 if built else 3)
+@pytest.mark.parametrize("timed", [False, True])
+def test_helpers_learn_the_sizes_of_visible_cases(*, timed: bool) -> None:
+    sent = _sent_after_build(load(PROBLEMS / "double"), "import triton", "py", "cuda", timed=timed)
+    assert [type(command) for command in sent] == [commands.Declare, commands.Ahead] * (2 + timed)
     sizes = {size for declare in sent[::2] for argument in declare.arguments for size in argument.shape}
     assert len(sizes & {103, 104}) == 1
-    assert sizes - {103, 104} == (set() if built else {102, 106}), "neither the first, which the runner compiles"
+    others = {102, 106} if timed else {102}
+    assert sizes - {103, 104} == others, "neither the first, which the runner compiles, nor hidden ones"
     assert all(1 <= command.at_most <= 16 for command in sent[1::2])
+
+
+def test_helpers_have_ended_after_a_separate_build() -> None:
+    assert _sent_after_build(load(PROBLEMS / "double"), "import triton", "py", "cuda", built=True) == []
+
+
+def test_helpers_that_missed_a_part_of_a_case_are_told_nothing_more() -> None:
+    """It would be taken for the beginning of the next case."""
+    ahead: Any = object.__new__(CompileAhead)
+    ahead._socket, helpers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ahead._socket.setblocking(False)
+    ahead._follows = True
+    whole = commands.Declare(
+        arguments=tuple(
+            commands.TensorArgument(name=f"x{n}", dtype="float32", shape=(n,), writable=False, offset=0, group="")
+            for n in range(commands.MAX_DECLARED)
+        )
+    )
+    with ahead._socket, helpers:
+        for _ in range(1000):
+            ahead.tell(whole)
+        helpers.settimeout(0)
+        received = 0
+        with contextlib.suppress(BlockingIOError):
+            while helpers.recv(1 << 20):
+                received += 1
+        assert 0 < received < 1000
+        ahead.tell(whole)
+        with pytest.raises(BlockingIOError):
+            helpers.recv(1)
+
+
+def test_helpers_end_before_calls_of_the_submission_are_timed_and_not_before_it_is_built() -> None:
+    """Before that the judge times calls of its own, and the helpers only wait."""
+    happened: list[str] = []
+    ahead: Any = SimpleNamespace(end=lambda: happened.append("ended"))
+    server: Any = RunnerServer(RunnerCpu(), None, ahead)
+    server._calls = SimpleNamespace(map_outputs=lambda *_: happened.append("mapped"))
+    server.obey(commands.MapOutputs(), ())
+    server._kernel = SimpleNamespace()
+    server.obey(commands.MapOutputs(), ())
+    assert happened == ["mapped", "ended", "mapped"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
