@@ -47,8 +47,6 @@ def requests(setup: Setup, case: ResolvedCase) -> tuple[commands.Declare | comma
 def compile_ahead(setup: Setup, session: Session, cases: Sequence[ResolvedCase], limit: TimeLimit) -> None:
     """Let helpers in a runner's sandbox compile the kernels of these cases, in parallel; does not wait for them.
 
-    After a separate build there are no helpers, and this does nothing.
-
     Raises:
         SubmissionFault: the runner has failed.
     """

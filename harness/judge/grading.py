@@ -94,7 +94,7 @@ class Grading:
         self._stage = Stage.BUILD
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
-        self._runner_is_gone = False
+        self._runner_is_gone = self._has_helpers = False
         self._before_hidden: _VisiblePart | None = None
         self.memory_was_short = False
         """Whether the device had next to no free memory when the submission failed."""
@@ -268,7 +268,8 @@ class Grading:
         request = self._build_request()
         built = session.build(request, self._problem.limits.build_s)
         self._build_log = built.log
-        if not request.objects:  # the runner itself compiles the kernels of the first test
+        self._has_helpers = not request.objects  # what a separate build made is complete, and ends them
+        if self._has_helpers:  # the runner itself compiles the kernels of the first test
             cases = [case.resolved for case in (*self._tests[1:], *timed)]
             compile_ahead(self._setup, session, cases, TimeLimit(self._problem.limits.build_s))
         if not self._runs_here:
@@ -316,7 +317,7 @@ class Grading:
         for i, case in enumerate(self._hidden):
             label = f"hidden {i + 1}"
             try:
-                if not i:
+                if not i and self._has_helpers:
                     cases = [later.resolved for later in self._hidden[1:]]
                     compile_ahead(self._setup, session, cases, TimeLimit(self._problem.limits.call_s))
                 self._add_result(self._correctness.run(session, case, label))

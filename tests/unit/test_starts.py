@@ -193,8 +193,8 @@ def test_helpers_end_before_calls_of_the_submission_are_timed_and_not_before_it_
     assert happened == ["mapped", "ended", "mapped"]
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_helpers_learn_hidden_sizes_when_nothing_else_is_left_to_do(*, fails: bool) -> None:
+@pytest.mark.parametrize(("helped", "fails"), [(True, False), (True, True), (False, False)])
+def test_helpers_learn_hidden_sizes_when_nothing_else_is_left_to_do(*, helped: bool, fails: bool) -> None:
     """Of all tests but the first, before that one is called; what goes wrong meanwhile counts as its outcome."""
     problem = load(PROBLEMS / "double")
     happened: list[Any] = []
@@ -222,6 +222,7 @@ def test_helpers_learn_hidden_sizes_when_nothing_else_is_left_to_do(*, fails: bo
         _correctness=SimpleNamespace(run=run),
         _add_result=results.append,
         _ends_early=False,
+        _has_helpers=helped,
     )
     session: Any = SimpleNamespace(ask=ask, output=SimpleNamespace(discard=lambda: happened.append("discarded")))
     Grading._test_hidden(grading, session)
@@ -230,9 +231,11 @@ def test_helpers_learn_hidden_sizes_when_nothing_else_is_left_to_do(*, fails: bo
             ("hidden 1", Outcome.RUNTIME_ERROR, "runtime error")
         ]
         return
-    assert [happened[0], *happened[5:]] == ["discarded", "hidden 1", "hidden 2", "hidden 3"]
-    shapes = [argument.shape for declare in happened[1:5:2] for argument in declare.arguments]
-    assert shapes == [(106,)] * 2 + [(107,)] * 2
+    told = happened[1:-3]
+    assert [happened[0], *happened[-3:]] == ["discarded", "hidden 1", "hidden 2", "hidden 3"]
+    shapes = [argument.shape for declare in told[::2] for argument in declare.arguments]
+    assert shapes == ([(106,)] * 2 + [(107,)] * 2 if helped else [])
+    assert len(told) == (4 if helped else 0)
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,9 @@ class Sessions:
     def start_all(self) -> None:
         """Begin to start the sessions. Idempotent."""
         if self._runner is None:
-            records: list[Mode] = ["records", "one_queue"] if self._replayed else []
-            self._runner = self._start("runner", [*records, "triton"] if self._triton else records)
-            self._runners = [self._start("runner", records) for _ in range(self._baselines)]
+            modes: list[Mode] = ["records", "one_queue"] if self._replayed else []
+            self._runner = self._start("runner", [*modes, "triton"] if self._triton else modes)
+            self._runners = [self._start("runner", modes) for _ in range(self._baselines)]
             runners = (self._runner, *self._runners)
             self._launchers = [self._start("launcher", ["one_queue"], runners) for _ in self._replayed * runners]
 
